@@ -1,0 +1,168 @@
+"""Architectures: stacks of layers, each layer one mechanism or several head-wise, with declared sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from separatrix.architecture.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, mechanism
+from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
+from separatrix.bits import Bits
+from separatrix.errors import SizeError, SpecError
+
+__all__ = ["MECHANISMS", "Architecture", "CacheItem", "Group", "Layer", "LogLinear", "Mechanism", "Sparse", "mechanism"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What stands between two reading layers: sigma bits at a stated length, split by where they stand."""
+
+    inside: int
+    """Bits of the bounded heads inside the reading layer before this group (0 for group 0)."""
+    between: int
+    """Bits of the bounded layers of the group."""
+
+    @property
+    def sigma(self) -> int:
+        return self.inside + self.between
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one: head-wise hybrid).
+
+    Raises SizeError for an empty stack or one of more than 10,000 layers.
+    """
+
+    layers: tuple[Layer, ...]
+    name: str = field(default="", compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Assumptions made while reading it, to be printed with every verdict."""
+    vocabulary: int | None = field(default=None, compare=False)
+    context: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.layers or any(not layer for layer in self.layers):
+            raise SizeError("an architecture has at least one layer, and every layer at least one mechanism")
+        if len(self.layers) > MOST_LAYERS:
+            raise SizeError(f"{len(self.layers):,} layers; at most {MOST_LAYERS:,} are read")
+
+    @classmethod
+    def parse(cls, text: str) -> Architecture:
+        """The architecture a spec describes. Raises SpecError, UnknownNameError, SizeError."""
+        return cls(parse_layers(text))
+
+    @property
+    def spec(self) -> str:
+        """Canonical text; `Architecture.parse(a.spec) == a`."""
+        return format_spec(self.layers)
+
+    def __str__(self) -> str:
+        return self.name or self.spec
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: runs of equal layers with every size written out."""
+        runs = [(layer, len(list(same))) for layer, same in groupby(self.layers)]
+        return {
+            "name": self.name,
+            "layers": [{"times": times, "heads": [{"mechanism": part.name, **part.sizes()} for part in layer]} for layer, times in runs],
+            "notes": list(self.notes),
+            "vocabulary": self.vocabulary,
+            "context": self.context,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Architecture:
+        """Inverse of `to_json`. Raises SpecError for missing or unknown fields, and what `mechanism` raises."""
+        if (
+            not isinstance(data, dict)
+            or set(data) != {"name", "layers", "notes", "vocabulary", "context"}
+            or not isinstance(data["layers"], list)
+        ):
+            raise SpecError("an architecture in JSON has exactly the fields name, layers (a list), notes, vocabulary, context")
+        layers: list[Layer] = []
+        for number, run in enumerate(data["layers"]):
+            if (
+                not isinstance(run, dict)
+                or set(run) != {"times", "heads"}
+                or type(run["times"]) is not int
+                or not isinstance(run["heads"], list)
+            ):
+                raise SpecError(f"layers[{number}] must have exactly the fields times (an integer) and heads (a list)")
+            if not 1 <= run["times"] <= MOST_LAYERS - len(layers):
+                raise SizeError(f"layers[{number}].times is {run['times']}; the stack may have 1 to {MOST_LAYERS:,} layers")
+            parts = []
+            for part in run["heads"]:
+                if not isinstance(part, dict) or not isinstance(part.get("mechanism"), str):
+                    raise SpecError(f"layers[{number}]: each entry of heads is an object with a 'mechanism'")
+                parts.append(
+                    mechanism(part["mechanism"], where=f" in layers[{number}]", **{k: v for k, v in part.items() if k != "mechanism"})
+                )
+            layers += [tuple(parts)] * run["times"]
+        return cls(tuple(layers), data["name"], tuple(data["notes"]), data["vocabulary"], data["context"])
+
+    @property
+    def reading(self) -> tuple[int, ...]:
+        """Indices of the reading layers (those with full or sparse heads)."""
+        return tuple(i for i, layer in enumerate(self.layers) if any(part.reading for part in layer))
+
+    def read_bits(self, index: int) -> int:
+        """h of layer `index`: the sum over its reading heads."""
+        return sum(part.read_bits() for part in self.layers[index])
+
+    def bounded_bits(self, index: int, t: int) -> int:
+        """Cache bits of the non-reading heads of layer `index`, and open blocks of sparse ones, at any length up to t."""
+        total = 0
+        for part in self.layers[index]:
+            if isinstance(part, Sparse):
+                total += part.open_block_bits(min(t, part.block - 1))
+            elif not part.reading:
+                total += part.cache_bits(t)
+        return total
+
+    def _convolution_bits(self, index: int, t: int) -> int:
+        """Short convolutions on q, k, v of the reading heads of layer `index`: a bounded layer before it (theory.md, section 1)."""
+        items = (item for part in self.layers[index] if part.reading for item in part.cache(t))
+        return sum(item.bits.total for item in items if item.kind == "convolution")
+
+    def groups(self, t: int) -> tuple[Group, ...]:
+        """Groups 0..k of bounded layers around the k reading layers, sized for lengths up to t (theory.md, section 5)."""
+        marks = (-1, *self.reading)
+        groups = []
+        for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
+            inside = self.bounded_bits(left, t) if left >= 0 else 0
+            between = sum(self.bounded_bits(i, t) for i in range(left + 1, right))
+            groups.append(Group(inside, between + (self._convolution_bits(right, t) if right < len(self.layers) else 0)))
+        return tuple(groups)
+
+    def cache(self, t: int) -> dict[str, Bits]:
+        """Bits carried after t tokens, by kind (state, convolution, window, kv), over all layers together."""
+        total: dict[str, Bits] = {}
+        for layer in self.layers:
+            for part in layer:
+                for item in part.cache(t):
+                    total[item.kind] = total.get(item.kind, Bits()) + item.bits
+        return total
+
+    def cache_bits(self, t: int) -> int:
+        """Bits carried after t tokens, over all layers together."""
+        return sum(bits.total for bits in self.cache(t).values())
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the declared sizes take for granted, each said once."""
+        said = [text for layer in self.layers for part in layer for text in part.assumptions()]
+        return tuple(dict.fromkeys((*self.notes, *said)))
+
+
+def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:
+    """An architecture from mechanisms (or tuples of them), first layer first."""
+    return Architecture(tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), name)

@@ -1,0 +1,283 @@
+"""Numbers of bits, counts too large to write, and comparisons of their logarithms that can be trusted.
+
+A verdict compares 2^bits with a product of integer powers. Where the powers are small both sides are written out as
+integers; otherwise ball arithmetic encloses the difference of the logarithms until zero is excluded. No float decides.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from math import comb
+from typing import Literal
+
+from flint import arb, ctx, fmpz
+
+from separatrix.errors import SizeError, SpecError, Undecided
+
+EXACT_BITS = 1 << 14
+"""Powers up to this many bits are compared as integers."""
+_LARGEST_EXACT = 1 << 27
+_PRECISIONS = (64, 128, 256, 1024, 4096, 16384)
+
+Method = Literal["integers", "balls"]
+
+FORMATS = {"fp64": 64, "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A number format: a name of `FORMATS`, or `pN` for N bits per number (1 <= N <= 4096)."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        self.bits  # noqa: B018  (raises on a bad name)
+
+    @property
+    def bits(self) -> int:
+        """Bits per number. Raises SpecError for a name that is no format."""
+        if self.name in FORMATS:
+            return FORMATS[self.name]
+        match = re.fullmatch(r"p([1-9]\d{0,3})", self.name)
+        if match is None or int(match[1]) > 4096:
+            raise SpecError(f"unknown number format '{self.name}': use {', '.join(FORMATS)}, or pN with N from 1 to 4096 bits")
+        return int(match[1])
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@total_ordering
+@dataclass(frozen=True, eq=False)
+class Bits:
+    """How many numbers of how many bits each: a sum of `numbers * width`; compares by its total, exactly."""
+
+    parts: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, numbers: int, width: int) -> Bits:
+        """`numbers` numbers of `width` bits each. Raises SizeError if either is negative."""
+        if numbers < 0 or width < 0:
+            raise SizeError(f"{numbers} numbers of {width} bits: neither may be negative")
+        return cls(((numbers, width),)) if numbers and width else cls()
+
+    @property
+    def numbers(self) -> int:
+        return sum(count for count, _ in self.parts)
+
+    @property
+    def total(self) -> int:
+        """Total in bits."""
+        return sum(count * width for count, width in self.parts)
+
+    def __add__(self, other: Bits) -> Bits:
+        widths: dict[int, int] = {}
+        for count, width in (*self.parts, *other.parts):
+            widths[width] = widths.get(width, 0) + count
+        return Bits(tuple((count, width) for width, count in sorted(widths.items())))
+
+    def __mul__(self, times: int) -> Bits:
+        return sum_bits(Bits.of(count * times, width) for count, width in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bits) and self.total == other.total
+
+    def __lt__(self, other: Bits) -> bool:
+        return self.total < other.total
+
+    def __hash__(self) -> int:
+        return hash(self.total)
+
+    def __str__(self) -> str:
+        return " + ".join(f"{count:,} x {width} bits" for count, width in self.parts) or "0 bits"
+
+
+def sum_bits(parts: Iterable[Bits]) -> Bits:
+    total = Bits()
+    for part in parts:
+        total = total + part
+    return total
+
+
+@dataclass(frozen=True)
+class LogSign:
+    """The certified sign of a difference of logarithms, how it was settled, and the difference itself in bits (a decimal enclosure)."""
+
+    sign: int
+    method: Method
+    difference: str
+
+    @property
+    def positive(self) -> bool:
+        return self.sign > 0
+
+
+def _log2(x: int) -> arb:
+    return arb(fmpz(x)).log() / arb.const_log2()
+
+
+def _decimal(ball: arb) -> str:
+    return ball.str(12, radius=True)
+
+
+def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
+    """The sign of sum(c * log2(x) for c, x in terms) - bits, certified.
+
+    `terms` holds (integer coefficient, positive integer) pairs; `bits` is an integer. Integers are used while every power has at most
+    `EXACT_BITS` bits, and for ties up to 2^27 bits; ball arithmetic otherwise. Raises SizeError for a non-positive integer under a
+    logarithm and Undecided when the largest precision leaves the sign open.
+    """
+    terms = [(c, x) for c, x in terms if c and x != 1]
+    if any(x < 1 for _, x in terms):
+        raise SizeError(f"logarithm of a non-positive integer in {terms}")
+    size = abs(bits) + sum(abs(c) * x.bit_length() for c, x in terms)
+    if size <= EXACT_BITS:
+        return LogSign(_exact_sign(terms, bits), "integers", _enclose(terms, bits, 64))
+    for precision in _PRECISIONS:
+        with ctx.workprec(precision):
+            ball = sum((c * _log2(x) for c, x in terms), arb(0)) - bits
+            if ball > 0 or ball < 0:
+                return LogSign(1 if ball > 0 else -1, "balls", _decimal(ball))
+    if size <= _LARGEST_EXACT:
+        return LogSign(_exact_sign(terms, bits), "integers", _enclose(terms, bits, 64))
+    raise Undecided(
+        f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at {_PRECISIONS[-1]} bits of precision"
+    )
+
+
+def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
+    left, right = fmpz(1), fmpz(1)
+    for c, x in (*terms, (-bits, 2)):
+        if c > 0:
+            left *= fmpz(x) ** c
+        elif c < 0:
+            right *= fmpz(x) ** -c
+    return (left > right) - (left < right)
+
+
+def _enclose(terms: Sequence[tuple[int, int]], bits: int, precision: int) -> str:
+    with ctx.workprec(precision):
+        return _decimal(sum((c * _log2(x) for c, x in terms), arb(0)) - bits)
+
+
+class Count:
+    """An exact positive integer that may be too large to write: it can always be compared with a power of two, with certainty."""
+
+    @abstractmethod
+    def log2_ball(self) -> arb:
+        """An enclosure of the logarithm at the precision in force."""
+
+    @abstractmethod
+    def exact(self) -> int:
+        """The integer itself, whatever its size."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def compare_bits(self, bits: int) -> LogSign:
+        """The certified sign of log2(self) - bits. Raises Undecided as `log_difference` does."""
+        for precision in _PRECISIONS:
+            with ctx.workprec(precision):
+                ball = self.log2_ball() - bits
+                small = self.log2_ball() < EXACT_BITS and bits <= EXACT_BITS
+                if small:
+                    value, power = self.exact(), 1 << bits
+                    return LogSign((value > power) - (value < power), "integers", _decimal(ball))
+                if ball > 0 or ball < 0:
+                    return LogSign(1 if ball > 0 else -1, "balls", _decimal(ball))
+        if bits <= _LARGEST_EXACT:
+            value, power = self.exact(), 1 << bits
+            return LogSign((value > power) - (value < power), "integers", "0")
+        raise Undecided(f"whether {self} exceeds 2^{bits} is open at {_PRECISIONS[-1]} bits of precision")
+
+    def exceeds_bits(self, bits: int) -> bool:
+        """Whether self > 2^bits, certified."""
+        return self.compare_bits(bits).positive
+
+    def ceil_log2(self) -> int:
+        """The number of bits that number the classes: the smallest b with self <= 2^b."""
+        with ctx.workprec(128):
+            guess = self.log2_ball().upper().ceil().unique_fmpz()
+        low = max(0, int(guess) - 2) if guess is not None else 0
+        while self.exceeds_bits(low):
+            low += 1
+        return low
+
+    def log2_str(self, digits: int = 8) -> str:
+        """A decimal enclosure of log2."""
+        with ctx.workprec(128):
+            return self.log2_ball().str(digits, radius=False)
+
+
+@dataclass(frozen=True)
+class Exact(Count):
+    """A count written out; `form` is the formula it came from, for people."""
+
+    value: int
+    form: str = ""
+
+    def log2_ball(self) -> arb:
+        return _log2(self.value)
+
+    def exact(self) -> int:
+        return self.value
+
+    def __str__(self) -> str:
+        return self.form or f"{self.value:,}"
+
+
+@dataclass(frozen=True)
+class Power(Count):
+    """base^exponent."""
+
+    base: int
+    exponent: int
+
+    def log2_ball(self) -> arb:
+        return self.exponent * _log2(self.base)
+
+    def exact(self) -> int:
+        return self.base**self.exponent
+
+    def __str__(self) -> str:
+        return f"{self.base:,}^{self.exponent:,}"
+
+
+@dataclass(frozen=True)
+class Binomial(Count):
+    """binomial(upper, lower), with 0 <= lower <= upper."""
+
+    upper: int
+    lower: int
+
+    def log2_ball(self) -> arb:
+        if min(self.lower, self.upper - self.lower) <= 4096:
+            return _log2(comb(self.upper, self.lower))
+        factorials = [arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)]
+        return (factorials[0] - factorials[1] - factorials[2]) / arb.const_log2()
+
+    def exact(self) -> int:
+        return int(fmpz.bin_uiui(self.upper, self.lower)) if self.upper < 1 << 63 else comb(self.upper, self.lower)
+
+    def __str__(self) -> str:
+        return f"binomial({self.upper:,}, {self.lower:,})"
+
+
+def smallest(predicate: Callable[[int], bool], start: int, *, limit: int = 1 << 4096) -> int | None:
+    """The smallest integer >= start at which a monotone predicate holds, or None if it fails at `limit`: doubling, then bisection."""
+    if predicate(start):
+        return start
+    low, step = start, 1
+    while not predicate(low + step):
+        low, step = low + step, step * 2
+        if low > limit:
+            return None
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if predicate(middle) else (middle, high)
+    return high

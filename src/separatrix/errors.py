@@ -1,0 +1,55 @@
+"""The error tree. Every message names the input, the rule it broke and the remedy, on one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SeparatrixError(Exception):
+    """Root of every error a user can cause; the command line prints it on one line and exits with 2."""
+
+
+class SpecError(SeparatrixError):
+    """A specification (architecture, task, sizes) that does not parse."""
+
+
+class SizeError(SeparatrixError):
+    """A size that is out of range, missing, or does not fit the others."""
+
+
+class UnknownNameError(SeparatrixError):
+    """A name that no registry knows."""
+
+    @classmethod
+    def of(cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = "") -> UnknownNameError:
+        """An error for `name`, suggesting the nearest name of `known`; `where` tells its place, `listing` the command that lists all."""
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+        more = f" `{listing}` lists all." if listing else ""
+        return cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
+
+
+class ConfigError(SeparatrixError):
+    """A model's config.json that cannot be read without guessing."""
+
+
+class EvidenceError(SeparatrixError):
+    """An evidence file that is damaged, edited, of another version, or not evidence at all."""
+
+
+class OutputError(SeparatrixError):
+    """An output that cannot be written."""
+
+
+class MissingExtraError(SeparatrixError):
+    """An optional dependency that is not installed."""
+
+    @classmethod
+    def of(cls, feature: str, extra: str) -> MissingExtraError:
+        return cls(f"{feature} needs the extra '{extra}': pip install 'separatrix[{extra}]'")
+
+
+class Undecided(SeparatrixError):
+    """A comparison that neither integers nor ball arithmetic settled within the precision allowed."""

@@ -1,0 +1,119 @@
+"""What every task has: a size, a sampler, an oracle, an exact number of prefix classes. NumPy only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.bits import Count
+from separatrix.errors import SizeError
+
+Tokens = NDArray[np.int64]
+LARGEST_SAMPLE = 1 << 30
+"""Most tokens one call of `sample` makes."""
+
+
+class Batch(NamedTuple):
+    """`tokens` (batch, length) and the right answer after the last token, `targets` (batch,)."""
+
+    tokens: Tokens
+    targets: Tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad size raises SizeError on construction.
+
+    A prompt has `length` tokens from [0, vocabulary); the answer is a class in [0, answers), due after the last token.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    spellings: ClassVar[dict[str, str]] = {}
+    """Field name -> its spelling in task text, where they differ."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Tokens of a prompt, query included."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> int:
+        """Number of possible answers."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> Fraction:
+        """Accuracy of the best constant guess under `sample`, exact."""
+
+    @property
+    @abstractmethod
+    def prefix_length(self) -> int:
+        """Length of the prefixes that `prefix_classes` counts."""
+
+    @abstractmethod
+    def prefix_classes(self) -> Count:
+        """Number of classes of prefixes of `prefix_length` tokens, two being equivalent when every continuation has the same answer after both."""
+
+    @abstractmethod
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        """`batch` instances, drawn with `rng` only."""
+
+    @abstractmethod
+    def answer(self, tokens: Tokens) -> Tokens:
+        """The right answers (batch,) for prompts (batch, length). Raises SizeError for tokens that are no instance of the task."""
+
+    @property
+    def spec(self) -> str:
+        """Canonical text, `parse_task(task.spec) == task`."""
+        sizes = ",".join(f"{key}={value}" for key, value in self.sizes().items())
+        return f"{self.name}:{sizes}"
+
+    def sizes(self) -> dict[str, Any]:
+        """Every size by its spelling in task text."""
+        return {self.spellings.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    @abstractmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        """The task at the sizes of a task text (values are int or str). Raises UnknownNameError for an unknown size, SizeError for a bad or missing one."""
+
+    def __str__(self) -> str:
+        return self.spec
+
+    def _checked(self, tokens: Tokens) -> Tokens:
+        """`tokens` as int64, or SizeError when its shape or ids cannot be an instance."""
+        array = np.asarray(tokens)
+        if array.ndim != 2 or array.shape[1] != self.length:
+            raise SizeError(f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch, {self.length})")
+        if not np.issubdtype(array.dtype, np.integer):
+            raise SizeError(f"{self.spec}: tokens are {array.dtype}; they must be integers")
+        if array.size and not (0 <= array.min() and array.max() < self.vocabulary):
+            raise SizeError(f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in [0, {self.vocabulary})")
+        return array.astype(np.int64, copy=False)
+
+    def _batch(self, batch: int) -> int:
+        """`batch`, or SizeError when it is not positive or asks for too many tokens at once."""
+        if batch < 1 or batch * self.length > LARGEST_SAMPLE:
+            raise SizeError(f"{self.spec}: batch is {batch}; it must be at least 1 and make at most 2^30 tokens")
+        return batch
+
+
+def require(task: str, name: str, value: Any, low: int, high: int | None = None) -> int:
+    """`value` as an int in [low, high], or a SizeError that names the task, the size and the smallest legal value."""
+    if type(value) is not int or value < low or (high is not None and value > high):
+        limit = f"from {low} to {high}" if high is not None else f"of at least {low}"
+        raise SizeError(f"{task}: {name} is {value!r}; it must be an integer {limit}")
+    return value
