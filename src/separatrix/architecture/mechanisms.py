@@ -93,6 +93,11 @@ class Mechanism:
         """h: a later token takes one of at most 2^h values from a prefix, once its query is fixed. 0 unless `reading`."""
         return 0
 
+    @property
+    def inner_width(self) -> int:
+        """Heads times head dimension: the model width the sizes suggest; 0 where they suggest none."""
+        return 0
+
     def assumptions(self) -> tuple[str, ...]:
         """What the declared sizes take for granted, to be printed with every verdict."""
         return ()
@@ -112,6 +117,10 @@ class _Heads(Mechanism):
     @property
     def dv(self) -> int:
         return self.head_dim if self.value_dim is None else self.value_dim
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * max(self.head_dim, self.dv)
 
     def _convolution(self, channels: int, t: int) -> CacheItem:
         """The last K-1 inputs of a causal convolution (fewer at the start)."""

@@ -1,0 +1,19 @@
+"""Token mixers: every mechanism as an `nn.Module` with a parallel form and a recurrence."""
+
+from __future__ import annotations
+
+from separatrix.architecture.mechanisms import Mechanism
+from separatrix.errors import SizeError
+from separatrix.mixers._base import Mixer, State, state_numbers
+from separatrix.mixers.full import FullMixer
+
+__all__ = ["MIXERS", "Mixer", "State", "mixer", "state_numbers"]
+
+MIXERS: dict[str, type[Mixer]] = {"full": FullMixer}
+
+
+def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
+    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for a mechanism that has declared sizes only."""
+    if mechanism.name not in MIXERS:
+        raise SizeError(f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built: {', '.join(MIXERS)}")
+    return MIXERS[mechanism.name](mechanism, width=width)

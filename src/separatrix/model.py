@@ -1,0 +1,214 @@
+"""Architecture -> `nn.Module`: one plain residual stack for training, constructions and witnesses alike. Hybrids live here, and only here.
+
+x = token embedding + position embedding                   (b, t, w)
+per layer:  x = x + sum over its heads of mixer(norm(x));  x = x + MLP(norm(x))
+logits = head(norm(x_last))                                (b, answers)
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from separatrix.architecture import Architecture
+from separatrix.errors import SizeError, SpecError
+from separatrix.mixers import Mixer, State, mixer, state_numbers
+from separatrix.mixers._base import fan_in_normal
+from separatrix.tasks._base import Task
+
+Cache = list[list[State]]
+"""Per layer, per kind of heads: the state its mixer carries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Everything that shapes a model. Raises SizeError for a size below its minimum."""
+
+    architecture: str
+    """Spec text."""
+    vocabulary: int
+    length: int
+    """Longest prompt, without the start token."""
+    answers: int
+    width: int
+    hidden: int
+    """Hidden units of each MLP; 0 for none."""
+    norm: bool
+    """RMS norms before every part, or none."""
+    bos: bool
+    """Whether a start token stands before the prompt."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value, low = getattr(self, f.name), 0 if f.name == "hidden" else 1
+            if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
+                raise SizeError(f"model {f.name} is {value!r}; it must be an integer of at least {low}")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> ModelConfig:
+        """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
+        names = {f.name: f.type for f in fields(cls)}
+        if not isinstance(data, dict) or set(data) != set(names):
+            raise SpecError(f"a model description has exactly the fields {', '.join(names)}")
+        for name, kind in names.items():
+            if type(data[name]).__name__ != kind:
+                raise SpecError(f"model {name} is {data[name]!r}; it must be of type {kind}")
+        return cls(**data)
+
+
+class MLP(nn.Module):
+    """Position-wise: W_2 relu(W_1 x + b_1) + b_2."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+        return self.down(F.relu(self.up(x)))
+
+
+class Block(nn.Module):
+    """One layer: its mixers side by side (head-wise), then the MLP, each added to the residual stream."""
+
+    def __init__(self, mixers: list[Mixer], config: ModelConfig) -> None:
+        super().__init__()
+        self.mixers = nn.ModuleList(mixers)
+        self.norm1 = nn.RMSNorm(config.width) if config.norm else nn.Identity()
+        self.norm2 = nn.RMSNorm(config.width) if config.norm else nn.Identity()
+        self.mlp = MLP(config.width, config.hidden) if config.hidden else None
+
+    def _mixers(self) -> list[Mixer]:
+        return [m for m in self.mixers if isinstance(m, Mixer)]
+
+    def _position_wise(self, x: Tensor) -> Tensor:
+        return x if self.mlp is None else x + self.mlp(self.norm2(x))
+
+    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        normed = self.norm1(x)
+        for part in self._mixers():
+            x = x + part(normed)
+        return self._position_wise(x)
+
+    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        """`forward(x)[:, -1]`, computed for that token only."""
+        normed, y = self.norm1(x), x[:, -1]
+        for part in self._mixers():
+            y = y + part.last(normed)
+        return self._position_wise(y)
+
+    def step(self, x: Float[Tensor, "b w"], states: list[State], t: int) -> tuple[Float[Tensor, "b w"], list[State]]:
+        normed, after = self.norm1(x), []
+        for part, state in zip(self._mixers(), states, strict=True):
+            y, new = part.step(normed, state, t)
+            x = x + y
+            after.append(new)
+        return self._position_wise(x), after
+
+
+class Model(nn.Module):
+    """A residual stack over a task's tokens. Raises SizeError when a mechanism cannot be built."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.architecture = Architecture.parse(config.architecture)
+        self.embed = nn.Embedding(config.vocabulary + config.bos, config.width)
+        self.position = nn.Embedding(config.length + config.bos, config.width)
+        parts = [[mixer(m, width=config.width) for m in layer if m.name != "mlp"] for layer in self.architecture]
+        self.blocks = nn.ModuleList(Block(mixers, config) for mixers in parts)
+        self.norm = nn.RMSNorm(config.width) if config.norm else nn.Identity()
+        self.head = nn.Linear(config.width, config.answers)
+
+    def reset(self, generator: torch.Generator) -> Model:
+        """Draws every parameter with `generator` and returns the model."""
+        with torch.no_grad():
+            for table in (self.embed, self.position):
+                table.weight.normal_(0.0, 0.5**0.5, generator=generator)
+            for block in self._blocks():
+                for part in block._mixers():
+                    part.reset(generator)
+                if block.mlp is not None:
+                    fan_in_normal(block.mlp.up.weight, generator, gain=2**0.5)
+                    fan_in_normal(block.mlp.down.weight, generator, gain=(2 * len(self.blocks)) ** -0.5)
+                    block.mlp.up.bias.zero_()
+                    block.mlp.down.bias.zero_()
+            fan_in_normal(self.head.weight, generator)
+            self.head.bias.zero_()
+        return self
+
+    def forward(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b answers"]:
+        """Logits of the answer after the last token; the last layer is computed for that token only."""
+        x = self._embed(tokens)
+        *early, final = self._blocks()
+        for block in early:
+            x = block(x)
+        return self.head(self.norm(final.last(x)))
+
+    def every(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
+        """Logits after every token of the prompt."""
+        x = self._embed(tokens)
+        for block in self._blocks():
+            x = block(x)
+        return self.head(self.norm(x[:, self.config.bos :]))
+
+    def init_cache(self, batch: int) -> Cache:
+        """The cache before the first prompt token (after the start token, if there is one)."""
+        cache = [[part.init_state(batch) for part in block._mixers()] for block in self._blocks()]
+        if self.config.bos:
+            start = torch.full((batch,), self.config.vocabulary, device=self.head.weight.device)
+            _, cache = self._step(start, cache, 0)
+        return cache
+
+    def step(self, token: Int[Tensor, " b"], cache: Cache, t: int) -> tuple[Float[Tensor, "b answers"], Cache]:
+        """Logits after one more prompt token; t counts the prompt tokens before it."""
+        return self._step(token, cache, t + self.config.bos)
+
+    def cache_numbers(self, cache: Cache) -> int:
+        """Numbers that one sequence carries."""
+        return sum(state_numbers(state) for states in cache for state in states)
+
+    def _step(self, token: Tensor, cache: Cache, place: int) -> tuple[Tensor, Cache]:
+        x, after = self.embed(token) + self.position.weight[place], []
+        for block, states in zip(self._blocks(), cache, strict=True):
+            x, new = block.step(x, states, place)
+            after.append(new)
+        return self.head(self.norm(x)), after
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        if self.config.bos:
+            tokens = F.pad(tokens, (1, 0), value=self.config.vocabulary)
+        if tokens.shape[1] > self.position.num_embeddings:
+            raise SizeError(f"a prompt of {tokens.shape[1] - self.config.bos} tokens; this model takes at most {self.config.length}")
+        return self.embed(tokens) + self.position.weight[: tokens.shape[1]]
+
+    def _blocks(self) -> list[Block]:
+        return [b for b in self.blocks if isinstance(b, Block)]
+
+
+def build(architecture: Architecture, task: Task, *, width: int | None = None, hidden: int | None = None, seed: int = 0) -> Model:
+    """A trainable model of the architecture for the task's tokens and answers, drawn from `seed`.
+
+    `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width.
+    Raises SizeError for a mechanism without a mixer or sizes that do not fit.
+    """
+    if width is None:
+        width = max(part.inner_width for layer in architecture for part in layer) or 64
+    config = ModelConfig(
+        architecture=architecture.spec,
+        vocabulary=task.vocabulary,
+        length=task.length,
+        answers=task.answers,
+        width=width,
+        hidden=2 * width if hidden is None else hidden,
+        norm=True,
+        bos=True,
+    )
+    return Model(config).reset(torch.Generator().manual_seed(seed))
