@@ -208,3 +208,25 @@ def read_json(path: Path) -> Any:
         raise EvidenceError(f"{path}: nested too deeply to be evidence") from None
     except ValueError as error:
         raise EvidenceError(f"{path}: not JSON, or cut off: {error}") from None
+
+
+def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
+    """Many records and the table they stand in, as one file: `body["records"]` maps digests to record envelopes."""
+    plain = _plain(body)
+    return {"separatrix": FORMAT_VERSION, "kind": "bundle", "sha256": sha256(canonical({"kind": "bundle", "body": plain})), "body": plain}
+
+
+def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:
+    """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope` does, for the bundle and for each record."""
+    if data.get("separatrix") != FORMAT_VERSION:
+        raise EvidenceError(f"evidence of format version {data.get('separatrix')!r}; this program reads version {FORMAT_VERSION}")
+    body = data.get("body")
+    if set(data) != {"separatrix", "kind", "sha256", "body"} or not isinstance(body, dict) or not isinstance(body.get("records"), dict):
+        raise EvidenceError("a bundle has exactly the fields separatrix, kind, sha256, body, and its body has records")
+    if bundle_envelope(body)["sha256"] != data["sha256"]:
+        raise EvidenceError("the content hash of this bundle does not match its content: it was edited or damaged")
+    records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
+    for digest, record in records.items():
+        if record.digest != digest:
+            raise EvidenceError(f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the bundle was edited or damaged")
+    return body, records

@@ -1,0 +1,290 @@
+"""The command line: parse, call, print. Exit codes: 0 fine, 1 a check failed, 2 bad input (one line on stderr), 130 interrupted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from separatrix.errors import SeparatrixError
+
+if TYPE_CHECKING:
+    from separatrix.tasks import Task
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+theorems_app = typer.Typer(rich_markup_mode=None)
+mechanisms_app = typer.Typer(rich_markup_mode=None)
+app.add_typer(theorems_app, name="theorems", help="The theorems; `theorems show III` explains one.")
+app.add_typer(mechanisms_app, name="mechanisms", help="The token mixers; `mechanisms show gdn` explains one.")
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@app.callback()
+def root() -> None:
+    """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute, what it provably can, and where training ends up in between."""
+
+
+@app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for report.html and evidence.json.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, one seed: under 3 minutes on 2 cores.")] = False,
+    config: Annotated[list[str] | None, typer.Option(help="Real models to add: config.json files or presets (default: three presets).")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 2,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an interrupted run has saved.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """The paper's table of results with evidence in every cell: report.html and evidence.json. Interrupted, the same command resumes."""
+    from separatrix.reproduce import Settings, reproduce_table
+
+    body = reproduce_table(Settings(quick=quick, seed=seed), out, models=config, workers=workers, fresh=fresh, show=not as_json)
+    if as_json:
+        _print_json({"report": str(out / "report.html"), "evidence": str(out / "evidence.json"), "cells": body["cells"]})
+        return
+    from separatrix.report.terminal import render_terminal
+
+    _console().print(render_terminal(body))
+    typer.echo(f"report    {out / 'report.html'}\nevidence  {out / 'evidence.json'}    check it: separatrix verify {out / 'evidence.json'}")
+
+
+@app.command()
+def analyze(
+    model: Annotated[str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")],
+    context: Annotated[int | None, typer.Option(min=1, max=10**15, help="Tokens of context (default: the model's own, else 8192).")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The capability card of a model: what it carries, what provably fails and from which n, what is provably solvable."""
+    from separatrix.architecture.resolve import resolve
+    from separatrix.report.card import card_json, render_card
+
+    architecture = resolve(model)
+    tokens = context or architecture.context or 8192
+    if as_json:
+        _print_json(card_json(architecture, tokens))
+    else:
+        _console().print(render_card(architecture, tokens))
+
+
+@app.command()
+def construct(
+    task: Annotated[str, typer.Argument(help="A task: eva, seqcomp, twosum, or with sizes: seqcomp:L=3,m=8,n_1=4,n_2=2.")],
+    out: Annotated[Path, typer.Option(help="Folder for the weights and the proof.")],
+    n: Annotated[int | None, typer.Option("-n", help="Size n of the task.")] = None,
+    steps: Annotated[int | None, typer.Option("--L", help="Composition steps L of seqcomp.")] = None,
+    values: Annotated[int | None, typer.Option("-V", help="Number of values V of eva (default n).")] = None,
+    modulus: Annotated[int | None, typer.Option("-M", help="Modulus M of twosum.")] = None,
+    arch: Annotated[str | None, typer.Option(help="Architecture to hold it (default: the smallest).")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Explicit weights that answer every input of the size, with a proof. Example: construct seqcomp --L 3 -n 4096 --out model/"""
+    from separatrix.architecture.resolve import resolve
+    from separatrix.constructions import construct as build_construction
+
+    wanted = _task(task, n=n, L=steps, V=values, M=modulus)
+    built = build_construction(wanted, resolve(arch) if arch else None)
+    path = built.save(out)
+    if as_json:
+        _print_json({"file": str(path), "record": built.record.envelope()})
+        return
+    typer.echo(built.record.statement)
+    for key, value in built.record.proof.items():
+        typer.echo(f"  {key}: {json.dumps(value) if isinstance(value, list | dict) else value}")
+    typer.echo(f"written to {path}    check it: separatrix verify {path}")
+
+
+@app.command()
+def refute(
+    model: Annotated[str, typer.Argument(help="An architecture (a model of it is drawn from --seed).")],
+    task: Annotated[str, typer.Option(help="The task it should fail: eva, seqcomp:L=2,m=4,n_1=1, twosum:n=8,M=16 ...")],
+    n: Annotated[int | None, typer.Option("-n", help="Size n of the task.")] = None,
+    steps: Annotated[int | None, typer.Option("--L", help="Composition steps L of seqcomp.")] = None,
+    values: Annotated[int | None, typer.Option("-V", help="Number of values V of eva (default n).")] = None,
+    modulus: Annotated[int | None, typer.Option("-M", help="Modulus M of twosum.")] = None,
+    budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
+    as_json: JsonFlag = False,
+) -> None:
+    """A concrete failure of a model: a certificate that anyone can check, or "not found in this budget" (which proves nothing)."""
+    from separatrix.architecture.resolve import resolve
+    from separatrix.evidence import Certificate, canonical
+    from separatrix.files import write_atomic
+    from separatrix.refute import refute as search
+
+    wanted = _task(task, n=n, L=steps, V=values, M=modulus)
+    found = search(resolve(model), wanted, budget=budget, seed=seed)
+    if not isinstance(found, Certificate):
+        if as_json:
+            _print_json({"found": False, "reason": str(found)})
+        else:
+            typer.echo(str(found))
+        raise typer.Exit(1)
+    write_atomic(out, canonical(found.envelope()) + "\n")
+    if as_json:
+        _print_json({"found": True, "file": str(out), "record": found.envelope()})
+        return
+    from separatrix.report.certificate import describe_certificate
+
+    typer.echo(describe_certificate(found))
+    typer.echo(f"written to {out}    check it: separatrix verify {out}")
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A certificate, construction, verdict, measurement, evidence.json, or a folder with one.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Checks evidence without the code that found it. Exit code 1 if a claim does not hold."""
+    from separatrix.errors import EvidenceError
+    from separatrix.progress import bar
+    from separatrix.verify import verify_path
+
+    if not file.exists():
+        raise EvidenceError(f"{file}: there is no such file or folder")
+    with bar("verify", shown=not as_json) as advance:
+        checked = verify_path(file, progress=advance)
+    if as_json:
+        _print_json([{"kind": c.record.kind, "sha256": c.record.digest, "checks": c.checks} for c in checked])
+        return
+    for item in checked if len(checked) < 10 else []:
+        typer.echo(f"{item.record.kind} {item.record.digest[:12]}  {item.record.architecture}  on  {item.record.task}")
+        for check in item.checks:
+            typer.echo(f"  - {check}")
+    kinds = {kind: sum(c.record.kind == kind for c in checked) for kind in dict.fromkeys(c.record.kind for c in checked)}
+    typer.echo(f"holds: {', '.join(f'{count} {kind}{"s" if count > 1 else ""}' for kind, count in kinds.items())}")
+
+
+@app.command()
+def tasks(as_json: JsonFlag = False) -> None:
+    """The tasks, what they ask, and their sizes."""
+    from separatrix.tasks import TASKS
+
+    rows = [{"name": name, "title": cls.title, "sizes": cls.usage, "source": cls.source} for name, cls in TASKS.items()]
+    _print_rows(rows, as_json)
+
+
+@app.command()
+def presets(as_json: JsonFlag = False) -> None:
+    """Released models known by name."""
+    from separatrix.architecture.presets import PRESETS, preset
+
+    rows = [{"name": name, "layers": len(preset(name)), "spec": preset(name).spec} for name in PRESETS]
+    _print_rows(rows, as_json)
+
+
+@mechanisms_app.callback(invoke_without_command=True)
+def mechanisms(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """The token mixers: their symbol, sizes, and whether a model of them can be built here."""
+    if context.invoked_subcommand:
+        return
+    from separatrix.architecture import MECHANISMS
+
+    rows = [
+        {"name": name, "symbol": cls.symbol, "title": cls.title, "kind": "reading" if cls.reading else "bounded", "source": cls.source}
+        for name, cls in MECHANISMS.items()
+    ]
+    _print_rows(rows, as_json)
+
+
+@mechanisms_app.command("show")
+def mechanisms_show(name: str, as_json: JsonFlag = False) -> None:
+    """One mechanism: its recurrence, sizes and source."""
+    from separatrix.report.listing import describe_mechanism
+
+    _print_description(describe_mechanism(name), as_json)
+
+
+@theorems_app.callback(invoke_without_command=True)
+def theorems(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """The theorems that `analyze` and `reproduce` apply."""
+    if context.invoked_subcommand:
+        return
+    from separatrix.theory import THEOREMS
+
+    _print_rows([{"key": key, "title": t.title, "source": t.source} for key, t in THEOREMS.items()], as_json)
+
+
+@theorems_app.command("show")
+def theorems_show(key: str, as_json: JsonFlag = False) -> None:
+    """One theorem: statement, premises, source, sketch of the proof."""
+    from separatrix.report.listing import describe_theorem
+
+    _print_description(describe_theorem(key), as_json)
+
+
+def _task(text: str, **sizes: int | None) -> Task:
+    """The task of a text plus sizes given as options; an option repeats no size of the text."""
+    from separatrix.tasks import parse_task
+
+    given = [f"{key}={value}" for key, value in sizes.items() if value is not None]
+    return parse_task(text if not given else f"{text}{',' if ':' in text else ':'}{','.join(given)}")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        _print_json(list(rows))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    _console().print(table)
+
+
+def _print_description(parts: Iterable[tuple[str, str]], as_json: bool) -> None:
+    if as_json:
+        _print_json(dict(parts))
+        return
+    for title, text in parts:
+        typer.echo(f"{title}\n  " + text.replace("\n", "\n  "))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; a user's mistake becomes one line on stderr."""
+    try:
+        return app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
+    except SeparatrixError as error:
+        return _fail(str(error), 1 if _is_failed_check(error) else 2)
+    except typer.TyperException as error:
+        message = error.format_message()  # pyright: ignore[reportAttributeAccessIssue]
+        return _fail(" ".join(message.split()) + " `separatrix --help` lists the commands.", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted; nothing is half-written", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _is_failed_check(error: SeparatrixError) -> bool:
+    from separatrix.errors import CheckFailed
+
+    return isinstance(error, CheckFailed)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"error: {' '.join(message.split())}" if code != 130 else message, file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    sys.exit(run())
+
+

@@ -1,0 +1,28 @@
+"""Confidence intervals for measured accuracies, in exact rationals up to the last rounding."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+
+from separatrix.errors import SizeError
+
+Z95 = Decimal("1.959963984540054")
+"""The 97.5 % point of the normal distribution."""
+
+
+def wilson(correct: int, total: int) -> tuple[str, str]:
+    """The 95 % Wilson score interval for `correct` of `total`, six decimals rounded outward. Raises SizeError unless 0 <= correct <= total, total >= 1.
+
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+    """
+    if total < 1 or not 0 <= correct <= total:
+        raise SizeError(f"{correct} right of {total}: need total >= 1 and 0 <= correct <= total")
+    with localcontext() as context:
+        context.prec = 40
+        n, share, z2 = Decimal(total), Decimal(correct) / total, Z95 * Z95
+        centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+        half = (share * (1 - share) / n + z2 / (4 * n * n)).sqrt() * Z95 / (1 + z2 / n)
+        six = Decimal("0.000001")
+        low = max(Decimal(0), centre - half).quantize(six, ROUND_FLOOR)
+        high = min(Decimal(1), centre + half).quantize(six, ROUND_CEILING)
+    return str(low), str(high)

@@ -1,0 +1,1 @@
+"""Training: what gradient descent finds, measured with seeds, budget, interval and chance."""

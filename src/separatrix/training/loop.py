@@ -1,0 +1,146 @@
+"""A plain training loop: AdamW with warm-up and cosine decay, fresh data every step, one thread, one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from separatrix.architecture import Architecture
+from separatrix.errors import SizeError
+from separatrix.evidence import Measurement
+from separatrix.model import Model, build
+from separatrix.tasks import parse_task
+from separatrix.tasks._base import Batch, Task
+from separatrix.intervals import wilson
+
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps in all)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One model trained with one seed. Raises SizeError for a size below its minimum; the texts are checked when it runs."""
+
+    architecture: str
+    task: str
+    seed: int
+    steps: int = 1000
+    batch: int = 128
+    learning_rate: float = 3e-3
+    width: int = 32
+    hidden: int = 64
+    weight_decay: float = 0.01
+    tested: int = 2048
+    """Fresh instances the accuracy is measured on."""
+    stop_at: float = 0.995
+    """Training ends early when the running accuracy of 20 steps reaches this."""
+
+    def __post_init__(self) -> None:
+        for name, low in (("seed", 0), ("steps", 1), ("batch", 1), ("width", 1), ("hidden", 0), ("tested", 1)):
+            if type(getattr(self, name)) is not int or getattr(self, name) < low:
+                raise SizeError(f"training: {name} is {getattr(self, name)!r}; it must be an integer of at least {low}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What one run gave: right answers among `run.tested` fresh instances, steps done, and the model."""
+
+    run: Run
+    correct: int
+    steps_done: int
+    parameters: int
+    model: Model = field(repr=False)
+
+
+def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
+    """Trains one model. The same run on the same machine gives the same result.
+
+    Raises what parsing the texts and building the model raise, and SizeError when the loss is no longer finite.
+    """
+    task = parse_task(run.task)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _train(run, task, progress, device)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trained:
+    model = build(Architecture.parse(run.architecture), task, width=run.width, hidden=run.hidden, seed=run.seed).to(device)
+    rng = np.random.default_rng([run.seed, 1])
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    others = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": run.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=run.learning_rate, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, run.steps))
+    recent: list[float] = []
+    done = 0
+    for done in range(1, run.steps + 1):
+        tokens, targets = _tensors(task.sample(run.batch, rng), device)
+        logits = model(tokens)
+        loss = F.cross_entropy(logits, targets)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        recent = [*recent[-19:], float((logits.argmax(-1) == targets).float().mean())]
+        if progress is not None:
+            progress(done, run.steps)
+        if len(recent) == 20 and sum(recent) >= 20 * run.stop_at:
+            break
+    if not all(torch.isfinite(p).all() for p in model.parameters()):
+        raise SizeError(f"training of {run.architecture} on {run.task} diverged (seed {run.seed}); lower learning_rate={run.learning_rate}")
+    correct = count_correct(model, task, run.tested, np.random.default_rng([run.seed, 2]), device=device)
+    return Trained(run=run, correct=correct, steps_done=done, parameters=sum(p.numel() for p in model.parameters()), model=model)
+
+
+def _rate(step: int, steps: int) -> float:
+    """Learning rate over its peak: linear warm-up over the first 5 % (at least 10 steps), then a cosine down to 10 %."""
+    warm = max(10, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.1 + 0.45 * (1 + float(np.cos(np.pi * min(1.0, (step - warm) / max(1, steps - warm)))))
+
+
+def _tensors(batch: Batch, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(batch.tokens).to(device), torch.from_numpy(batch.targets).to(device)
+
+
+@torch.no_grad()
+def count_correct(model: Model, task: Task, total: int, rng: np.random.Generator, *, device: str = "cpu", batch: int = 256) -> int:
+    """Right answers of the model among `total` fresh instances."""
+    correct = 0
+    for start in range(0, total, batch):
+        tokens, targets = _tensors(task.sample(min(batch, total - start), rng), device)
+        correct += int((model(tokens).argmax(-1) == targets).sum())
+    return correct
+
+
+def measurement(results: list[Trained], *, role: str = "other") -> Measurement:
+    """The record of several seeds of one run. Raises SizeError when the runs differ in more than their seed."""
+    settings = {replace(result.run, seed=0) for result in results}
+    if len(settings) != 1:
+        raise SizeError(f"a measurement joins runs that differ in their seed only; these are {len(settings)} different runs")
+    run, task = results[0].run, parse_task(results[0].run.task)
+    best = max(result.correct for result in results)
+    budget: dict[str, Any] = asdict(run) | {"optimiser": "AdamW", "steps_done": [r.steps_done for r in results], "parameters": results[0].parameters}
+    for repeated in ("architecture", "task", "seed"):
+        del budget[repeated]
+    return Measurement(
+        architecture=Architecture.parse(run.architecture).spec,
+        task=task.spec,
+        seeds=tuple(result.run.seed for result in results),
+        correct=tuple(result.correct for result in results),
+        total=run.tested,
+        chance=str(task.chance),
+        interval=wilson(best, run.tested),
+        budget=budget,
+        role=role,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,34 @@
+"""Checks a measurement: that its counts, interval, chance and budget belong together. The training itself is not run again."""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.errors import EvidenceError
+from separatrix.evidence import Measurement
+from separatrix.intervals import wilson
+from separatrix.tasks import parse_task
+
+BUDGET = {"steps", "batch", "learning_rate", "width", "hidden", "weight_decay", "tested", "stop_at", "optimiser", "steps_done", "parameters"}
+
+
+def verify_measurement(record: Measurement) -> list[str]:
+    """What was checked, in sentences. Raises EvidenceError when the parts contradict each other."""
+    if Architecture.parse(record.architecture).spec != record.architecture:
+        raise EvidenceError(f"architecture '{record.architecture}' is not in canonical form; the file was edited")
+    task = parse_task(record.task)
+    if task.spec != record.task:
+        raise EvidenceError(f"task '{record.task}' is not in canonical form; the file was edited")
+    if str(task.chance) != record.chance:
+        raise EvidenceError(f"chance is {record.chance}, but the task's is {task.chance}")
+    if not record.seeds or len(record.seeds) != len(record.correct) or len(set(record.seeds)) != len(record.seeds):
+        raise EvidenceError(f"{len(record.seeds)} seeds and {len(record.correct)} counts: need one count for each different seed")
+    if not all(0 <= count <= record.total for count in record.correct):
+        raise EvidenceError(f"counts {list(record.correct)} do not lie between 0 and {record.total}")
+    if record.confidence != "0.95" or wilson(max(record.correct), record.total) != tuple(record.interval):
+        raise EvidenceError(f"interval {list(record.interval)} is not the 95 % Wilson interval of {max(record.correct)} right of {record.total}")
+    if set(record.budget) != BUDGET or record.budget["tested"] != record.total:
+        raise EvidenceError("the budget has missing or unknown entries, or another number of test instances than the counts")
+    steps = record.budget["steps_done"]
+    if not isinstance(steps, list) or len(steps) != len(record.seeds) or not all(isinstance(s, int) and 1 <= s <= record.budget["steps"] for s in steps):
+        raise EvidenceError(f"steps done {steps} do not fit {len(record.seeds)} seeds of at most {record.budget['steps']} steps")
+    return ["counts, chance level and Wilson interval belong together (measured, not proved: the training was not run again)"]
