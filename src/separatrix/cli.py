@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.errors import SeparatrixError
+from separatrix.errors import CheckFailed, SeparatrixError
 
 if TYPE_CHECKING:
     from separatrix.tasks import Task
@@ -26,14 +26,17 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.
 
 @app.callback()
 def root() -> None:
-    """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute, what it provably can, and where training ends up in between."""
+    """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute, what it provably can,
+    and where training ends up in between."""
 
 
 @app.command()
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for report.html and evidence.json.")] = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, one seed: under 3 minutes on 2 cores.")] = False,
-    config: Annotated[list[str] | None, typer.Option(help="Real models to add: config.json files or presets (default: three presets).")] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(help="Real models to add: config.json files or presets (default: three presets).")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 2,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an interrupted run has saved.")] = False,
@@ -54,7 +57,9 @@ def reproduce(
 
 @app.command()
 def analyze(
-    model: Annotated[str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")],
+    model: Annotated[
+        str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")
+    ],
     context: Annotated[int | None, typer.Option(min=1, max=10**15, help="Tokens of context (default: the model's own, else 8192).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -156,7 +161,7 @@ def verify(
         for check in item.checks:
             typer.echo(f"  - {check}")
     kinds = {kind: sum(c.record.kind == kind for c in checked) for kind in dict.fromkeys(c.record.kind for c in checked)}
-    typer.echo(f"holds: {', '.join(f'{count} {kind}{"s" if count > 1 else ""}' for kind, count in kinds.items())}")
+    typer.echo("holds: " + ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()))
 
 
 @app.command()
@@ -262,7 +267,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         return app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
     except SeparatrixError as error:
-        return _fail(str(error), 1 if _is_failed_check(error) else 2)
+        return _fail(str(error), 1 if isinstance(error, CheckFailed) else 2)
     except typer.TyperException as error:
         message = error.format_message()  # pyright: ignore[reportAttributeAccessIssue]
         return _fail(" ".join(message.split()) + " `separatrix --help` lists the commands.", 2)
@@ -273,12 +278,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _is_failed_check(error: SeparatrixError) -> bool:
-    from separatrix.errors import CheckFailed
-
-    return isinstance(error, CheckFailed)
-
-
 def _fail(message: str, code: int) -> int:
     print(f"error: {' '.join(message.split())}" if code != 130 else message, file=sys.stderr)
     return code
@@ -286,5 +285,3 @@ def _fail(message: str, code: int) -> int:
 
 def main() -> None:
     sys.exit(run())
-
-

@@ -39,6 +39,10 @@ class EvidenceError(SeparatrixError):
     """An evidence file that is damaged, edited, of another version, or not evidence at all."""
 
 
+class CheckFailed(EvidenceError):
+    """Well-formed evidence whose claim is not true; the command line exits with 1."""
+
+
 class OutputError(SeparatrixError):
     """An output that cannot be written."""
 

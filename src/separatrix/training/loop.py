@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.evidence import Measurement
+from separatrix.intervals import wilson
 from separatrix.model import Model, build
 from separatrix.tasks import parse_task
 from separatrix.tasks._base import Batch, Task
-from separatrix.intervals import wilson
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
@@ -130,7 +130,11 @@ def measurement(results: list[Trained], *, role: str = "other") -> Measurement:
         raise SizeError(f"a measurement joins runs that differ in their seed only; these are {len(settings)} different runs")
     run, task = results[0].run, parse_task(results[0].run.task)
     best = max(result.correct for result in results)
-    budget: dict[str, Any] = asdict(run) | {"optimiser": "AdamW", "steps_done": [r.steps_done for r in results], "parameters": results[0].parameters}
+    budget: dict[str, Any] = asdict(run) | {
+        "optimiser": "AdamW",
+        "steps_done": [r.steps_done for r in results],
+        "parameters": results[0].parameters,
+    }
     for repeated in ("architecture", "task", "seed"):
         del budget[repeated]
     return Measurement(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from separatrix.errors import EvidenceError, SeparatrixError
+from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence import Certificate, Construction, Evidence, Measurement, Verdict, from_bundle, from_envelope, read_json
 
 Progress = Callable[[int, int], None]
@@ -24,13 +24,11 @@ class Checked:
 
 
 def verify(record: Evidence, *, folder: Path) -> Checked:
-    """Derives every claim of a record again; `folder` holds the files it refers to. Raises EvidenceError when a claim is not true."""
+    """Derives every claim of a record again; `folder` holds the files it refers to. Raises CheckFailed when a claim is not true."""
     try:
         return Checked(record, ("its fields match its content hash", *_check(record, folder)))
-    except EvidenceError:
-        raise
     except SeparatrixError as error:
-        raise EvidenceError(f"this {record.kind} does not hold together: {error}") from None
+        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
 
 
 def _check(record: Evidence, folder: Path) -> list[str]:
@@ -72,7 +70,7 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
         try:
             checked.append(verify(record, folder=path.parent))
         except EvidenceError as error:
-            raise EvidenceError(f"{path}: record {digest[:12]} ({record.kind}, {record.architecture} on {record.task}): {error}") from None
+            raise CheckFailed(f"{path}: record {digest[:12]} ({record.architecture} on {record.task}): {error}") from None
         if progress is not None:
             progress(number + 1, len(records))
     verify_table(body, records)

@@ -8,7 +8,8 @@ from separatrix.evidence import Measurement
 from separatrix.intervals import wilson
 from separatrix.tasks import parse_task
 
-BUDGET = {"steps", "batch", "learning_rate", "width", "hidden", "weight_decay", "tested", "stop_at", "optimiser", "steps_done", "parameters"}
+SETTINGS = {"steps", "batch", "learning_rate", "width", "hidden", "weight_decay", "tested", "stop_at"}
+OUTCOME = {"optimiser", "steps_done", "parameters"}
 
 
 def verify_measurement(record: Measurement) -> list[str]:
@@ -24,11 +25,12 @@ def verify_measurement(record: Measurement) -> list[str]:
         raise EvidenceError(f"{len(record.seeds)} seeds and {len(record.correct)} counts: need one count for each different seed")
     if not all(0 <= count <= record.total for count in record.correct):
         raise EvidenceError(f"counts {list(record.correct)} do not lie between 0 and {record.total}")
-    if record.confidence != "0.95" or wilson(max(record.correct), record.total) != tuple(record.interval):
-        raise EvidenceError(f"interval {list(record.interval)} is not the 95 % Wilson interval of {max(record.correct)} right of {record.total}")
-    if set(record.budget) != BUDGET or record.budget["tested"] != record.total:
+    best = max(record.correct)
+    if record.confidence != "0.95" or wilson(best, record.total) != tuple(record.interval):
+        raise EvidenceError(f"interval {list(record.interval)} is not the 95 % Wilson interval of {best} right of {record.total}")
+    if set(record.budget) != SETTINGS | OUTCOME or record.budget["tested"] != record.total:
         raise EvidenceError("the budget has missing or unknown entries, or another number of test instances than the counts")
-    steps = record.budget["steps_done"]
-    if not isinstance(steps, list) or len(steps) != len(record.seeds) or not all(isinstance(s, int) and 1 <= s <= record.budget["steps"] for s in steps):
-        raise EvidenceError(f"steps done {steps} do not fit {len(record.seeds)} seeds of at most {record.budget['steps']} steps")
+    done, most = record.budget["steps_done"], record.budget["steps"]
+    if not isinstance(done, list) or len(done) != len(record.seeds) or not all(type(s) is int and 1 <= s <= most for s in done):
+        raise EvidenceError(f"steps done {done} do not fit {len(record.seeds)} seeds of at most {most} steps")
     return ["counts, chance level and Wilson interval belong together (measured, not proved: the training was not run again)"]

@@ -1,0 +1,102 @@
+"""Runs jobs in processes, saves each result at once, resumes where an interrupted run stopped."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from separatrix.reproduce.jobs import Job, perform, stored
+
+
+def run_jobs(jobs: Sequence[Job], store: Path, *, workers: int, show: bool = True) -> dict[Job, dict[str, Any]]:
+    """Every job's result, by job; saved results are taken from `store`. An interrupt or error stops the workers; what is done stays saved."""
+    jobs = list(dict.fromkeys(jobs))
+    results = {job: result for job in jobs if (result := stored(job, store)) is not None}
+    todo = sorted((job for job in jobs if job not in results), key=lambda job: -job.cost)
+    if not todo:
+        return results
+    with _shown(sum(job.cost for job in todo), len(jobs), len(results), show) as report, _processes(min(workers, len(todo))) as pool:
+        futures: dict[Future[dict[str, Any]], Job] = {pool.submit(perform, job, store): job for job in todo}
+        waiting = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in done:
+                results[futures[future]] = future.result()
+            left = sum(futures[future].cost for future in waiting)
+            report(sum(job.cost for job in todo) - left, len(results))
+    return results
+
+
+def _prepare() -> None:
+    """A worker leaves Ctrl-C to its parent, dies with it, and computes on one thread."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _shown(total: float, jobs: int, before: int, show: bool) -> Iterator[Callable[[float, int], None]]:
+    """A progress bar with time left on a terminal; a line now and then elsewhere."""
+    if not show:
+        yield lambda seconds, done: None
+    elif not sys.stderr.isatty():
+        yield _lines(total, jobs, before)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        left = TextColumn("{task.fields[count]}   {task.fields[eta]}   [dim]^C saves and stops; the same command resumes[/dim]")
+        with Progress(
+            "reproduce", BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), left, console=Console(stderr=True), transient=True
+        ) as bar:
+            task = bar.add_task("", total=total, count=f"{before}/{jobs} jobs", eta="")
+            start = time.monotonic()
+
+            def update(seconds: float, done: int) -> None:
+                bar.update(task, completed=seconds, count=f"{done}/{jobs} jobs", eta=_eta(seconds, total, time.monotonic() - start))
+
+            yield update
+
+
+def _eta(seconds: float, total: float, spent: float) -> str:
+    if seconds <= 0:
+        return ""
+    left = spent * (total - seconds) / seconds
+    return f"about {int(left // 60)}:{int(left % 60):02d} left"
+
+
+def _lines(total: float, jobs: int, before: int) -> Callable[[float, int], None]:
+    start, said = time.monotonic(), [time.monotonic()]
+
+    def update(seconds: float, done: int) -> None:
+        now = time.monotonic()
+        if now - said[0] >= 20 or done == jobs:
+            said[0] = now
+            print(f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start)}", file=sys.stderr, flush=True)
+
+    if before:
+        print(f"reproduce: {before} of {jobs} jobs were saved by an earlier run", file=sys.stderr, flush=True)
+    return update
