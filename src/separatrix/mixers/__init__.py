@@ -6,10 +6,25 @@ from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers._base import Mixer, State, state_numbers
 from separatrix.mixers.full import FullMixer
+from separatrix.mixers.gdn import GDNMixer
+from separatrix.mixers.linear import LinearMixer
+from separatrix.mixers.loglinear import LogLinearMixer
+from separatrix.mixers.sparse import SparseMixer
+from separatrix.mixers.window import WindowMixer
 
-__all__ = ["MIXERS", "Mixer", "State", "mixer", "state_numbers"]
+__all__ = ["DECLARED_ONLY", "MIXERS", "Mixer", "State", "mixer", "state_numbers"]
 
-MIXERS: dict[str, type[Mixer]] = {"full": FullMixer}
+MIXERS: dict[str, type[Mixer]] = {
+    "full": FullMixer,
+    "window": WindowMixer,
+    "linear": LinearMixer,
+    "gdn": GDNMixer,
+    "loglinear": LogLinearMixer,
+    "sparse": SparseMixer,
+}
+
+DECLARED_ONLY = ("mamba2", "rglru", "mlp")
+"""Mechanisms with declared sizes and no mixer: two not built yet, and the layer that mixes no tokens."""
 
 
 def mixer(mechanism: Mechanism, *, width: int) -> Mixer:

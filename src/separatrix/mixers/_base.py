@@ -8,10 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
+import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import Mechanism
+from separatrix.errors import SizeError
 
 State = dict[str, Tensor]
 """What one mixer carries to later tokens: tensors whose first axis is the batch. The number of tokens seen is free."""
@@ -19,6 +22,9 @@ State = dict[str, Tensor]
 
 class Mixer(nn.Module, ABC):
     """A token mixer at the sizes of a mechanism. Abstract or final: subclasses are not subclassed."""
+
+    chunk: int = 64
+    """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the same outputs."""
 
     def __init__(self, mechanism: Mechanism, *, width: int) -> None:
         super().__init__()
@@ -61,6 +67,19 @@ def fan_in_normal(weight: Tensor, generator: torch.Generator, gain: float = 1.0)
 def linear(inputs: int, outputs: int) -> nn.Linear:
     """A matrix without bias."""
     return nn.Linear(inputs, outputs, bias=False)
+
+
+def no_convolution(mechanism: Mechanism) -> None:
+    """Raises SizeError for a mechanism with a short convolution, which no mixer has yet."""
+    conv = mechanism.sizes().get("conv", 0)
+    if conv:
+        raise SizeError(f"{mechanism.name}(conv={conv}): the mixer has no short convolution; use conv=0 to build a model")
+
+
+def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
+    """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token, they are seen by none."""
+    size = min(size, x.shape[2])
+    return rearrange(F.pad(x, (0, 0, 0, -x.shape[2] % size)), "b h (n c) d -> b h n c d", c=size)
 
 
 def state_numbers(state: State) -> int:

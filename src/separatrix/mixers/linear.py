@@ -1,0 +1,81 @@
+"""Linear attention.
+
+    S_i = S_{i-1} + V x_i (x) phi(K x_i),   Z_i = Z_{i-1} + phi(K x_i),   y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>
+
+Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as in _features.py.
+Source: Katharopoulos et al. 2020; [Ye26] Lemma 2.2; taylor: Arora et al. 2024 (Based), arXiv 2402.18668.
+State: S (heads, d_phi, value_dim) and, with normaliser, Z (heads, d_phi).
+Denominator: after i tokens taylor's is at least i/2, elu's is positive until it underflows, relu's is at least 0, identity's has any
+sign. Where it is exactly 0, y_i is 0 (theory.md, section 6: 0/0 is 0). No epsilon is added: a denominator near 0 gives a large output,
+as the definition says.
+Parallel form: chunks; inside a chunk the kernel under a causal mask, before it the sums of the chunks.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.architecture.mechanisms import Linear
+from separatrix.mixers._base import State, split_chunks
+from separatrix.mixers._features import features, kernel
+from separatrix.mixers._recurrent import RecurrentMixer
+
+
+class LinearMixer(RecurrentMixer):
+    """Linear attention with a feature map, normalised or not. Raises SizeError for a convolution."""
+
+    def __init__(self, mechanism: Linear, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.feature, self.normaliser, self.feature_dim = mechanism.feature, mechanism.normaliser, mechanism.feature_dim
+
+    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, (k, v) = self._queries(x), self._keys_values(x)
+        return self._out(self._divided(chunked(self.feature, q, k, self._with_ones(v), chunk=self.chunk)))
+
+    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        q, (k, v) = self._queries(x[:, -1:]), self._keys_values(x)
+        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)))[:, 0]
+
+    def init_state(self, batch: int) -> State:
+        state = {"S": self.empty(batch, self.heads, self.feature_dim, self.dv)}
+        return state | {"Z": self.empty(batch, self.heads, self.feature_dim)} if self.normaliser else state
+
+    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        (k, v), x = self._keys_values(x[:, None]), x[:, None]
+        phi_q, phi_k = features(self.feature, self._queries(x)), features(self.feature, k)  # b h 1 f
+        new = {"S": state["S"] + phi_k.transpose(-1, -2) * v}
+        y = phi_q @ new["S"]
+        if self.normaliser:
+            new["Z"] = state["Z"] + phi_k[:, :, 0]
+            y = divide(y, phi_q @ new["Z"][..., None])
+        return self._out(y)[:, 0], new
+
+    def _with_ones(self, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t v"]:
+        """Values with a column of ones, whose output is the denominator."""
+        return torch.cat([v, torch.ones_like(v[..., :1])], -1) if self.normaliser else v
+
+    def _divided(self, y: Float[Tensor, "b h t v"]) -> Float[Tensor, "b h t e"]:
+        return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
+
+
+def divide(numerator: Float[Tensor, "*b e"], denominator: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
+    """The quotient, and 0 where the denominator is 0."""
+    zero = denominator == 0
+    return torch.where(zero, 0.0, numerator / torch.where(zero, 1.0, denominator))
+
+
+def chunked(
+    feature: str, q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], *, chunk: int
+) -> Float[Tensor, "b h t e"]:
+    """sum_{j<=i} <phi(q_i), phi(k_j)> v_j for every i."""
+    tokens = q.shape[2]
+    q, k, v = (split_chunks(x, chunk) for x in (q, k, v))  # b h n c ...
+    y = kernel(feature, q, k).tril() @ v
+    if q.shape[2] > 1:
+        sums = features(feature, k[:, :, :-1]).transpose(-1, -2) @ v[:, :, :-1]
+        y = y + F.pad(features(feature, q[:, :, 1:]) @ sums.cumsum(2), (0, 0, 0, 0, 1, 0))
+    return rearrange(y, "b h n c e -> b h (n c) e")[:, :, :tokens]

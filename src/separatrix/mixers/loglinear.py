@@ -1,0 +1,107 @@
+"""Log-linear attention over linear attention.
+
+    y_i = sum_l lambda_i^(l) S^(l) phi(Q x_i),   S^(l) = sum of V x_j (x) phi(K x_j) over the tokens j of bucket l
+
+The buckets are those of a Fenwick tree. With tokens counted from 0, token i has i tokens before it, and these fall into one bucket of
+2^l tokens for every bit l that is set in i, the largest bucket first; token i itself is a bucket of its own, level 0, and the bucket
+of bit l is level l+1. So token j <= i stands at level bit_length(i xor j). The weights are lambda_i = softplus(Lambda x_i).
+Source: Guo et al. 2025, arXiv 2506.04761, section 3.1 (their masked form, without decay). No normaliser. phi as in _features.py.
+State after t tokens: S (floor(log2 t) + 1, heads, d_phi, value_dim), slot l the bucket of bit l of t, 0 where that bit is not set. A new
+token joins slot 0; two buckets of one size merge into the next slot, as in adding 1 to t in binary. Buckets merge right after the
+token, not right before the next one as in the paper: the outputs are the same, and what is carried is counted in full.
+Parallel form: chunks of a power of two tokens. Inside a chunk the levels weigh the scores; above it, level by level, the tokens of every
+odd run of 2^l chunks read the sum of the even run before it: O(T log T).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from separatrix.architecture.mechanisms import LogLinear
+from separatrix.errors import SizeError
+from separatrix.mixers._base import State, linear
+from separatrix.mixers._features import features, kernel
+from separatrix.mixers._recurrent import RecurrentMixer
+
+LEVELS = 32
+"""Levels a mixer has weights for: sequences of up to 2^31 tokens."""
+
+
+class LogLinearMixer(RecurrentMixer):
+    """Log-linear attention with a feature map. Raises SizeError for a convolution and for a token after the 2^31st."""
+
+    def __init__(self, mechanism: LogLinear, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.feature = mechanism.feature
+        self.level = linear(width, LEVELS * self.heads)
+
+    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, (k, v), weights = self._queries(x), self._keys_values(x), self._weights(x, x.shape[1])
+        return self._out(fenwick(self.feature, q, k, v, weights, chunk=1 << (min(self.chunk, x.shape[1]).bit_length() - 1)))
+
+    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        q, (k, v), weights = self._queries(x[:, -1:]), self._keys_values(x), self._weights(x[:, -1:], x.shape[1])
+        place = torch.arange(x.shape[1], device=x.device)
+        scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
+        return self._out(scores @ v)[:, 0]
+
+    def init_state(self, batch: int) -> State:
+        return {"S": self.empty(batch, 0, self.heads, self.head_dim, self.dv)}
+
+    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        x = x[:, None]
+        (k, v), weights = self._keys_values(x), self._weights(x, t + 1)[:, :, 0]  # weights b h l
+        phi_q = features(self.feature, self._queries(x))
+        own = features(self.feature, k).transpose(-1, -2) * v
+        slots = state["S"].unbind(1)
+        y = torch.einsum("bhl,bhtf,blhfe->bhte", weights, phi_q, torch.stack([own, *slots], 1))
+        full = (~t & (t + 1)).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
+        merged = sum(slots[:full], own)
+        return self._out(y)[:, 0], {"S": torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)}
+
+    def _weights(self, x: Float[Tensor, "b t w"], tokens: int) -> Float[Tensor, "b h t l"]:
+        """lambda for the levels that a sequence of so many tokens has."""
+        used = (tokens - 1).bit_length() + 1
+        if used > LEVELS:
+            raise SizeError(f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels, enough for 2^{LEVELS - 1} tokens")
+        return rearrange(F.softplus(F.linear(x, self.level.weight[: used * self.heads])), "b t (l h) -> b h t l", h=self.heads)
+
+
+def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:
+    """bit_length(i xor j)."""
+    return torch.frexp((i ^ j).double()).exponent.long()  # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
+
+
+def fenwick(
+    feature: str,
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    weights: Float[Tensor, "b h t l"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i, in chunks of a power of two tokens."""
+    tokens = q.shape[2]
+    chunks = 1 << (-(-tokens // chunk) - 1).bit_length()
+    q, k, v, weights = (
+        rearrange(F.pad(x, (0, 0, 0, chunks * chunk - tokens)), "b h (n c) d -> b h n c d", n=chunks) for x in (q, k, v, weights)
+    )
+    place = torch.arange(chunk, device=q.device)
+    inside = levels(place[:, None], place)
+    scores = kernel(feature, q, k) * weights.gather(-1, inside.expand(*q.shape[:3], *inside.shape))
+    y = scores.tril() @ v
+    if chunks > 1:
+        phi_q, level = features(feature, q), (chunk - 1).bit_length() + 1
+        sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
+        while sums.shape[2] > 1:
+            even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
+            later = rearrange(phi_q * weights[..., level, None], "b h (m two r) c f -> two b h m (r c) f", two=2, m=even.shape[2])[1]
+            read = later @ even
+            y = y + rearrange([torch.zeros_like(read), read], "two b h m (r c) e -> b h (m two r) c e", c=chunk)
+            sums, level = even + odd, level + 1
+    return rearrange(y, "b h n c e -> b h (n c) e")[:, :, :tokens]
