@@ -21,6 +21,8 @@ from separatrix.errors import SizeError, SpecError, Undecided
 EXACT_BITS = 1 << 14
 """Powers up to this many bits are compared as integers."""
 _LARGEST_EXACT = 1 << 27
+_MOST_TERMS = 1 << 12
+_MOST_WORK = 1 << 38
 _PRECISIONS = (64, 128, 256, 1024, 4096, 16384)
 
 Method = Literal["integers", "balls"]
@@ -199,12 +201,19 @@ class Count:
         return self.compare_bits(bits).positive
 
     def ceil_log2(self) -> int:
-        """The number of bits that number the classes: the smallest b with self <= 2^b."""
-        with ctx.workprec(128):
-            guess = self.log2_ball().upper().ceil().unique_fmpz()
-        low = max(0, int(guess) - 2) if guess is not None else 0
-        while self.exceeds_bits(low):
-            low += 1
+        """The number of bits that number the classes: the smallest b with self <= 2^b. Raises Undecided as `compare_bits` does."""
+        for precision in _PRECISIONS:
+            with ctx.workprec(precision):
+                ball = self.log2_ball()
+                floor, ceiling = ball.lower().floor().unique_fmpz(), ball.upper().ceil().unique_fmpz()
+            if floor is not None and ceiling is not None and ceiling - floor <= 2:
+                break
+        if floor is None or ceiling is None:
+            raise Undecided(f"the logarithm of {self} is open at {_PRECISIONS[-1]} bits of precision")
+        low, high = max(0, int(floor)), max(0, int(ceiling))
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.exceeds_bits(middle) else (low, middle)
         return low
 
     def log2_str(self, digits: int = 8) -> str:
@@ -265,6 +274,89 @@ class Binomial(Count):
 
     def __str__(self) -> str:
         return f"binomial({self.upper:,}, {self.lower:,})"
+
+
+@dataclass(frozen=True)
+class BinomialSum(Count):
+    """The sum over j = 1..last of binomial(upper, j) * base^j, with 1 <= last <= upper and base >= 1.
+
+    The terms rise to one peak and then fall. Up to the peak the sum is taken from its last term downward, past it as (1 + base)^upper minus
+    what is left out; both fall ever faster, so a geometric series bounds what is not added. Raises SizeError for other sizes.
+    """
+
+    upper: int
+    last: int
+    base: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.last <= self.upper or self.base < 1:
+            raise SizeError(f"{self}: a sum of binomials has 1 <= last <= upper and base >= 1")
+
+    def log2_ball(self) -> arb:
+        if self.last < self.base * (self.upper - self.last + 1):
+            return self._log2_falling(self.last, -1)
+        whole = self.upper * _log2(self.base + 1)
+        left_out = arb(2) ** -whole
+        if self.last < self.upper:
+            left_out += arb(2) ** (self._log2_falling(self.last + 1, 1) - whole)
+        return whole + (-left_out).log1p() / arb.const_log2()
+
+    def _log2_falling(self, j: int, step: int) -> arb:
+        """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller than the one before."""
+        first = _log2(self.base) * j + Binomial(self.upper, j).log2_ball()
+        term, total, left = arb(1), arb(0), j - 1 if step < 0 else self.upper - j
+        for _ in range(_MOST_TERMS):
+            total += term
+            up, down = self.base * (self.upper - min(j, j + step)), max(j, j + step)
+            ratio = arb(fmpz(down)) / fmpz(up) if step < 0 else arb(fmpz(up)) / fmpz(down)
+            term, j, left = term * ratio, j + step, left - 1
+            if left < 0:
+                break
+            rest = arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
+            if rest < arb(2) ** -ctx.prec:
+                total += rest.union(0)
+                break
+        else:
+            total += rest.union(0)
+        return first + total.log() / arb.const_log2()
+
+    def exact(self) -> int:
+        """The integer itself. Raises Undecided when adding it up would take minutes."""
+        if self.last == self.upper:
+            return (self.base + 1) ** self.upper - 1
+        if self.last * self.last * (self.upper * self.base).bit_length() > _MOST_WORK:
+            raise Undecided(f"{self} is too large to be written out")
+        term, total = fmpz(1), fmpz(0)
+        for j in range(self.last):
+            term = term * (self.base * (self.upper - j)) // (j + 1)
+            total += term
+        return int(total)
+
+    def __str__(self) -> str:
+        factor = "" if self.base == 1 else f" {self.base:,}^j"
+        return f"sum over j = 1..{self.last:,} of binomial({self.upper:,}, j){factor}"
+
+
+@dataclass(frozen=True)
+class Sum(Count):
+    """A sum of counts, each taken a positive number of times: (times, count) pairs."""
+
+    terms: tuple[tuple[int, Count], ...]
+
+    def __post_init__(self) -> None:
+        if not self.terms or any(times < 1 for times, _ in self.terms):
+            raise SizeError("a sum of counts has at least one term, each taken at least once")
+
+    def log2_ball(self) -> arb:
+        logs = [_log2(times) + count.log2_ball() for times, count in self.terms]
+        largest = max((ball.mid() for ball in logs), key=lambda middle: (middle.upper(),))
+        return largest + sum((arb(2) ** (ball - largest) for ball in logs), arb(0)).log() / arb.const_log2()
+
+    def exact(self) -> int:
+        return sum(times * count.exact() for times, count in self.terms)
+
+    def __str__(self) -> str:
+        return " + ".join(f"({count})" if times == 1 else f"{times:,} x ({count})" for times, count in self.terms)
 
 
 def smallest(predicate: Callable[[int], bool], start: int, *, limit: int = 1 << 4096) -> int | None:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.bits import Count
-from separatrix.errors import SizeError
+from separatrix.errors import SizeError, UnknownNameError
 
 Tokens = NDArray[np.int64]
+LARGEST_SIZE = 10**12
 LARGEST_SAMPLE = 1 << 30
 """Most tokens one call of `sample` makes."""
 
@@ -34,9 +35,9 @@ class Task(ABC):
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
+    usage: ClassVar[str] = ""
+    """The sizes a task text may give."""
     source: ClassVar[str] = ""
-    spellings: ClassVar[dict[str, str]] = {}
-    """Field name -> its spelling in task text, where they differ."""
 
     @property
     @abstractmethod
@@ -65,7 +66,10 @@ class Task(ABC):
 
     @abstractmethod
     def prefix_classes(self) -> Count:
-        """Number of classes of prefixes of `prefix_length` tokens, two being equivalent when every continuation has the same answer after both."""
+        """Number of classes of prefixes of `prefix_length` tokens.
+
+        Two are equivalent when every continuation has the same answer after both.
+        """
 
     @abstractmethod
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -83,12 +87,12 @@ class Task(ABC):
 
     def sizes(self) -> dict[str, Any]:
         """Every size by its spelling in task text."""
-        return {self.spellings.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     @abstractmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values are int or str). Raises UnknownNameError for an unknown size, SizeError for a bad or missing one."""
+        """The task at the sizes of a task text (values int or str). Raises UnknownNameError for an unknown size, SizeError for a bad one."""
 
     def __str__(self) -> str:
         return self.spec
@@ -100,7 +104,7 @@ class Task(ABC):
             raise SizeError(f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch, {self.length})")
         if not np.issubdtype(array.dtype, np.integer):
             raise SizeError(f"{self.spec}: tokens are {array.dtype}; they must be integers")
-        if array.size and not (0 <= array.min() and array.max() < self.vocabulary):
+        if array.size and not (array.min() >= 0 and array.max() < self.vocabulary):
             raise SizeError(f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in [0, {self.vocabulary})")
         return array.astype(np.int64, copy=False)
 
@@ -117,3 +121,13 @@ def require(task: str, name: str, value: Any, low: int, high: int | None = None)
         limit = f"from {low} to {high}" if high is not None else f"of at least {low}"
         raise SizeError(f"{task}: {name} is {value!r}; it must be an integer {limit}")
     return value
+
+
+def check_names(task: str, sizes: dict[str, Any], known: tuple[str, ...], *, needed: tuple[str, ...]) -> None:
+    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is missing."""
+    for name in sizes:
+        if name not in known:
+            raise UnknownNameError.of(f"size of '{task}'", name, known)
+    missing = [name for name in needed if name not in sizes]
+    if missing:
+        raise SizeError(f"{task}: the size {missing[0]} is missing; write {task}:{','.join(f'{name}=...' for name in needed)}")
