@@ -1,0 +1,109 @@
+"""The report: one HTML file that needs no network, from the body of a bundle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from separatrix.errors import MissingExtraError
+from separatrix.evidence import Certificate, Construction
+from separatrix.files import write_atomic
+from separatrix.report import notation, prompts
+from separatrix.report.charts import Chart, accuracy_chart, bound_chart, task_size, vega_javascript
+from separatrix.report.view import MARKS, SHORT, STATUSES, Cell, view
+
+
+def render_html(bundle_body: Mapping[str, Any]) -> str:
+    """The report of a bundle's body. Equal bodies give equal text.
+
+    Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged or incomplete.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError.of("the HTML report", "report") from None
+    seen = view(bundle_body)
+    charts = {cell.key: _charts(cell) for cell in seen.cells.values()}
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("separatrix", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {
+        "maths": notation.maths, "enclosure": notation.enclosure, "number": notation.number, "label": notation.label,
+        "theorem": notation.theorem_title, "svg": _safe,
+    }  # fmt: skip
+    environment.globals |= {
+        "statuses": STATUSES, "marks": MARKS, "short": SHORT, "align": prompts.align, "differences": prompts.differences, "task_size": task_size,
+        "proof_parts": proof_parts, "certificate_facts": certificate_facts, "form_sentence": _FORMS,
+    }  # fmt: skip
+    specs = {f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()}
+    return environment.get_template("template.html.j2").render(
+        view=seen, charts=charts, style=_safe(_asset("style.css")), script=_safe(_asset("page.js")),
+        vega=_safe(vega_javascript() if specs else ""), specs=_safe(_script_json(specs)),
+    )  # fmt: skip
+
+
+def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
+    """Writes the report to `path`, whole or not at all. Raises OutputError where it cannot be written, and what `render_html` raises."""
+    write_atomic(Path(path), render_html(bundle_body))
+
+
+def _safe(text: str) -> Any:
+    """Text made here (SVG, style, script), which the template must not escape."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _asset(name: str) -> str:
+    return files("separatrix.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _charts(cell: Cell) -> dict[str, Chart]:
+    drawn = {
+        "bound": bound_chart(cell.bound, name=f"{cell.key}-bound", bites=cell.bites) if cell.bound else None,
+        "accuracy": accuracy_chart(cell.measurements, name=f"{cell.key}-accuracy"),
+    }
+    return {kind: chart for kind, chart in drawn.items() if chart is not None}
+
+
+_FORMS = {
+    "collision": "Two prompts leave the same cache behind, so the model gives both the same answer. The right answers differ.",
+    "block_swap": "Two prompts differ inside one block that is not opened, and both versions of it leave the same message. The right answers differ.",
+    "wrong_answer": "The model answers this prompt wrongly.",
+}
+
+
+def proof_parts(construction: Construction) -> tuple[dict[str, Any], list[tuple[str, list[str], list[dict[str, Any]]]]]:
+    """A proof object as (single values, tables): each list of objects becomes a table (name, columns, rows), each nested object is flattened."""
+    values: dict[str, Any] = {}
+    tables = []
+    for key, value in construction.proof.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            tables.append((key, list(dict.fromkeys(name for item in value for name in item)), value))
+        else:
+            values |= _flat(key, value)
+    return values, tables
+
+
+def certificate_facts(certificate: Certificate) -> dict[str, Any]:
+    """The details of a certificate, nested objects flattened, long lists counted."""
+    return _flat("", certificate.details)
+
+
+def _flat(key: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        flat: dict[str, Any] = {}
+        for name, inner in value.items():
+            flat |= _flat(f"{key} {name}".strip(), inner)
+        return flat
+    if isinstance(value, list):
+        return {key: ", ".join(notation.number(x) for x in value) if len(value) <= 12 else f"{len(value):,} entries"}
+    return {key: value}

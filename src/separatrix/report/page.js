@@ -1,0 +1,53 @@
+// Opens cells by their address, draws the interactive charts when a cell opens, moves through the table by arrow keys.
+(() => {
+  const specs = JSON.parse(document.getElementById("chart-specs").textContent);
+  const drawn = new Set();
+
+  function draw(section) {
+    for (const figure of section.querySelectorAll("[data-chart]")) {
+      const key = figure.dataset.chart;
+      if (drawn.has(key) || !window.vegaEmbed) continue;
+      drawn.add(key);
+      const place = document.createElement("div");
+      const still = figure.querySelector("svg");
+      vegaEmbed(place, specs[key], { actions: false, renderer: "svg", ast: true, tooltip: { theme: "custom" } })
+        .then(() => still.replaceWith(place))
+        .catch((error) => console.error(error));
+    }
+  }
+
+  function open() {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const section = id.startsWith("cell-") ? document.getElementById(id) : null;
+    for (const link of document.querySelectorAll("a[href^='#cell-']")) {
+      if (section && link.getAttribute("href") === "#" + id) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    if (section) {
+      draw(section);
+      section.focus({ preventScroll: true });
+    }
+  }
+
+  const cells = [...document.querySelectorAll(".results tbody tr")].map((row) => [...row.querySelectorAll("a.cell")]);
+  const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const row = cells.findIndex((line) => line.includes(document.activeElement));
+    if (row >= 0 && event.key in moves) {
+      const [down, right] = moves[event.key];
+      const next = cells[row + down]?.[cells[row].indexOf(document.activeElement) + right];
+      if (next) {
+        next.focus();
+        event.preventDefault();
+      }
+    } else if (event.key === "Escape" && location.hash.startsWith("#cell-")) {
+      const from = document.querySelector(`a.cell[href="${CSS.escape ? location.hash.replace(/"/g, "") : location.hash}"]`);
+      location.hash = "#table";
+      from?.focus();
+    }
+  });
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => (part.open = true)));
+  addEventListener("hashchange", open);
+  open();
+})();
