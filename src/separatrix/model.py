@@ -47,7 +47,7 @@ class ModelConfig:
         for f in fields(self):
             value, low = getattr(self, f.name), 0 if f.name == "hidden" else 1
             if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
-                raise SizeError(f"model {f.name} is {value!r}; it must be an integer of at least {low}")
+                raise SizeError(f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -132,6 +132,8 @@ class Model(nn.Module):
         with torch.no_grad():
             for table in (self.embed, self.position):
                 table.weight.normal_(0.0, 0.5**0.5, generator=generator)
+            for norm in (m for m in self.modules() if isinstance(m, nn.RMSNorm)):
+                norm.reset_parameters()
             for block in self._blocks():
                 for part in block._mixers():
                     part.reset(generator)
@@ -145,7 +147,10 @@ class Model(nn.Module):
         return self
 
     def forward(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b answers"]:
-        """Logits of the answer after the last token; the last layer is computed for that token only."""
+        """Logits of the answer after the last token; the last layer is computed for that token only.
+
+        Raises SizeError for a prompt that is too long.
+        """
         x = self._embed(tokens)
         *early, final = self._blocks()
         for block in early:
@@ -168,7 +173,7 @@ class Model(nn.Module):
         return cache
 
     def step(self, token: Int[Tensor, " b"], cache: Cache, t: int) -> tuple[Float[Tensor, "b answers"], Cache]:
-        """Logits after one more prompt token; t counts the prompt tokens before it."""
+        """Logits after one more prompt token; t counts the prompt tokens before it. Raises SizeError beyond the longest prompt."""
         return self._step(token, cache, t + self.config.bos)
 
     def cache_numbers(self, cache: Cache) -> int:
@@ -176,6 +181,7 @@ class Model(nn.Module):
         return sum(state_numbers(state) for states in cache for state in states)
 
     def _step(self, token: Tensor, cache: Cache, place: int) -> tuple[Tensor, Cache]:
+        self._fits(place + 1)
         x, after = self.embed(token) + self.position.weight[place], []
         for block, states in zip(self._blocks(), cache, strict=True):
             x, new = block.step(x, states, place)
@@ -185,9 +191,13 @@ class Model(nn.Module):
     def _embed(self, tokens: Tensor) -> Tensor:
         if self.config.bos:
             tokens = F.pad(tokens, (1, 0), value=self.config.vocabulary)
-        if tokens.shape[1] > self.position.num_embeddings:
-            raise SizeError(f"a prompt of {tokens.shape[1] - self.config.bos} tokens; this model takes at most {self.config.length}")
+        self._fits(tokens.shape[1])
         return self.embed(tokens) + self.position.weight[: tokens.shape[1]]
+
+    def _fits(self, tokens: int) -> None:
+        bos = self.config.bos
+        if not 1 <= tokens <= self.config.length + bos:
+            raise SizeError(f"a prompt of {tokens - bos} tokens; this model takes from {1 - bos} to {self.config.length}")
 
     def _blocks(self) -> list[Block]:
         return [b for b in self.blocks if isinstance(b, Block)]

@@ -1,0 +1,105 @@
+"""Imports point down only, and what `analyze` needs never imports torch (design.md, floors)."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import separatrix
+
+ROOT = Path(next(iter(separatrix.__path__)))
+FLOORS = [
+    {"bits", "errors", "evidence", "files", "intervals", "progress"},
+    {"architecture", "tasks"},
+    {"theory", "mixers", "model", "quantise"},
+    {"constructions", "refute", "protocols", "training", "verify"},
+    {"report", "explore", "evaluate", "reproduce", "cli", "separatrix", "__main__"},
+]
+FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
+STRANGERS = [{"theory", "mixers"}, {"theory", "model"}, {"theory", "quantise"}]
+"""Pairs of one floor that do not import each other."""
+NO_TORCH = FLOORS[0] | FLOORS[1] | {"theory"}
+SIBLINGS: set[tuple[str, str]] = set()
+"""Imports allowed between parts of floor 3, as (importer, imported); never from `verify`."""
+
+
+def imported(source: str) -> Iterator[str]:
+    """Dotted names a source imports anywhere in it, 'torch' and 'separatrix.x' alike."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide their floor"
+            module = node.module or ""
+            yield from (f"separatrix.{alias.name}" for alias in node.names) if module == "separatrix" else (module,)
+
+
+def violations(part: str, source: str) -> list[str]:
+    """Imports of a part of the package that do not point down."""
+    found = []
+    for name in imported(source):
+        top, _, rest = name.partition(".")
+        if top == "torch" and part in NO_TORCH:
+            found.append(f"{part} imports torch")
+        if top != "separatrix" or (target := rest.split(".")[0]) == part:
+            continue
+        target = target if target in FLOOR else "separatrix"  # a name that the package root loads lazily
+        same = FLOOR[target] == FLOOR[part]
+        sibling = same and ({part, target} in STRANGERS or (FLOOR[part] == 3 and (part, target) not in SIBLINGS))
+        if FLOOR[target] > FLOOR[part] or sibling:
+            found.append(f"{part} imports {target}")
+    return found
+
+
+def _sources() -> dict[str, str]:
+    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
+
+
+def _part(path: str) -> str:
+    top = Path(path).parts[0].removesuffix(".py")
+    return "separatrix" if top == "__init__" else top
+
+
+def test_every_part_has_a_floor() -> None:
+    assert {_part(path) for path in _sources()} <= set(FLOOR)
+
+
+def test_imports_point_down() -> None:
+    assert [f"{path}: {bad}" for path, source in _sources().items() for bad in violations(_part(path), source)] == []
+
+
+def test_verify_imports_nothing_of_its_floor() -> None:
+    assert not any(importer == "verify" for importer, _ in SIBLINGS)
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "expected"),
+    [
+        ("bits", "from separatrix.evidence import canonical", []),
+        ("evidence", "from separatrix.tasks import parse_task", ["evidence imports tasks"]),
+        ("tasks", "def f():\n    import torch.nn", ["tasks imports torch"]),
+        ("theory", "from separatrix.mixers.full import FullMixer", ["theory imports mixers"]),
+        ("mixers", "from separatrix import theory", ["mixers imports theory"]),
+        ("model", "import separatrix.mixers", []),
+        ("verify", "def f():\n    from separatrix.refute.search import search", ["verify imports refute"]),
+        ("verify", "from separatrix.model import Model", []),
+        ("model", "import separatrix", ["model imports separatrix"]),
+        ("training", "from separatrix import construct", ["training imports separatrix"]),
+        ("cli", "from separatrix import construct", []),
+    ],
+)
+def test_the_checker_catches_violations(part: str, source: str, expected: list[str]) -> None:
+    assert violations(part, source) == expected
+
+
+def test_floors_below_the_machinery_never_load_torch() -> None:
+    modules = ["separatrix", *(f"separatrix.{part}" for part in sorted(NO_TORCH) if any(_part(path) == part for path in _sources()))]
+    code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0

@@ -1,0 +1,157 @@
+"""The laws of `Model` on every buildable mechanism and on hybrids of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mixer_laws import close
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from separatrix.architecture import Architecture
+from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.mixers import MIXERS
+from separatrix.model import Model, ModelConfig, build
+from separatrix.tasks import parse_task
+
+pytestmark = pytest.mark.usefixtures("nan_memory")
+
+LENGTH, VOCABULARY, ANSWERS = 70, 5, 4
+SPECS = [
+    *(f"{name}*2 @ heads=2, head_dim=4, p16" for name in MIXERS if name not in ("sparse", "window")),
+    "sparse*2 @ heads=2, head_dim=4, block=4, topk=2",
+    "window*2 @ heads=2, head_dim=4, size=9, value_dim=3",
+    "full(kv_heads=1)|gdn + linear(normaliser=false) @ heads=2, head_dim=4",
+    "gdn + mlp + sparse(block=8, topk=1)|loglinear|window(size=5) + full @ heads=2, head_dim=4, bf16",
+]
+
+
+def _model(spec: str, *, norm: bool = True, bos: bool = True, hidden: int = 8, seed: int = 0) -> Model:
+    config = ModelConfig(
+        architecture=spec, vocabulary=VOCABULARY, length=LENGTH, answers=ANSWERS, width=8, hidden=hidden, norm=norm, bos=bos
+    )
+    return Model(config).reset(torch.Generator().manual_seed(seed)).double()
+
+
+def _prompts(batch: int, tokens: int = LENGTH, seed: int = 1) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("norm", "bos", "hidden"), [(True, True, 8), (False, False, 0)])
+@pytest.mark.parametrize("spec", SPECS)
+@torch.no_grad()
+def test_step_every_and_forward_agree_and_the_cache_is_as_declared(spec: str, norm: bool, bos: bool, hidden: int) -> None:
+    model, prompts = _model(spec, norm=norm, bos=bos, hidden=hidden), _prompts(2)
+    every, cache = model.every(prompts), model.init_cache(2)
+    bits = {part.p for layer in model.architecture for part in layer}.pop()
+    assert every.shape == (2, LENGTH, ANSWERS)
+    for t in range(LENGTH):
+        assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(t + bos), f"after {t} tokens"
+        logits, cache = model.step(prompts[:, t], cache, t)
+        close(logits, every[:, t], f"step {t}")
+    assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(LENGTH + bos)
+    for tokens in (1, 2, 33, LENGTH):
+        close(model(prompts[:, :tokens]), every[:, tokens - 1], f"forward of {tokens} tokens")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_stacked_models_equal_single_ones(spec: str) -> None:
+    models = [_model(spec, seed=seed) for seed in range(3)]
+    prompts = torch.stack([_prompts(2, 20, seed) for seed in range(3)])
+    parameters, buffers = stack_module_state(models)
+    base = copy.deepcopy(models[0]).to("meta")
+    stacked = vmap(lambda p, b, x: functional_call(base, (p, b), (x,)))(parameters, buffers, prompts)
+    close(stacked, torch.stack([m(x) for m, x in zip(models, prompts, strict=True)]), "logits")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@torch.no_grad()
+def test_safetensors_round_trip(spec: str, tmp_path: Path) -> None:
+    model, prompts = _model(spec), _prompts(2)
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    (tmp_path / "model.json").write_text(json.dumps(model.config.to_json()))
+    other = Model(ModelConfig.from_json(json.loads((tmp_path / "model.json").read_text()))).double()
+    other.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    assert torch.equal(other(prompts), model(prompts))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_reset_draws_every_parameter_from_the_generator_alone(spec: str) -> None:
+    models = []
+    for state in (0, 1):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(state)
+            model = _model(spec)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(float("nan"))
+        models.append(model.reset(torch.Generator().manual_seed(3)))
+    for (name, a), b in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(a, b), f"{name} differs or was not drawn"
+
+
+@pytest.mark.parametrize("layer", [*MIXERS, "full|gdn"])
+def test_build_for_a_task(layer: str) -> None:
+    task = parse_task("eva:n=6,V=5")
+    architecture = Architecture.parse(f"{layer}*2 @ heads=2, head_dim=4")
+    model = build(architecture, task)
+    assert (model.config.width, model.config.hidden) == (8, 16)
+    assert model.architecture == architecture
+    prompts = torch.zeros(3, task.length, dtype=torch.long)
+    assert model(prompts).shape == (3, task.answers)
+    same, other = build(architecture, task, seed=0), build(architecture, task, seed=1)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True))
+    assert not torch.equal(model(prompts), other(prompts))
+
+
+def test_build_refuses_what_has_no_mixer() -> None:
+    with pytest.raises(SizeError, match="'mamba2' has declared sizes but no mixer yet"):
+        build(Architecture.parse("full + mamba2"), parse_task("eva:n=6,V=5"))
+
+
+def test_prompts_that_do_not_fit() -> None:
+    with pytest.raises(SizeError, match="a prompt of 71 tokens; this model takes from 0 to 70"):
+        _model("full @ heads=2, head_dim=4")(_prompts(1, LENGTH + 1))
+    model = _model("gdn @ heads=2, head_dim=4", bos=False)
+    with pytest.raises(SizeError, match="a prompt of 71 tokens"):
+        model.step(torch.zeros(1, dtype=torch.long), model.init_cache(1), LENGTH)
+    with pytest.raises(SizeError, match="a prompt of 0 tokens; this model takes from 1 to 70"):
+        model(_prompts(1, 0))
+
+
+_GOOD: dict[str, Any] = _model("full @ heads=2, head_dim=4").config.to_json()
+
+
+def test_config_round_trip() -> None:
+    assert ModelConfig.from_json(json.loads(json.dumps(_GOOD))).to_json() == _GOOD
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (None, SpecError, "exactly the fields architecture, vocabulary"),
+        ([], SpecError, "exactly the fields"),
+        ({k: v for k, v in _GOOD.items() if k != "norm"}, SpecError, "exactly the fields"),
+        (_GOOD | {"depth": 3}, SpecError, "exactly the fields"),
+        (_GOOD | {"width": "8"}, SpecError, "width is '8'; it must be of type int"),
+        (_GOOD | {"width": True}, SpecError, "width is True; it must be of type int"),
+        (_GOOD | {"norm": 1}, SpecError, "norm is 1; it must be of type bool"),
+        (_GOOD | {"width": 0}, SizeError, "width is 0; it must be an integer from 1"),
+        (_GOOD | {"hidden": -1}, SizeError, "hidden is -1; it must be an integer from 0"),
+        (_GOOD | {"answers": 1 << 41}, SizeError, "answers is"),
+    ],
+)
+def test_config_refuses_bad_fields(data: Any, error: type[SeparatrixError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ModelConfig.from_json(data)
+
+
+def test_a_model_of_an_architecture_nobody_knows() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'gdn'"):
+        Model(ModelConfig.from_json(_GOOD | {"architecture": "gnd"}))
