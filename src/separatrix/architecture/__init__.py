@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from separatrix.architecture.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, mechanism
+from separatrix.architecture.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, check_size_names, mechanism
 from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
 from separatrix.bits import Bits
 from separatrix.errors import SizeError, SpecError
@@ -103,11 +103,17 @@ class Architecture:
             for part in run["heads"]:
                 if not isinstance(part, dict) or not isinstance(part.get("mechanism"), str):
                     raise SpecError(f"layers[{number}]: each entry of heads is an object with a 'mechanism'")
-                parts.append(
-                    mechanism(part["mechanism"], where=f" in layers[{number}]", **{k: v for k, v in part.items() if k != "mechanism"})
-                )
+                name, sizes = part["mechanism"], {k: v for k, v in part.items() if k != "mechanism"}
+                if name in MECHANISMS:
+                    check_size_names(MECHANISMS[name], sizes, where=f" in layers[{number}]")
+                parts.append(mechanism(name, where=f" in layers[{number}]", **sizes))
             layers += [tuple(parts)] * run["times"]
-        return cls(tuple(layers), data["name"], tuple(data["notes"]), data["vocabulary"], data["context"])
+        name, notes, numbers = data["name"], data["notes"], (data["vocabulary"], data["context"])
+        if not isinstance(name, str) or not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+            raise SpecError("name must be a text and notes a list of texts")
+        if any(number is not None and (type(number) is not int or number < 1) for number in numbers):
+            raise SizeError(f"vocabulary and context are {numbers[0]!r} and {numbers[1]!r}; each must be a positive integer or null")
+        return cls(tuple(layers), name, tuple(notes), *numbers)
 
     @property
     def reading(self) -> tuple[int, ...]:

@@ -57,7 +57,9 @@ class Mechanism:
         for f in fields(self):
             value, text = getattr(self, f.name), f.metadata.get("text", "")
             if "format" in f.metadata:
-                if value is not None:
+                if value is not None or f.default is not None:
+                    if not isinstance(value, str):
+                        raise SpecError(f"{self.name}: {f.name} is {value!r}; it must be a number format such as bf16 or p8 ({text})")
                     NumberFormat(value)
             elif "options" in f.metadata:
                 if value not in f.metadata["options"]:

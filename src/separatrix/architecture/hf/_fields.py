@@ -1,0 +1,139 @@
+"""Typed access to the fields of a config.json: a field is right, or the error names it. No field has a default that is a guess."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from separatrix.errors import ConfigError
+
+LARGEST = 10**9
+MOST_LAYERS = 10_000
+
+_FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+_RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
+_PATTERNS = (
+    *("layer_types", "layers_block_type", "block_types", "_block_types", "hybrid_override_pattern", "full_attention_interval"),
+    *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
+)
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 60
+
+
+def shown(value: Any) -> str:
+    """A value from a file as it may stand in a message: short, on one line."""
+    return _short.repr(value)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of one model; `where` begins every message. A field that is null counts as absent."""
+
+    data: Mapping[str, Any]
+    where: str
+
+    def error(self, text: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {text}")
+
+    def has(self, name: str) -> bool:
+        return self.data.get(name) is not None
+
+    def find(self, *names: str) -> str | None:
+        """The spelling under which a field is there. Raises ConfigError when two spellings disagree."""
+        there = [name for name in names if self.has(name)]
+        for other in there[1:]:
+            if self.data[other] != self.data[there[0]]:
+                raise self.error(f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one")
+        return there[0] if there else None
+
+    def size(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
+        """The integer in [low, high] under one of these spellings. Raises ConfigError if it is missing or no such integer."""
+        value = self.optional_size(*names, low=low, high=high)
+        if value is None:
+            others = f" (also looked for {', '.join(names[1:])})" if len(names) > 1 else ""
+            raise self.error(f"'{names[0]}' is missing{others}, and sizes are not guessed; add it to the file")
+        return value
+
+    def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
+        """As `size`, or None where the field is absent."""
+        name = self.find(*names)
+        if name is None:
+            return None
+        value = self.data[name]
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}")
+        return value
+
+    def divisor(self, name: str, of: str) -> int:
+        """A size that divides another one (grouped heads)."""
+        value, whole = self.size(name), self.size(of)
+        if whole % value:
+            raise self.error(f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them")
+        return value
+
+    def flag(self, name: str) -> bool | None:
+        """True, false, or None where the field is absent."""
+        value = self.data.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.error(f"'{name}' is {shown(value)}; it must be true or false")
+        return value
+
+    def number_format(self, *names: str) -> str | None:
+        """The number format a dtype field names, or None where no such field is there."""
+        name = self.find(*names)
+        if name is None:
+            return None
+        value = self.data[name]
+        short = value.removeprefix("torch.") if isinstance(value, str) else ""
+        if short not in _FORMATS:
+            raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(_FORMATS)}")
+        return _FORMATS[short]
+
+    def model_format(self) -> str:
+        """The model's number format, from `dtype` or the older `torch_dtype`."""
+        name = self.number_format("dtype", "torch_dtype")
+        if name is None:
+            raise self.error("'dtype' is missing (also looked for torch_dtype), and number formats are not guessed; add it to the file")
+        return name
+
+    def layers(self) -> int:
+        """Number of layers."""
+        return self.size("num_hidden_layers", high=MOST_LAYERS)
+
+    def kinds(self, name: str, words: Mapping[str, str], *, tiled: bool = False) -> list[str]:
+        """The kind of every layer, spelled by the list or string `name` in the words `words` (word -> kind).
+
+        The list has one entry per layer, or is repeated over the depth if `tiled`. Raises ConfigError for another length or word.
+        """
+        value, layers = self.data[name], self.layers()
+        if not isinstance(value, list | str):
+            raise self.error(f"'{name}' is {shown(value)}; it must list the kind of every layer")
+        if not value or (not tiled and len(value) != layers):
+            rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
+            raise self.error(f"'{name}' has {len(value)} entries and {rule}; correct one of them")
+        for number, word in enumerate(value):
+            if not isinstance(word, str) or word not in words:
+                raise self.error(f"'{name}'[{number}] is {shown(word)}; this model type has {', '.join(words)}")
+        return [words[value[i % len(value)]] for i in range(layers)]
+
+    def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
+        """The error for a model whose layers cannot be told apart."""
+        smells = [name for name in self.data if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)]
+        there = f"'{smells[0][:60]}' is there but " if smells else ""
+        return self.error(
+            f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)}); "
+            "add it to the file, or pass the stack itself, such as '(mamba2*7 + full)*4 @ heads=32, bf16'"
+        )
+
+    def unknown_family(self, known: Sequence[str]) -> ConfigError:
+        """The error for a model type that no reader is written for, or none at all."""
+        patterns = [name for name in _PATTERNS if self.has(name)]
+        if not self.has("model_type") and not patterns and any(str(name).startswith(_RECURRENT) for name in self.data):
+            return self.no_pattern(_PATTERNS)
+        what = (
+            f"'model_type' is {shown(self.data['model_type'])}, which is not read" if self.has("model_type") else "'model_type' is missing"
+        )
+        return self.error(f"{what}; known: {', '.join(known)}. Pass the stack itself instead, such as '(gdn*3 + full)*12 @ heads=16, bf16'")

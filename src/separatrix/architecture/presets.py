@@ -1,0 +1,30 @@
+"""Released models by name: their facts are package data (presets.json), read by the same reader as any config.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypedDict
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.hf import from_config
+from separatrix.errors import UnknownNameError
+
+
+class Facts(TypedDict):
+    """Where a model was released, the family that reads it, and the fields of its config.json that matter."""
+
+    source: str
+    family: str
+    config: dict[str, object]
+
+
+PRESETS: dict[str, Facts] = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
+"""Name -> facts."""
+
+
+def preset(name: str) -> Architecture:
+    """The released model of that name. Raises UnknownNameError, suggesting the nearest name."""
+    if name not in PRESETS:
+        raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix presets")
+    return from_config(PRESETS[name]["config"], name)
