@@ -77,6 +77,8 @@ def _belong_together(record: Certificate, task: Task, model: Model) -> None:
 
 def _inputs(record: Certificate, task: Task) -> Tokens:
     """The prompts (1 or 2, length), once they are instances with the recorded answers and the model's output is wrong on one of them."""
+    if record.form not in _FORMS:
+        raise EvidenceError(f"unknown form of certificate '{str(record.form)[:20]}'; known: {', '.join(_FORMS)}")
     wanted = 1 if record.form == "wrong_answer" else 2
     if len(record.inputs) != wanted or len(record.answers) != wanted:
         raise EvidenceError(f"a certificate of the form {record.form} has {wanted} inputs and answers")
