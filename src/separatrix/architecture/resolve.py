@@ -19,7 +19,10 @@ _WAYS = "Read are a preset, a path to a config.json, or a stack such as 'full*2 
 
 
 def resolve(text: str) -> Architecture:
-    """The architecture that `text` names. Raises ConfigError for a path that cannot be read, UnknownNameError, SpecError or SizeError otherwise."""
+    """The architecture that `text` names.
+
+    Raises ConfigError for a path or model file that cannot be read, and UnknownNameError, SpecError or SizeError for a spec.
+    """
     text = text.strip()
     if text in PRESETS or text.lower() in PRESETS:
         return preset(text if text in PRESETS else text.lower())
@@ -27,10 +30,13 @@ def resolve(text: str) -> Architecture:
         return _from_data(parse_json(text, "the JSON given"), "", "the JSON given")
     if _looks_like_path(text):
         return _from_path(text)
+    text = " ".join(text.split())
+    if not text.isprintable():
+        raise SpecError(f"{text[:60]!r} holds characters that cannot be printed. {_WAYS}")
     if _NAME.fullmatch(text) and text not in MECHANISMS:
         if os.path.exists(text):
             return _from_path(text)
-        error = UnknownNameError.of("architecture", text, [*PRESETS, *MECHANISMS])
+        error = UnknownNameError.of("architecture", text[:60], [*PRESETS, *MECHANISMS])
         raise UnknownNameError(f"{error} {_WAYS}")
     return Architecture.parse(text)
 

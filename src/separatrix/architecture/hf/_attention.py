@@ -6,7 +6,7 @@ from separatrix.architecture.hf._fields import Fields
 from separatrix.architecture.mechanisms import Full, Window
 
 ACCUMULATORS = (
-    "softmax accumulators fp32 with a running maximum (assumed): FlashAttention kernels, in transformers and vLLM alike, keep them so"
+    "softmax accumulators fp32 with a running maximum (assumed): the FlashAttention kernels of transformers and vLLM keep them so"
 )
 
 

@@ -53,8 +53,9 @@ class Fields:
         """The integer in [low, high] under one of these spellings. Raises ConfigError if it is missing or no such integer."""
         value = self.optional_size(*names, low=low, high=high)
         if value is None:
-            others = f" (also looked for {', '.join(names[1:])})" if len(names) > 1 else ""
-            raise self.error(f"'{names[0]}' is missing{others}, and sizes are not guessed; add it to the file")
+            first, *others = names
+            also = f" (also looked for {', '.join(others)})" if others else ""
+            raise self.error(f"'{first}' is missing{also}, and sizes are not guessed; add it to the file")
         return value
 
     def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
@@ -133,7 +134,6 @@ class Fields:
         patterns = [name for name in _PATTERNS if self.has(name)]
         if not self.has("model_type") and not patterns and any(str(name).startswith(_RECURRENT) for name in self.data):
             return self.no_pattern(_PATTERNS)
-        what = (
-            f"'model_type' is {shown(self.data['model_type'])}, which is not read" if self.has("model_type") else "'model_type' is missing"
-        )
-        return self.error(f"{what}; known: {', '.join(known)}. Pass the stack itself instead, such as '(gdn*3 + full)*12 @ heads=16, bf16'")
+        what = f"is {shown(self.data['model_type'])}, which is not read" if self.has("model_type") else "is missing"
+        remedy = "pass the stack itself instead, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
+        return self.error(f"'model_type' {what}; known: {', '.join(known)}. For another model, {remedy}")

@@ -27,7 +27,7 @@ def config_file(path: Path) -> Path:
             return path / "config.json"
         if not path.exists():
             raise ConfigError(
-                f"{label(path)}: no such file; pass the path of a config.json or of the folder that holds it (nothing is downloaded)"
+                f"{label(path)}: no such file or folder (nothing is downloaded); pass the path of a config.json or its folder"
             )
         if not path.is_file():
             raise ConfigError(f"{label(path)}: not a regular file; pass the path of a config.json")
@@ -37,7 +37,7 @@ def config_file(path: Path) -> Path:
 
 
 def load_json(path: Path) -> Any:
-    """The JSON in a file. Raises ConfigError naming the file and what is wrong: missing, empty, too large, no text, no JSON, a key given twice."""
+    """The JSON in a file. Raises ConfigError for a file that is missing, empty, too large, no text or no JSON, or gives a field twice."""
     path = config_file(path)
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -53,14 +53,14 @@ def load_json(path: Path) -> Any:
 def parse_json(text: str, where: str) -> Any:
     """The JSON in `text`. Raises ConfigError that begins with `where`."""
     if not text.strip():
-        raise ConfigError(f"{where}: the file is empty; download the model's config.json again")
+        raise ConfigError(f"{where}: it is empty; get a whole copy of the model's config.json")
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, where))
     except RecursionError:
         raise ConfigError(f"{where}: nested too deeply to be a model's configuration; pass the model's config.json") from None
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"{where}: not JSON, or cut off: {error.msg} at line {error.lineno}, column {error.colno}; download the model's config.json again"
+            f"{where}: not JSON, or cut off: {error.msg} at line {error.lineno}, column {error.colno}; get a whole copy of it"
         ) from None
     except ValueError:
         raise ConfigError(f"{where}: holds an integer of more than 4,300 digits; no model has such a size") from None
