@@ -67,8 +67,20 @@ def verdict(row: str, column: str, status: str, **fields: Any) -> Verdict:
 
 def construction(row: str, column: str) -> Construction:
     layers = [
-        {"layer": 0, "head": "retrieval", "score_gap": "[22.1807097779 +/- 3e-11]", "off_target_mass": "[9.53674e-7 +/- 4e-13]", "margin": "0.4999981"},
-        {"layer": 1, "head": "retrieval", "score_gap": "[24.9532985123 +/- 3e-11]", "off_target_mass": "[5.96046e-8 +/- 4e-14]", "margin": "0.4999999"},
+        {
+            "layer": 0,
+            "head": "retrieval",
+            "score_gap": "[22.1807097779 +/- 3e-11]",
+            "off_target_mass": "[9.53674e-7 +/- 4e-13]",
+            "margin": "0.4999981",
+        },
+        {
+            "layer": 1,
+            "head": "retrieval",
+            "score_gap": "[24.9532985123 +/- 3e-11]",
+            "off_target_mass": "[5.96046e-8 +/- 4e-14]",
+            "margin": "0.4999999",
+        },
     ]
     return Construction(
         architecture=SPECS[row], task=TASKS[column], name="retrieval head", sizes={"n": 4096, "V": 64, "address_bits": 13, "d": 26},
@@ -86,7 +98,8 @@ def certificate(row: str, column: str, n: int) -> Certificate:
     return Certificate(
         architecture=SPECS[row], task=TASKS[column], form="block_swap" if row == "sparse" else "collision", model={"layers": 2},
         weights={"w": {"dtype": "float32", "shape": [1], "data": "AACAPw=="}}, cache_format="p8",
-        inputs=[[*first, 64 + n // 3], [*second, 64 + n // 3]], answers=[first[n // 3], second[n // 3]], output=first[n // 3], details=details,
+        inputs=[[*first, 64 + n // 3], [*second, 64 + n // 3]], answers=[first[n // 3], second[n // 3]], output=first[n // 3],
+        details=details,
     )  # fmt: skip
 
 
@@ -154,7 +167,8 @@ def fake_bundle() -> dict[str, Any]:
             "assumptions": ["recurrent state in fp32 (assumed)"],
         },
         {
-            "name": "recurrentgemma-2b", "spec": "(rglru*2 + window)*8 + rglru*2 @ bf16", "pattern": " ".join("rrw" * 8 + "rr"), "context": 8192,
+            "name": "recurrentgemma-2b", "spec": "(rglru*2 + window)*8 + rglru*2 @ bf16",
+            "pattern": " ".join("rrw" * 8 + "rr"), "context": 8192,
             "memory": [["recurrent state", "1,474,560 bits"], ["convolution buffers", "2,211,840 bits"], ["windows", "134,217,728 bits"]],
             "lines": [
                 {"question": "recall of one of n facts", "status": "FAILS", "n": "n >= 7,675,932", "theorem": "I", "record": None,
@@ -164,4 +178,5 @@ def fake_bundle() -> dict[str, Any]:
         },
     ]  # fmt: skip
     settings = {"quick": True, "seed": 0, "version": "0.1.0"}
-    return {"title": "A provable expressiveness hierarchy", "settings": settings, "rows": ROWS, "columns": COLUMNS, "cells": cells, "models": models, "records": records}  # fmt: skip
+    table = {"rows": ROWS, "columns": COLUMNS, "cells": cells}
+    return {"title": "A provable expressiveness hierarchy", "settings": settings, **table, "models": models, "records": records}

@@ -1,95 +1,44 @@
-"""The two charts of a cell as Vega-Lite: bits needed against bits there are, and trained accuracy against n.
-
-Colours are CSS variables of the page, so one drawing serves light, dark and print.
-"""
+"""The two charts of a cell: bits needed against bits there are, and trained accuracy against n."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from separatrix.errors import EvidenceError, MissingExtraError
+from separatrix.errors import EvidenceError
 from separatrix.evidence import Measurement
+from separatrix.report.drawing import FAILS, INK, MUTED, SOLVES, Chart, draw, libraries
 
-if TYPE_CHECKING:
-    import altair as alt
-
-_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-_WIDTH, _HEIGHT = 430, 230
-_ROLE_COLOURS = {"solver": "var(--solves)", "non-solver": "var(--fails)", "other": "var(--muted)"}
-_ROLE_SHAPES = {"solver": "circle", "non-solver": "square", "other": "diamond"}
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A Vega-Lite specification and the same chart drawn as SVG for readers without JavaScript."""
-
-    spec: dict[str, Any]
-    svg: str
-
-
-def libraries() -> tuple[Any, Any]:
-    """altair and vl_convert. Raises MissingExtraError when the extra is not installed."""
-    try:
-        import altair
-        import vl_convert
-    except ImportError:
-        raise MissingExtraError.of("the HTML report", "report") from None
-    return altair, vl_convert
-
-
-def vega_lite_version() -> str:
-    """The newest Vega-Lite that vl-convert carries, up to the version altair writes."""
-    altair, vl_convert = libraries()
-    wanted = tuple(int(x) for x in re.findall(r"\d+", altair.SCHEMA_VERSION)[:2])
-    versions = sorted(tuple(int(x) for x in text.split(".")) for text in vl_convert.get_vegalite_versions())
-    fitting = [v for v in versions if v[0] == wanted[0] and v <= wanted] or versions
-    return ".".join(str(x) for x in fitting[-1])
-
-
-@cache
-def vega_javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that needs no network, safe inside a script element."""
-    _, vl_convert = libraries()
-    return vl_convert.javascript_bundle(vl_version=vega_lite_version()).replace("</script", "<\\/script")
-
-
-def draw(spec: dict[str, Any], *, name: str) -> Chart:
-    """The chart with its SVG; `name` keeps element ids apart on one page."""
-    _, vl_convert = libraries()
-    svg = vl_convert.vegalite_to_svg(json.dumps(spec, sort_keys=True), vl_version=vega_lite_version())
-    seen: dict[str, str] = {}
-    for found in re.findall(r'id="([^"]+)"', svg):
-        seen.setdefault(found, f"{name}-{len(seen)}")
-    for old, new in seen.items():
-        svg = svg.replace(f'id="{old}"', f'id="{new}"').replace(f"url(#{old})", f"url(#{new})")
-    return Chart(spec, re.sub(r"(\d+\.\d\d)\d+", r"\1", svg))
+_WIDTH = 430
+_LABEL_GAP = 0.075
+_LARGEST = 1e300
+_COLOURS = {"solver": SOLVES, "non-solver": FAILS, "other": MUTED}
+_SHAPES = {"solver": "circle", "non-solver": "square", "other": "diamond"}
 
 
 def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) -> Chart | None:
     """Bits needed against bits there are, log axes, the crossing marked; None when fewer than two points can be drawn.
 
-    `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it. Raises EvidenceError for lists of unequal length.
+    `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it. Raises EvidenceError for a damaged bound.
     """
     alt, _ = libraries()
-    if not len(bound["n"]) == len(bound["have"]) == len(bound["need"]):
-        raise EvidenceError(f"bound of {name}: n, have and need have {len(bound['n'])}, {len(bound['have'])} and {len(bound['need'])} entries")
-    points = [(_real(n), _real(have), _real(need)) for n, have, need in zip(bound["n"], bound["have"], bound["need"], strict=True)]
-    rows = [{"n": n, "have": have, "need": need} for n, have, need in sorted(points) if 0 < min(n, have, need) and max(n, have, need) < 1e300]
+    lists = (bound["n"], bound["have"], bound["need"])
+    if len({len(x) for x in lists}) != 1:
+        raise EvidenceError(
+            f"bound of {name}: n, have and need have {', '.join(str(len(x)) for x in lists)} entries; they must be equally many"
+        )
+    points = sorted(tuple(_real(x) for x in point) for point in zip(*lists, strict=True))
+    rows = [{"n": p[0], "have": p[1], "need": p[2]} for p in points if min(p) > 0 and max(p) < _LARGEST]
     if len(rows) < 2:
         return None
-    crossing = _crossing(rows, bites)
-    data = alt.Data(values=rows)
-    x = alt.X("n:Q", title=bound["x"], scale=alt.Scale(type="log", base=2, nice=False), axis=_n_axis(alt, [row["n"] for row in rows]))
-    y = alt.Scale(type="log", nice=True)
-    y_axis = alt.Axis(format="~s", tickCount=5)
+    crossing, last = _crossing(rows, bites), rows[-1]
+    x = _log_n(alt, [row["n"] for row in rows], title=bound["x"])
+    scale = alt.Scale(type="log", nice=True)
+    axis = _bits_axis(alt, [row[key] for row in rows for key in ("have", "need")])
     tooltip = [
         alt.Tooltip("n:Q", format=",", title=bound["x"]),
         alt.Tooltip("need:Q", format=",.1f", title=f"needed: {bound['need_title']}"),
@@ -97,36 +46,29 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     ]
     layers: list[Any] = []
     if crossing is not None:
-        beyond = [{"n": crossing["n"], "have": crossing["bits"], "need": crossing["bits"]}, *(r for r in rows if r["n"] > crossing["n"])]
-        layers.append(
-            alt.Chart(alt.Data(values=beyond)).mark_area(color="var(--fails)", opacity=0.14).encode(x=x, y=alt.Y("have:Q", scale=y), y2="need:Q")
-        )
-    last = rows[-1]
-    for key, colour, dash in (("need", "var(--fails)", [1, 0]), ("have", "var(--solves)", [1, 0])):
-        line = alt.Chart(data).encode(x=x, y=alt.Y(f"{key}:Q", scale=y, axis=y_axis, title="bits"), tooltip=tooltip)
-        layers += [line.mark_line(color=colour, strokeWidth=2.2, strokeDash=dash), line.mark_point(color=colour, size=34, filled=True, opacity=1)]
-        above = (last[key] >= last["need" if key == "have" else "have"])
-        end = alt.Chart(alt.Data(values=[{"n": last["n"], "bits": last[key], "title": bound[f"{key}_title"]}]))
-        layers.append(
-            end.mark_text(align="right", dx=-2, dy=-11 if above else 14, color=colour, fontSize=12, fontWeight="bold").encode(
-                x=x, y=alt.Y("bits:Q", scale=y), text="title:N"
-            )
-        )
+        start = {"n": crossing["n"], "have": crossing["bits"], "need": crossing["bits"]}
+        beyond = _data(alt, [start, *(row for row in rows if row["n"] > crossing["n"])])
+        layers.append(beyond.mark_area(color=FAILS, opacity=0.14).encode(x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"))
+    for key, colour in (("need", FAILS), ("have", SOLVES)):
+        line = _data(alt, rows).encode(x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip)
+        layers += [line.mark_line(color=colour, strokeWidth=2.2), line.mark_point(color=colour, size=34, filled=True, opacity=1)]
+        above = last[key] > min(last["need"], last["have"])
+        end = _data(alt, [{"n": last["n"], "bits": last[key], "title": bound[f"{key}_title"]}])
+        text = end.mark_text(align="right", dx=-2, dy=-11 if above else 14, color=colour, fontSize=12, fontWeight="bold")
+        layers.append(text.encode(x=x, y=alt.Y("bits:Q", scale=scale), text="title:N"))
     if crossing is not None:
-        mark = alt.Chart(alt.Data(values=[crossing]))
-        layers.append(mark.mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=x))
-        layers.append(
-            mark.mark_text(align="left", baseline="top", dx=5, color="var(--ink)", fontSize=12, fontWeight="bold").encode(
-                x=x, y=alt.value(2), text="label:N"
-            )
-        )
-    return draw(_finish(alt.layer(*layers)), name=name)
+        layers.append(_data(alt, [crossing]).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x))
+        text = _data(alt, [crossing]).mark_text(align="left", baseline="top", dx=5, color=INK, fontSize=12, fontWeight="bold")
+        layers.append(text.encode(x=x, y=alt.value(2), text="label:N"))
+    return draw(alt.layer(*layers), name=name, width=_WIDTH)
 
 
 def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | None:
-    """Accuracy of the best seed against n with its Wilson interval, every seed as a faint dot, chance as a dashed line; None without measurements."""
+    """Accuracy of the best seed against n with its Wilson interval, each seed as a faint mark, chance as a dashed line; None without any."""
     alt, _ = libraries()
-    rows, seeds, chances = [], [], {}
+    rows: list[dict[str, Any]] = []
+    seeds: list[dict[str, Any]] = []
+    chances: dict[float, float] = {}
     for m in sorted(measured, key=lambda m: (m.role, m.architecture, task_size(m.task))):
         n = float(task_size(m.task))
         chances[n] = float(Fraction(m.chance))
@@ -136,31 +78,39 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
     if not rows:
         return None
     ns = sorted(chances)
-    domain = [ns[0] / 1.35, ns[-1] * 1.35]
-    x = alt.X("n:Q", title="n", scale=alt.Scale(type="log", base=2, nice=False, domain=domain), axis=_n_axis(alt, ns))
-    y = alt.Scale(domain=[0, 1])
+    left, right = ns[0] / 1.35, ns[-1] * 1.35
+    x = _log_n(alt, ns, title="n", domain=[left, right])
+    scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    roles = [role for role in _ROLE_COLOURS if any(row["role"] == role for row in rows)]
-    colour = alt.Color("role:N", scale=alt.Scale(domain=roles, range=[_ROLE_COLOURS[r] for r in roles]), legend=None)
-    shape = alt.Shape("role:N", scale=alt.Scale(domain=roles, range=[_ROLE_SHAPES[r] for r in roles]), legend=None)
-    tooltip = [
-        alt.Tooltip("role:N", title="role"), alt.Tooltip("architecture:N"), alt.Tooltip("n:Q", format=","),
-        alt.Tooltip("best:Q", format=".2%", title="best seed"), alt.Tooltip("low:Q", format=".2%", title="95 % from"), alt.Tooltip("high:Q", format=".2%", title="95 % to"),
-    ]  # fmt: skip
-    line = [{"n": domain[0], "chance": chances[ns[0]]}, *({"n": n, "chance": chances[n]} for n in ns), {"n": domain[1], "chance": chances[ns[-1]]}]
-    chance = alt.Chart(alt.Data(values=line))
-    base = alt.Chart(alt.Data(values=rows))
-    ends = [max((row for row in rows if row["series"] == series), key=lambda row: row["n"]) for series in dict.fromkeys(row["series"] for row in rows)]
+    roles = [role for role in _COLOURS if any(row["role"] == role for row in rows)]
+    colour = alt.Color("role:N", scale=alt.Scale(domain=roles, range=[_COLOURS[r] for r in roles]), legend=None)
+    shape = alt.Shape("role:N", scale=alt.Scale(domain=roles, range=[_SHAPES[r] for r in roles]), legend=None)
+    common = [alt.Tooltip("role:N"), alt.Tooltip("architecture:N"), alt.Tooltip("n:Q", format=",")]
+    ranges = (("best", "best seed"), ("low", "95 % from"), ("high", "95 % to"))
+    whole = [*common, *(alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in ranges)]
+    single = [*common, alt.Tooltip("seed:Q"), alt.Tooltip("accuracy:Q", format=".2%")]
+    guess = [{"n": n, "chance": chances[near]} for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))]
+
+    def at(key: str) -> Any:
+        return alt.Y(f"{key}:Q", scale=scale, axis=axis, title="accuracy")
+
+    base = _data(alt, rows).encode(x=x, color=colour)
     layers = [
-        chance.mark_line(color="var(--muted)", strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, y=alt.Y("chance:Q", scale=y, axis=axis, title="accuracy")),
-        alt.Chart(alt.Data(values=line[:1])).mark_text(align="left", dx=3, dy=-8, color="var(--muted)", fontSize=11).encode(x=x, y=alt.Y("chance:Q", scale=y), text=alt.value("chance")),
-        alt.Chart(alt.Data(values=seeds)).mark_point(filled=True, size=16, opacity=0.35).encode(x=x, y=alt.Y("accuracy:Q", scale=y), color=colour, shape=shape, tooltip=["role:N", "seed:Q", alt.Tooltip("accuracy:Q", format=".2%")]),
-        base.mark_line(strokeWidth=2.2).encode(x=x, y=alt.Y("best:Q", scale=y), color=colour, detail="series:N"),
-        base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", scale=y), y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=alt.Y("best:Q", scale=y), color=colour, shape=shape, tooltip=tooltip),
-        *(_role_label(alt, end, x, y) for end in ends),
-    ]  # fmt: skip
-    return draw(_finish(alt.layer(*layers)), name=name)
+        _data(alt, guess).mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, y=at("chance")),
+        _data(alt, seeds)
+        .mark_point(filled=True, size=16, opacity=0.35)
+        .encode(x=x, y=at("accuracy"), color=colour, shape=shape, tooltip=single),
+        base.mark_line(strokeWidth=2.2).encode(y=at("best"), detail="series:N"),
+        base.mark_rule(strokeWidth=2).encode(y=at("low"), y2="high:Q"),
+        base.mark_point(filled=True, size=70, opacity=1).encode(y=at("best"), shape=shape, tooltip=whole),
+    ]
+    ends = {row["series"]: row for row in rows}
+    named = {(row["best"], row["role"], _COLOURS[row["role"]]) for row in ends.values()}
+    for height, label, tint in spread([*named, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
+        text = _data(alt, [{"n": right, "at": height, "label": label}])
+        text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
+        layers.append(text.encode(x=x, y=at("at"), text="label:N"))
+    return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
 
 
 def task_size(task: str) -> int:
@@ -173,45 +123,58 @@ def task_size(task: str) -> int:
     return parse_task(task).length
 
 
+def spread(labels: Sequence[tuple[float, str, str]], *, gap: float) -> list[tuple[float, str, str]]:
+    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none covers another or leaves the top."""
+    placed = sorted(labels)
+    for i in range(1, len(placed)):
+        placed[i] = (max(placed[i][0], placed[i - 1][0] + gap), *placed[i][1:])
+    top = 1.0
+    for i in reversed(range(len(placed))):
+        placed[i] = (min(placed[i][0], top), *placed[i][1:])
+        top = placed[i][0] - gap
+    return placed
+
+
+def _data(alt: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    return alt.Chart(alt.Data(values=list(rows)))
+
+
 def _real(value: Any) -> float:
     """A drawn coordinate from an integer or a decimal string; infinite when it is too large to draw."""
     try:
         return float(Decimal(str(value).strip("[] ").split(" ")[0]))
-    except (InvalidOperation, OverflowError, IndexError):
-        raise EvidenceError(f"a bound holds {value!r:.60}, which is no number") from None
+    except (InvalidOperation, OverflowError):
+        raise EvidenceError(f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again") from None
 
 
 def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[str, Any] | None:
-    """Where more is needed than there is for good: the exact n if a verdict names it, else a straight line between two points, unlabelled."""
+    """From where on more is needed than there is: the exact n if a verdict names it, else read off the line between two points, without a number."""
     after = next((i for i in range(len(rows)) if all(row["need"] > row["have"] for row in rows[i:])), None)
     if after is None or after == 0:
         return None
     left, right = rows[after - 1], rows[after]
-    gap_left, gap_right = (math.log(row["need"] / row["have"]) for row in (left, right))
-    share = gap_left / (gap_left - gap_right)
+    gaps = [math.log(row["need"] / row["have"]) for row in (left, right)]
+    share = gaps[0] / (gaps[0] - gaps[1])
     exact = next((n for n in bites if left["n"] <= n <= right["n"]), None)
     n = left["n"] * (right["n"] / left["n"]) ** share if exact is None else float(exact)
     bits = left["have"] * (right["have"] / left["have"]) ** share
     return {"n": n, "bits": bits, "label": "more is needed" if exact is None else f"n = {exact:,}"}
 
 
-def _n_axis(alt: Any, values: Sequence[float]) -> Any:
+def _log_n(alt: Any, values: Sequence[float], *, title: str, domain: Sequence[float] | None = None) -> Any:
     step = -(-len(values) // 8)
-    return alt.Axis(values=list(values)[::step], format="," if values[-1] < 1e6 else ".3~s", labelOverlap=True, grid=False)
-
-
-def _role_label(alt: Any, end: dict[str, Any], x: Any, y: Any) -> Any:
-    mark = alt.Chart(alt.Data(values=[end])).mark_text(
-        align="right", dx=8, dy=17 if end["best"] > 0.85 else -13, color=_ROLE_COLOURS[end["role"]], fontSize=12, fontWeight="bold"
+    axis = alt.Axis(
+        values=list(values)[::step], format="," if values[-1] < 1e6 else ".3~s", labelOverlap=True, labelFlush=False, grid=False
     )
-    return mark.encode(x=x, y=alt.Y("best:Q", scale=y), text="role:N")
+    limits = alt.Undefined if domain is None else list(domain)
+    return alt.X("n:Q", title=title, scale=alt.Scale(type="log", base=2, nice=False, domain=limits), axis=axis)
 
 
-def _finish(chart: Any) -> dict[str, Any]:
-    axis = {
-        "gridColor": "var(--line)", "domainColor": "var(--line-strong)", "tickColor": "var(--line-strong)", "labelColor": "var(--muted)",
-        "titleColor": "var(--muted)", "labelFontSize": 11.5, "titleFontSize": 12, "titleFontWeight": "normal", "labelFont": _FONT, "titleFont": _FONT,
-    }  # fmt: skip
-    chart = chart.properties(width=_WIDTH, height=_HEIGHT).resolve_scale(color="independent", shape="independent")
-    chart = chart.configure(background="transparent", font=_FONT, padding=4).configure_axis(**axis).configure_view(stroke=None)
-    return chart.to_dict()
+def _bits_axis(alt: Any, values: Sequence[float]) -> Any:
+    """Grid lines at powers of ten only, or at 1, 2, 5 where fewer than four of them fit."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    step = max(1, -(-(high - low) // 6))
+    marks = [10.0**e for e in range(low, high + 1, step)]
+    if len(marks) < 4:
+        marks = [m * 10.0**e for e in range(low, high + 1) for m in (1, 2, 5)]
+    return alt.Axis(values=marks, format="~s")

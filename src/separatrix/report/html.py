@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import MissingExtraError
-from separatrix.evidence import Certificate, Construction
 from separatrix.files import write_atomic
-from separatrix.report import notation, prompts
-from separatrix.report.charts import Chart, accuracy_chart, bound_chart, task_size, vega_javascript
+from separatrix.report import facts, notation, prompts
+from separatrix.report.charts import accuracy_chart, bound_chart, task_size
+from separatrix.report.drawing import Chart, vega_javascript
 from separatrix.report.view import MARKS, SHORT, STATUSES, Cell, view
 
 
@@ -28,15 +28,21 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
     seen = view(bundle_body)
     charts = {cell.key: _charts(cell) for cell in seen.cells.values()}
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("separatrix", "report"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("separatrix", "report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {
         "maths": notation.maths, "enclosure": notation.enclosure, "number": notation.number, "label": notation.label,
         "theorem": notation.theorem_title, "svg": _safe,
     }  # fmt: skip
     environment.globals |= {
-        "statuses": STATUSES, "marks": MARKS, "short": SHORT, "align": prompts.align, "differences": prompts.differences, "task_size": task_size,
-        "proof_parts": proof_parts, "certificate_facts": certificate_facts, "form_sentence": _FORMS,
+        "statuses": STATUSES, "marks": MARKS, "short": SHORT, "align": prompts.align, "differences": prompts.differences,
+        "task_size": task_size, "proof_parts": facts.proof_parts, "certificate_facts": facts.certificate_facts,
+        "budget_words": facts.budget_words, "form_sentence": facts.FORMS,
     }  # fmt: skip
     specs = {f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()}
     return environment.get_template("template.html.j2").render(
@@ -72,38 +78,3 @@ def _charts(cell: Cell) -> dict[str, Chart]:
         "accuracy": accuracy_chart(cell.measurements, name=f"{cell.key}-accuracy"),
     }
     return {kind: chart for kind, chart in drawn.items() if chart is not None}
-
-
-_FORMS = {
-    "collision": "Two prompts leave the same cache behind, so the model gives both the same answer. The right answers differ.",
-    "block_swap": "Two prompts differ inside one block that is not opened, and both versions of it leave the same message. The right answers differ.",
-    "wrong_answer": "The model answers this prompt wrongly.",
-}
-
-
-def proof_parts(construction: Construction) -> tuple[dict[str, Any], list[tuple[str, list[str], list[dict[str, Any]]]]]:
-    """A proof object as (single values, tables): each list of objects becomes a table (name, columns, rows), each nested object is flattened."""
-    values: dict[str, Any] = {}
-    tables = []
-    for key, value in construction.proof.items():
-        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            tables.append((key, list(dict.fromkeys(name for item in value for name in item)), value))
-        else:
-            values |= _flat(key, value)
-    return values, tables
-
-
-def certificate_facts(certificate: Certificate) -> dict[str, Any]:
-    """The details of a certificate, nested objects flattened, long lists counted."""
-    return _flat("", certificate.details)
-
-
-def _flat(key: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        flat: dict[str, Any] = {}
-        for name, inner in value.items():
-            flat |= _flat(f"{key} {name}".strip(), inner)
-        return flat
-    if isinstance(value, list):
-        return {key: ", ".join(notation.number(x) for x in value) if len(value) <= 12 else f"{len(value):,} entries"}
-    return {key: value}

@@ -92,7 +92,7 @@ def number(value: Any) -> str:
 
 def label(key: str) -> str:
     """A field name as words: cache_bits becomes "cache bits"; an index as in n_1 stays."""
-    return key if re.fullmatch(r"[A-Za-z]+_(\d+|[a-z])|sigma_\d+", key) and (len(key.split("_")[0]) == 1 or "sigma" in key) else key.replace("_", " ")
+    return key if re.fullmatch(r"[A-Za-z]_(\d+|[a-z])|sigma_\d+", key) else key.replace("_", " ")
 
 
 def theorem_title(key: str) -> str:

@@ -42,7 +42,7 @@
         event.preventDefault();
       }
     } else if (event.key === "Escape" && location.hash.startsWith("#cell-")) {
-      const from = document.querySelector(`a.cell[href="${CSS.escape ? location.hash.replace(/"/g, "") : location.hash}"]`);
+      const from = cells.flat().find((link) => link.getAttribute("href") === location.hash);
       location.hash = "#table";
       from?.focus();
     }

@@ -18,7 +18,8 @@ MARKS = ("proved", "witnessed", "measured")
 SHORT = {
     "full": "keeps every token", "linear": "one state of fixed size", "loglinear": "a state for each power of two",
     "sparse": "opens k blocks of B tokens", "hybrid": "recurrent layers, few full ones",
-    "eva": "read f(1) … f(n), then x; answer f(x)", "twosum": "do two numbers cancel mod M?", "seqcomp": "compose L functions, the first one given last",
+    "eva": "read f(1) … f(n), then x; answer f(x)", "twosum": "do two numbers cancel mod M?",
+    "seqcomp": "compose L functions, the first one given last",
 }  # fmt: skip
 _SYMBOLS = {cls.symbol: cls for cls in MECHANISMS.values()}
 
@@ -104,7 +105,7 @@ class View:
 
 
 def view(body: Mapping[str, Any]) -> View:
-    """The body of a bundle, read. Raises EvidenceError for a damaged record, a missing field, a missing or doubled cell, a reference to nothing."""
+    """The body of a bundle, read. Raises EvidenceError for a damaged record, a missing field, a missing or doubled cell, a missing record."""
     try:
         records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
         rows, columns = list(body["rows"]), list(body["columns"])
@@ -113,7 +114,9 @@ def view(body: Mapping[str, Any]) -> View:
         for cell in body["cells"]:
             place = (cell["row"], cell["column"])
             if place in cells or not set(place) <= set(by_key):
-                raise EvidenceError(f"cell {place[0]} x {place[1]} stands in no row and column of the table, or twice; write the bundle again")
+                raise EvidenceError(
+                    f"cell {place[0]} x {place[1]} is in no row and column of the table, or there twice; write the bundle again"
+                )
             if cell["status"] not in STATUSES:
                 raise EvidenceError(f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of {', '.join(STATUSES)}")
             found = tuple(_record(records, digest, f"cell {place[0]} x {place[1]}") for digest in cell["records"])
@@ -125,19 +128,24 @@ def view(body: Mapping[str, Any]) -> View:
         models = [_model(model, records) for model in body["models"]]
         return View(body["title"], dict(body["settings"]), rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError) as error:
-        raise EvidenceError(f"the bundle is damaged: {type(error).__name__} at {error}; write it again with `separatrix reproduce`") from None
+        raise EvidenceError(
+            f"the bundle is damaged: {type(error).__name__} at {error}; write it again with `separatrix reproduce`"
+        ) from None
 
 
 def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidence:
     if digest not in records:
-        raise EvidenceError(f"{where} refers to the record {digest[:12]}, which is not in the bundle; write it again with `separatrix reproduce`")
+        raise EvidenceError(
+            f"{where} refers to the record {digest[:12]}, which is missing; write the bundle again with `separatrix reproduce`"
+        )
     return records[digest]
 
 
 def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
     squares = layer_squares(model["pattern"].split())
     lines = [
-        {**line, "evidence": None if line["record"] is None else _record(records, line["record"], f"model {model['name']}")} for line in model["lines"]
+        {**line, "evidence": None if line["record"] is None else _record(records, line["record"], f"model {model['name']}")}
+        for line in model["lines"]
     ]
     return {**model, "squares": squares, "kinds": _counts(squares), "lines": lines}
 
