@@ -1,0 +1,149 @@
+"""2-Sum per query (Match2) in one full layer with one head of dimension 3 [San23].
+
+With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score c (cos cos - sin sin) = c cos(2 pi (x + x_j)/M) is largest, c, exactly where x + x_j = 0
+mod M, and at most c cos(2 pi/M) elsewhere. A blank key between the two, at c cos^2(pi/M), collects the weight when nothing matches:
+match over blank = blank over the best other key = c sin^2(pi/M) = G.
+
+    space       width   start token   position of x_j (j = 1..n)   position of the query   token t    start token's embedding
+    circle      2       .             .                            .                       phi(t)     0
+    ask         1       .             .                            .                       1          0
+    blank       1       .             .                            .                       0          beta ~ cos^2(pi/M)
+    earlier     1       0             1                            0                       .          .
+    found       1       written by attention
+
+The head, at the last token, whose token is x:
+
+    K = (cos, sin, blank)     Q = c (cos, -sin, ask)     V = earlier
+
+Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/8 (the query itself may match, at 2x = 0, but its value is
+0). Something matches: at least about 1/2, the query itself matching too. The logits are (1/4, y).
+
+All of phi and beta are rounded to multiples of 2^-24, so that scores are integers over 2^48, and c is a power of two, the smallest
+that keeps both gaps, less the rounding errors of float32 scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its
+score has no rounding error, so it ties exactly with a true match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from separatrix.architecture import Architecture, stack
+from separatrix.architecture.mechanisms import Full
+from separatrix.claims import match_entry
+from separatrix.constructions._built import Built, built
+from separatrix.constructions._placement import empty_model, last_full, softmax_head
+from separatrix.constructions._spaces import Spaces, pick, put
+from separatrix.errors import SizeError
+from separatrix.roundoff import Match, cos_bounds, log_upper
+from separatrix.tasks import TwoSum
+
+LARGEST_MODULUS = 5754
+"""About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of scores eats the gap."""
+GRID = 1 << 24
+_STRONGEST = 40
+_ROWS = 512
+_START = slice(0, 1)
+
+
+def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` (per query) in one full layer of `architecture` (default: a single layer that just holds it).
+
+    Raises SizeError for the decision form, for M > 5,754, for an n that float32 cannot be bounded for, and when no full layer is wide enough.
+    Source: [San23]; theory.md, section 6.
+    """
+    if task.form != "query":
+        raise SizeError(f"{task.spec}: no construction for the decision form is built yet; use form=query")
+    if task.M > LARGEST_MODULUS:
+        raise SizeError(f"{task.spec}: in float32 the circle code tells at most M = {LARGEST_MODULUS:,} values apart; use a smaller M")
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
+    (place,) = last_full(task, architecture, 1, head_dim=3, value_dim=1)
+    code = Circle.of(task.M)
+    strength, match = strengthen(code, task)
+
+    space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
+    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
+
+    embed, position = model.embed.weight, model.position.weight
+    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / GRID).float()
+    embed[: task.M, space["ask"]] = 1.0
+    embed[task.M, space["blank"]] = code.blank / GRID
+    position[1 : task.n + 1, space["earlier"]] = 1.0
+
+    head, cos, sin = softmax_head(model, place), space.first("circle", 1), slice(space["circle"].start + 1, space["circle"].stop)
+    pick(head.q.weight, [(cos, strength), (sin, -strength), (space["ask"], strength)])
+    pick(head.k.weight, [(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)])
+    pick(head.v.weight, [(space["earlier"], 1.0)])
+    put(head.o.weight, space["found"])
+    model.head.bias[0] = 0.25
+    put(model.head.weight.T[space["found"]].T, slice(1, 2))
+
+    sizes = {"layers": 1, "head_dim": 3, "value_dim": 1}
+    layers = [match_entry(place, match=match)]
+    return built(task, model, name="match2", sizes=sizes, layers=layers, margin=match.margin())
+
+
+@dataclass(frozen=True)
+class Circle:
+    """phi and the blank key in units of 2^-24, and the gaps they leave in units of 2^-48, exact."""
+
+    points: NDArray[np.int64]
+    blank: int
+    match_over_blank: int
+    blank_over_rest: int
+    widest: int
+    """Largest lead of a match over the blank key."""
+    products: int
+    """Largest |cos cos| + |sin sin|."""
+
+    @classmethod
+    def of(cls, modulus: int) -> Circle:
+        """The code for M values, with the blank key halfway between the lowest match and the highest other score."""
+        turns = [Fraction(x, modulus) for x in range(modulus)]
+        points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
+        lowest, highest, matched, rest, products = 1 << 62, -(1 << 62), -(1 << 62), -(1 << 62), 0
+        for start in range(0, modulus, _ROWS):
+            rows = np.arange(start, min(start + _ROWS, modulus))
+            cosines = np.outer(points[rows, 0], points[:, 0])
+            sines = np.outer(points[rows, 1], points[:, 1])
+            products = max(products, int((abs(cosines) + abs(sines)).max()))
+            scores = cosines - sines
+            hits = (np.arange(len(rows)), -rows % modulus)
+            lowest, matched = min(lowest, int(scores[hits].min())), max(matched, int(scores[hits].max()))
+            scores[hits] = -(1 << 62)
+            rest = max(rest, int(scores.max()))
+        highest = rest
+        blank = (lowest + highest + GRID) // (2 * GRID)
+        return cls(points, blank, lowest - blank * GRID, blank * GRID - highest, matched - blank * GRID, products)
+
+
+def _on_grid(turns: Fraction) -> int:
+    """cos(2 pi turns) rounded to a multiple of 2^-24, in those units."""
+    low, high = cos_bounds(turns)
+    assert round(low * GRID) == round(high * GRID)
+    return round(low * GRID)
+
+
+def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
+    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32, and what it proves. Raises SizeError when none does."""
+    needed = log_upper(8 * task.n)
+    for exponent in range(_STRONGEST):
+        unit = Fraction(1 << exponent, GRID * GRID)
+        match = Match(
+            earlier=task.n,
+            match_over_blank=code.match_over_blank * unit,
+            blank_over_rest=code.blank_over_rest * unit,
+            widest=code.widest * unit,
+            terms=2,
+            products=code.products * unit,
+            value=Fraction(1),
+            threshold=Fraction(1, 4),
+        )
+        if min(match.gaps()) >= needed and match.margin() > 0:
+            return float(1 << exponent), match
+    raise SizeError(f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M")

@@ -1,0 +1,67 @@
+"""Eva in one full layer with one head: the retrieval head [CPW].
+
+D = ceil(log2 n) address bits and B = ceil(log2 V) value bits, all +-1, s = 4. The residual stream is split into named spaces:
+
+    space      width   position j < n   position n (the query)   token t
+    address    D       bits of j        0                        .
+    memory     1       +1               -1                       .
+    argument   D       .                .                        bits of t  (t < n)
+    value      B       .                .                        bits of t  (t < V)
+    fetched    B       written by attention
+    answer     B       written by the MLP
+
+The head, at the last token, whose token is x:
+
+    K x_j = s (address, memory)       Q x_n = s (argument, -memory) = s (bits of x, +1)       V x_j = value
+
+    score of j < n:   s^2 (D - 2 hamming(j, x) + 1)        largest at j = x, every other is at least 2 s^2 below
+    score of itself:  s^2 (0 - 1)                          s^2 (D + 2) below
+
+So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice that, the threshold makes it +-1 again, and the logit
+<bits of v, answer> of answer v is B - 2 hamming(v, f(x)): the right one leads by 2.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture, stack
+from separatrix.architecture.mechanisms import Full
+from separatrix.constructions._built import Built, built
+from separatrix.constructions._chain import SCALE, Hop, chain_proof
+from separatrix.constructions._placement import empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions._spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.tasks import Eva
+
+
+def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in one full layer of `architecture` (default: a single layer that just holds it).
+
+    Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded for. Source: [CPW]; theory.md, section 6.
+    """
+    address, code = bits_for(task.n), bits_for(task.V)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=address + 1, value_dim=code)])
+    (place,) = last_full(task, architecture, 1, head_dim=address + 1, value_dim=code)
+    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=address, linked=False)
+    layers, margin = chain_proof([hop], keys=task.length, code=code)
+
+    space = Spaces(address=address, memory=1, argument=address, value=code, fetched=code, answer=code)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * code)
+
+    position, embed = model.position.weight, model.embed.weight
+    position[: task.n, space["address"]] = signs(task.n, address)
+    position[: task.n, space["memory"]] = 1.0
+    position[task.n, space["memory"]] = -1.0
+    embed[: task.n, space["argument"]] = signs(task.n, address)
+    embed[: task.V, space["value"]] = signs(task.V, code)
+
+    head = softmax_head(model, place)
+    pick(head.q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
+    pick(head.k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
+    pick(head.v.weight, [(space["value"], 1.0)])
+    put(head.o.weight, space["fetched"])
+
+    threshold(mlp_after(model, place), space["fetched"], space["answer"])
+    model.head.weight[:, space["answer"]] = signs(task.V, code)
+
+    sizes = {"layers": 1, "head_dim": address + 1, "value_dim": code}
+    return built(task, model, name="retrieval", sizes=sizes, layers=layers, margin=margin)

@@ -1,0 +1,131 @@
+"""L-SeqComp in L+1 full layers with one head each: pointer chasing by retrieval heads (theory.md, section 6).
+
+Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of a, bits of i); z_0 counts as level 0 with an empty address.
+All bits are +-1, lowest first, so that a level with fewer bits uses the first ones; s = 4.
+
+    space       width                      position of entry (a, i) of z_l   position of w   token t
+    row         max_l ceil(log2 n_l)       bits of a                         0               .
+    column      ceil(log2 N_{L-2})         bits of i                         0               .
+    level       L+1                        +1 at l, -1 elsewhere             -1              .
+    w_l         ceil(log2 n_l), l < L      .                                 .               bits of w_l, when t is read as a token w
+    value       ceil(log2 N_{L-1})         .                                 .               bits of t
+    fetched_l   ceil(log2 N_{l-1})         written by the attention of layer l+1  (N_{-1} = N_0 = m)
+    i_l         the same, l = 0..L         written by the MLP of layer l+1; i_0 is z_0
+
+Layer 1 fetches z_0 at the last token, layer l+1 asks for (l, w_{l-1}, i_{l-1}):
+
+    K x_j = s (row, column, level_l)     Q x_last = s (w_{l-1}, i_{l-1}, -level_l) = s (bits of w_{l-1}, bits of i_{l-1}, +1)     V x_j = value
+
+With D address bits, entry (a, i) of z_l scores s^2 (D - 2 hamming + 1). A position of another level has tag -1, hence at most s^2 (D - 1).
+So the right entry leads by 2 s^2; the threshold makes what it holds +-1 again before the next layer asks with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.architecture import Architecture, stack
+from separatrix.architecture.mechanisms import Full
+from separatrix.constructions._built import Built, built
+from separatrix.constructions._chain import SCALE, Hop, chain_proof
+from separatrix.constructions._placement import Place, empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions._spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.model import Model
+from separatrix.tasks import SeqComp
+
+
+def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a stack of just those).
+
+    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what float32 can be bounded for.
+    Source: [CPW]; theory.md, section 6.
+    """
+    keys, values = key_width(task), bits_for(task.answers)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=keys, value_dim=values)] * (task.L + 1))
+    first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
+    hops = [Hop(place=first, fetches="z_0", queries=1, address=0, linked=False), *level_hops(task, rest)]
+    layers, margin = chain_proof(hops, keys=task.length, code=values)
+
+    space = spaces(task)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * values)
+    write_embeddings(task, model, space)
+    head = softmax_head(model, first)
+    pick(head.q.weight, [(tag(space, 0), -SCALE)])
+    pick(head.k.weight, [(tag(space, 0), SCALE)])
+    pick(head.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
+    put(head.o.weight, space["fetched_0"])
+    threshold(mlp_after(model, first), space["fetched_0"], space["i_0"])
+    for level, place in enumerate(rest, 1):
+        write_level(task, model, space, level=level, place=place)
+
+    sizes = {"layers": task.L + 1, "head_dim": keys, "value_dim": values}
+    return built(task, model, name="seqcomp", sizes=sizes, layers=layers, margin=margin)
+
+
+def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
+    """Bits of the row and of the column of an entry of z_l, l >= 1."""
+    return (0, bits_for(task.m)) if level == 1 else (bits_for(task.branching[level - 2]), bits_for(task.N(level - 2)))
+
+
+def key_width(task: SeqComp) -> int:
+    """Address bits and tag of the widest level."""
+    return max(sum(address_bits(task, level)) for level in range(1, task.L + 1)) + 1
+
+
+def level_hops(task: SeqComp, places: list[Place]) -> list[Hop]:
+    """Hops 1..L: each asks for as many addresses as its level has entries."""
+    return [
+        Hop(place=place, fetches=f"i_{level}", queries=task.entries(level), address=sum(address_bits(task, level)), linked=True)
+        for level, place in enumerate(places, 1)
+    ]
+
+
+def spaces(task: SeqComp) -> Spaces:
+    rows, columns = zip(*(address_bits(task, level) for level in range(1, task.L + 1)), strict=True)
+    outputs = [bits_for(task.m), *(bits_for(task.entries(level)) for level in range(1, task.L + 1))]
+    return Spaces(
+        row=max(rows),
+        column=max(columns),
+        level=task.L + 1,
+        **{f"w_{number}": bits_for(count) for number, count in enumerate(task.branching, 1)},
+        value=bits_for(task.answers),
+        **{f"fetched_{level}": width for level, width in enumerate(outputs)},
+        **{f"i_{level}": width for level, width in enumerate(outputs)},
+    )
+
+
+def tag(space: Spaces, level: int) -> slice:
+    """The coordinate that is +1 at positions of level l and -1 at all others."""
+    start = space["level"].start + level
+    return slice(start, start + 1)
+
+
+def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
+    """What every position and every token holds (the first three columns of the table above)."""
+    position, embed = model.position.weight, model.embed.weight
+    position[:, space["level"]] = -1.0
+    position[task.position_z0, tag(space, 0)] = 1.0
+    for level in range(1, task.L + 1):
+        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
+        row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
+        row_bits, column_bits = address_bits(task, level)
+        position[entries, space.first("row", row_bits)] = signs(row, row_bits)
+        position[entries, space.first("column", column_bits)] = signs(column, column_bits)
+        position[entries, tag(space, level)] = 1.0
+    for number, part in enumerate(task.split_w(np.arange(task.w_values)), 1):
+        embed[: task.w_values, space[f"w_{number}"]] = signs(part, bits_for(task.branching[number - 1]))
+    embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
+    model.head.weight[:, space[f"i_{task.L}"]] = signs(task.answers, bits_for(task.answers))
+
+
+def write_level(task: SeqComp, model: Model, space: Spaces, *, level: int, place: Place) -> None:
+    """The head and the threshold that fetch i_l."""
+    row_bits, column_bits = address_bits(task, level)
+    row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
+    head = softmax_head(model, place)
+    pick(head.q.weight, [*row, (space[f"i_{level - 1}"], SCALE), (tag(space, level), -SCALE)])
+    pick(head.k.weight, [(space.first("row", row_bits), SCALE), (space.first("column", column_bits), SCALE), (tag(space, level), SCALE)])
+    pick(head.v.weight, [(space.first("value", bits_for(task.entries(level))), 1.0)])
+    put(head.o.weight, space[f"fetched_{level}"])
+    threshold(mlp_after(model, place), space[f"fetched_{level}"], space[f"i_{level}"])

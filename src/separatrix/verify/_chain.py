@@ -1,0 +1,190 @@
+"""Proves a chain of retrieval heads from its weights, for every input of the task.
+
+Keys are functions of the position, values of the token, queries of the last token and of what was fetched before: the zeros of the matrices
+show it. So the states of a hop can be enumerated, its scores computed exactly, and the key that wins compared with the one the task asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.claims import fetch_entry
+from separatrix.errors import CheckFailed
+from separatrix.model import Model
+from separatrix.roundoff import Fetch, Readout, Threshold
+from separatrix.tasks import Eva, SeqComp, Task
+from separatrix.verify._exact import Array, columns, exact_product, exact_sum, largest, largest_row_sum, most_terms
+from separatrix.verify._stack import Head, Live, Writers, array, live_parts
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the task asks of one hop: the place to read, given a part of the last token and what the hop before has fetched."""
+
+    fetches: str
+    values: int
+    """Ids 0..values-1 may stand at the places read."""
+    part: NDArray[np.int64]
+    """For each last token, the part of it that decides."""
+    place: Callable[[Any, Any], Any]
+    """(part, value fetched before) -> position."""
+
+
+def wanted(task: Task) -> list[Wanted]:
+    """The hops of a task whose answer is found by following pointers. Raises CheckFailed for another task."""
+    if isinstance(task, Eva):
+        return [Wanted("f(x)", task.V, np.arange(task.n), lambda x, before: x)]
+    if not isinstance(task, SeqComp):
+        raise CheckFailed(f"{task.spec}: this proof is about tasks that follow pointers")
+    tokens = np.arange(task.w_values)
+    parts = [0 * tokens, 0 * tokens, *task.split_w(tokens)]
+    hops = [Wanted("z_0", task.m, parts[0], lambda a, before: task.position_z0 + 0 * (a + before))]
+    for level in range(1, task.L + 1):
+        hops.append(Wanted(f"i_{level}", task.entries(level), parts[level], lambda a, i, level=level: task.position(level, a, i)))
+    return hops
+
+
+def prove_chain(task: Task, model: Model) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
+    """The proof layer by layer, the final margin and the sizes used. Raises CheckFailed, naming the part, where the weights do not bear it out."""
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    hops, live = wanted(task), live_parts(model)
+    if len(live) != len(hops):
+        raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
+    embed, position = array(model.embed.weight), array(model.position.weight)
+    writers = Writers(embed, position, live)
+    before, field, error, layers, shapes = "positions", np.zeros((1, model.config.width)), Fraction(0), [], []
+    for number, (part, hop) in enumerate(zip(live, hops, strict=True)):
+        head = part.softmax_head()
+        writers.allow(head.k.reads, f"layer {part.layer}, k", "positions")
+        writers.allow(head.v.reads, f"layer {part.layer}, v", "tokens")
+        writers.allow(head.q.reads, f"layer {part.layer}, q", "tokens", "positions", before)
+        keys = head.k.of_rows(position[: task.length])
+        fixed = exact_sum(embed[: len(hop.part)], np.broadcast_to(position[task.length - 1], embed[: len(hop.part)].shape))
+        states = States.of(head, hop, fixed, field)
+        gap = states.gap(hop, keys)
+        fetched = head.o.of_rows(head.v.of_rows(embed[: hop.values]))
+        writers.allow(columns(part.mlp["up.weight"]) if part.mlp else writers.written["tokens"], f"layer {part.layer}, MLP", f"attention {number}")
+        threshold, clean = prove_threshold(part, fetched)
+        linked = head.q.matrix[:, writers.written.get(before, np.zeros(0, bool))] if number else np.zeros((0, 0))
+        fetch = Fetch(
+            keys=len(keys),
+            gap=gap,
+            terms=int((columns(keys) & (head.q.matrix != 0.0).any(1)).sum()),
+            query=states.largest_query(),
+            query_gain=largest(linked),
+            key_sum=largest_row_sum(keys),
+            value=largest(fetched),
+            threshold=threshold,
+        )
+        bounds = fetch.bounds(error)
+        layers.append(fetch_entry(part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds))
+        shapes.append((fetch.terms, int(head.v.matrix.any(1).sum())))
+        before, field, error = f"mlp {number}", clean, bounds.clean_error
+    margin = prove_readout(model, field, writers, before).margin(error)
+    sizes = {"layers": len(hops), "head_dim": max(k for k, _ in shapes), "value_dim": max(v for _, v in shapes)}
+    return layers, margin, sizes
+
+
+@dataclass(frozen=True)
+class States:
+    """Every query one hop can have: `of_part` (parts, head_dim) of the last token plus `of_field` (values, head_dim) of what was fetched before."""
+
+    parts: NDArray[np.int64]
+    of_part: Array
+    of_field: Array
+
+    @classmethod
+    def of(cls, head: Head, hop: Wanted, fixed: Array, field: Array) -> States:
+        """Last tokens with one query are one state; the task must ask the same of all of them (CheckFailed otherwise)."""
+        rows, first, inverse = np.unique(head.q.of_rows(fixed), axis=0, return_index=True, return_inverse=True)
+        if (hop.part[first][inverse.reshape(-1)] != hop.part).any():
+            raise CheckFailed(f"{hop.fetches}: two last tokens that ask for different places have one query")
+        return cls(hop.part[first], rows, head.q.of_rows(field))
+
+    @property
+    def count(self) -> int:
+        return len(self.of_part) * len(self.of_field)
+
+    def largest_query(self) -> Fraction:
+        return max(largest(self.of_part), largest(self.of_field))  # every row of q picks one coordinate, so the two never add up
+
+    def gap(self, hop: Wanted, keys: Array) -> Fraction:
+        """The smallest lead, over all states, of the key the task asks for. Raises CheckFailed when another key wins or ties."""
+        smallest, rows = np.inf, max(1, _CHUNK // len(keys))
+        for start in range(0, self.count, rows):
+            part, value = np.divmod(np.arange(start, min(start + rows, self.count)), len(self.of_field))
+            scores = exact_product(exact_sum(self.of_part[part], self.of_field[value]), keys.T)
+            row, place = np.arange(len(part)), np.asarray(hop.place(self.parts[part], value))
+            right = scores[row, place]
+            scores[row, place] = -np.inf
+            lead = right - scores.max(1)
+            if lead.min() <= 0:
+                worst = int(lead.argmin())
+                raise CheckFailed(f"{hop.fetches}: position {int(scores[worst].argmax())} beats position {int(place[worst])}, the one the task asks for")
+            smallest = min(smallest, float(lead.min()))
+        return Fraction(smallest)
+
+
+def prove_threshold(part: Live, fetched: Array) -> tuple[Threshold, Array]:
+    """The MLP's sizes and its exact outputs (values, width). Raises CheckFailed unless it is constant near every fetched value."""
+    if not part.mlp:
+        raise CheckFailed(f"layer {part.layer}: no MLP cleans what was fetched")
+    up, up_bias, down, down_bias = (part.mlp[name] for name in ("up.weight", "up.bias", "down.weight", "down.bias"))
+    if most_terms(up) > 1:
+        raise CheckFailed(f"layer {part.layer}: a hidden unit reads several coordinates; a construction's read one each")
+    hidden = exact_sum(exact_product(fetched, up.T), np.broadcast_to(up_bias, (len(fetched), len(up_bias))))
+    radius = None
+    for coordinate in np.flatnonzero(columns(up)):
+        units = np.flatnonzero(up[:, coordinate])
+        for state in np.unique(hidden[:, units], axis=0):
+            slope = exact_product((up[units, coordinate] * (state > 0))[None], down[:, units].T)
+            if slope.any():
+                raise CheckFailed(f"layer {part.layer}: the MLP is not constant near a fetched value")
+            near = min(Fraction(abs(float(h))) / Fraction(abs(float(w))) for h, w in zip(state, up[units, coordinate], strict=True))
+            radius = near if radius is None else min(radius, near)
+    if not radius:
+        raise CheckFailed(f"layer {part.layer}: the MLP does not clean what was fetched")
+    clean = exact_sum(exact_product(np.maximum(hidden, 0.0), down.T), np.broadcast_to(down_bias, (len(fetched), len(down_bias))))
+    sizes = Threshold(
+        radius=radius,
+        up_terms=most_terms(up),
+        up_sum=largest_row_sum(up),
+        up_bias=largest(up_bias),
+        down_terms=most_terms(down),
+        down_sum=largest_row_sum(down),
+        down_bias=largest(down_bias),
+    )
+    return sizes, clean
+
+
+def prove_readout(model: Model, field: Array, writers: Writers, before: str) -> Readout:
+    """The head's sizes and exact lead. Raises CheckFailed when some answer's logit is not the largest for what was fetched."""
+    weight, bias = array(model.head.weight), array(model.head.bias)
+    writers.allow(columns(weight), "the head", before)
+    smallest, rows = np.inf, max(1, _CHUNK // len(weight))
+    for start in range(0, len(field), rows):
+        some = field[start : start + rows]
+        logits = exact_sum(exact_product(some, weight.T), np.broadcast_to(bias, (len(some), len(bias))))
+        row, answer = np.arange(len(some)), np.arange(start, start + len(some))
+        right = logits[row, answer]
+        logits[row, answer] = -np.inf
+        lead = right - logits.max(1)
+        if lead.min() <= 0:
+            raise CheckFailed(f"answer {int(answer[lead.argmin()])} has not the largest logit when it was fetched")
+        smallest = min(smallest, float(lead.min()))
+    return Readout(
+        gap=Fraction(smallest),
+        terms=most_terms(weight),
+        row_sum=largest_row_sum(weight),
+        bias=largest(bias),
+        value=largest(field[:, columns(weight)]),
+    )

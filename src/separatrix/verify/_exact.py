@@ -1,0 +1,91 @@
+"""Reading weights exactly: float32 numbers as float64, products that provably have no rounding error, matrices that only pick and scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.errors import CheckFailed
+
+Array = NDArray[np.float64]
+_LARGEST = 2.0**60
+_SMALLEST = 2.0**-60
+
+
+def lowest_bit(array: Array) -> int:
+    """An e such that every number of the array is a multiple of 2^e; the largest such e, and 0 for an array of zeros."""
+    numbers = np.abs(array[array != 0.0])
+    if not numbers.size:
+        return 0
+    mantissa, exponent = np.frexp(numbers)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent - 53 + trailing).min())
+
+
+def exact_product(left: Array, right: Array) -> Array:
+    """left @ right with no rounding whatever the order of the sums. Raises CheckFailed when the numbers are too wide for that."""
+    if not left.size or not right.size:
+        return left @ right
+    terms = int(((left != 0.0).any(0) & (right != 0.0).any(1)).sum())
+    size = Fraction(float(np.abs(left).max())) * Fraction(float(np.abs(right).max())) * terms
+    if size > Fraction(2) ** (53 + lowest_bit(left) + lowest_bit(right)):
+        raise CheckFailed("a product of weights needs more than 53 bits: these are not the dyadic weights of a construction")
+    return left @ right
+
+
+def exact_sum(left: Array, right: Array) -> Array:
+    """left + right with no rounding. Raises CheckFailed as `exact_product` does."""
+    if left.size and right.size:
+        size = Fraction(float(np.abs(left).max())) + Fraction(float(np.abs(right).max()))
+        if size > Fraction(2) ** (53 + min(lowest_bit(left), lowest_bit(right))):
+            raise CheckFailed("a sum of weights needs more than 53 bits: these are not the dyadic weights of a construction")
+    return left + right
+
+
+def largest(array: Array) -> Fraction:
+    """The largest absolute value, exact; 0 for an empty array."""
+    return Fraction(float(np.abs(array).max())) if array.size else Fraction(0)
+
+
+def largest_row_sum(array: Array) -> Fraction:
+    """The largest sum of absolute values over a row, exact."""
+    return largest(exact_product(np.abs(array), np.ones((array.shape[1], 1))))
+
+
+def most_terms(array: Array) -> int:
+    """The largest number of non-zero entries of a row."""
+    return int((array != 0.0).sum(1).max()) if array.size else 0
+
+
+def columns(array: Array) -> NDArray[np.bool_]:
+    """Which columns have a non-zero entry."""
+    return (array != 0.0).any(0)
+
+
+@dataclass(frozen=True)
+class Picks:
+    """A (rows, columns) matrix with at most one non-zero entry per row, a power of two: applying it in float32 has no rounding error."""
+
+    matrix: Array
+
+    @classmethod
+    def of(cls, matrix: Array, what: str) -> Picks:
+        """Raises CheckFailed, naming `what`, when the matrix does more than pick coordinates and scale them by powers of two."""
+        if most_terms(matrix) > 1:
+            raise CheckFailed(f"{what} adds several coordinates up; a construction's matrices pick one each")
+        used = np.abs(matrix[matrix != 0.0])
+        if (np.frexp(used)[0] != 0.5).any() or (used > _LARGEST).any() or (used < _SMALLEST).any():
+            raise CheckFailed(f"{what} scales by a number that is no power of two between 2^-60 and 2^60")
+        return cls(matrix)
+
+    @property
+    def reads(self) -> NDArray[np.bool_]:
+        return columns(self.matrix)
+
+    def of_rows(self, x: Array) -> Array:
+        """matrix @ x for each row of x."""
+        return exact_product(x, self.matrix.T)
