@@ -39,7 +39,7 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
     """
     address, code = bits_for(task.n), bits_for(task.V)
     if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=address + 1, value_dim=code)])
+        architecture = stack([Full(heads=1, head_dim=max(address + 1, code))])  # equal dimensions run in the fused kernel
     (place,) = last_full(task, architecture, 1, head_dim=address + 1, value_dim=code)
     hop = Hop(place=place, fetches="f(x)", queries=task.n, address=address, linked=False)
     layers, margin = chain_proof([hop], keys=task.length, code=code)

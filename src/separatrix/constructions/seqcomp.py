@@ -42,7 +42,7 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     """
     keys, values = key_width(task), bits_for(task.answers)
     if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=keys, value_dim=values)] * (task.L + 1))
+        architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))  # equal dimensions run in the fused kernel
     first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
     hops = [Hop(place=first, fetches="z_0", queries=1, address=0, linked=False), *level_hops(task, rest)]
     layers, margin = chain_proof(hops, keys=task.length, code=values)

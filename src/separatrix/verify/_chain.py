@@ -63,7 +63,7 @@ def prove_chain(task: Task, model: Model) -> tuple[list[dict[str, Any]], Fractio
     writers = Writers(embed, position, live)
     before, field, error, layers, shapes = "positions", np.zeros((1, model.config.width)), Fraction(0), [], []
     for number, (part, hop) in enumerate(zip(live, hops, strict=True)):
-        head = part.softmax_head()
+        head = part.full_head()
         writers.allow(head.k.reads, f"layer {part.layer}, k", "positions")
         writers.allow(head.v.reads, f"layer {part.layer}, v", "tokens")
         writers.allow(head.q.reads, f"layer {part.layer}, q", "tokens", "positions", before)
@@ -72,7 +72,9 @@ def prove_chain(task: Task, model: Model) -> tuple[list[dict[str, Any]], Fractio
         states = States.of(head, hop, fixed, field)
         gap = states.gap(hop, keys)
         fetched = head.o.of_rows(head.v.of_rows(embed[: hop.values]))
-        writers.allow(columns(part.mlp["up.weight"]) if part.mlp else writers.written["tokens"], f"layer {part.layer}, MLP", f"attention {number}")
+        writers.allow(
+            columns(part.mlp["up.weight"]) if part.mlp else writers.written["tokens"], f"layer {part.layer}, MLP", f"attention {number}"
+        )
         threshold, clean = prove_threshold(part, fetched)
         linked = head.q.matrix[:, writers.written.get(before, np.zeros(0, bool))] if number else np.zeros((0, 0))
         fetch = Fetch(
@@ -129,7 +131,8 @@ class States:
             lead = right - scores.max(1)
             if lead.min() <= 0:
                 worst = int(lead.argmin())
-                raise CheckFailed(f"{hop.fetches}: position {int(scores[worst].argmax())} beats position {int(place[worst])}, the one the task asks for")
+                winner, asked = int(scores[worst].argmax()), int(place[worst])
+                raise CheckFailed(f"{hop.fetches}: position {winner} scores no less than position {asked}, the one the task asks for")
             smallest = min(smallest, float(lead.min()))
         return Fraction(smallest)
 

@@ -12,7 +12,7 @@ from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.roundoff import Match
 from separatrix.tasks import TwoSum
-from separatrix.verify._exact import Array, columns, exact_product, largest, most_terms
+from separatrix.verify._exact import Array, columns, exact_product, most_terms
 from separatrix.verify._stack import Head, Writers, array, live_parts
 
 _ROWS = 512
@@ -25,7 +25,7 @@ def prove_match(task: TwoSum, model: Model) -> tuple[list[dict[str, Any]], Fract
     live = live_parts(model)
     if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
         raise CheckFailed(f"{len(live)} layers write, or one has an MLP; this construction is one head without an MLP")
-    head, embed, position = live[0].softmax_head(), array(model.embed.weight), array(model.position.weight)
+    head, embed, position = live[0].full_head(), array(model.embed.weight), array(model.position.weight)
     writers = Writers(embed, position, live)
     for matrix, what in ((head.q, "q"), (head.k, "k")):
         writers.allow(matrix.reads, what, "tokens")
@@ -84,4 +84,9 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
     for x in {0, count // 2} if count % 2 == 0 else {0}:
         if ((queries[x] != 0.0) & (keys[x] != 0.0)).sum() != 1 or np.float32(queries[x] @ keys[x]) != queries[x] @ keys[x]:
             raise CheckFailed(f"value {x} cancels itself, but the score of its match is not exact in float32")
-    return {"match_over_blank": Fraction(match), "blank_over_rest": Fraction(rest), "widest": Fraction(widest), "products": Fraction(products)}
+    return {
+        "match_over_blank": Fraction(match),
+        "blank_over_rest": Fraction(rest),
+        "widest": Fraction(widest),
+        "products": Fraction(products),
+    }

@@ -12,7 +12,7 @@ from torch import nn
 
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
-from separatrix.mixers._softmax import SoftmaxMixer
+from separatrix.mixers.full import FullMixer
 from separatrix.model import Block, Model
 from separatrix.verify._exact import Array, Picks, columns
 
@@ -47,14 +47,14 @@ class Live:
     def place(self) -> tuple[int, int]:
         return self.layer, self.part
 
-    def softmax_head(self) -> Head:
-        """The live head. Raises CheckFailed unless the mixer is softmax attention with exactly one head whose weights are not zero."""
+    def full_head(self) -> Head:
+        """The live head. Raises CheckFailed unless the mixer is full attention with exactly one head whose weights are not zero."""
         where, mixer = f"layer {self.layer}", self.mixer
-        if not isinstance(mixer, SoftmaxMixer):
-            raise CheckFailed(f"{where}: {mixer.mechanism.name} is used where the proof is about softmax attention")
+        if not isinstance(mixer, FullMixer):
+            raise CheckFailed(f"{where}: {mixer.mechanism.name} is used where the proof is about full attention")
         q, k = (array(m.weight).reshape(-1, mixer.head_dim, mixer.width) for m in (mixer.q, mixer.k))
         v, o = array(mixer.v.weight).reshape(-1, mixer.dv, mixer.width), array(mixer.o.weight).reshape(mixer.width, -1, mixer.dv)
-        (heads,) = o.any((0, 2)).nonzero()
+        heads = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
         if len(heads) != 1:
             raise CheckFailed(f"{where}: {len(heads)} heads write; a construction uses one head per layer")
         head = int(heads[0])

@@ -17,12 +17,11 @@ from safetensors import SafetensorError
 
 from separatrix.architecture import Architecture
 from separatrix.claims import construction_statement
-from separatrix.errors import CheckFailed, EvidenceError
+from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence import Construction, canonical, sha256
 from separatrix.model import Model, ModelConfig
 from separatrix.roundoff import ARITHMETIC, down
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
-from separatrix.tasks._base import Tokens
 from separatrix.verify._chain import prove_chain
 from separatrix.verify._match import prove_match
 from separatrix.verify._stack import live_parts
@@ -46,6 +45,15 @@ def verify_construction(record: Construction, folder: Path) -> list[str]:
 
     Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what they do not do.
     """
+    try:
+        return _verify(record, folder)
+    except EvidenceError:
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"this construction does not hold together: {error}") from None
+
+
+def _verify(record: Construction, folder: Path) -> list[str]:
     if record.name not in PROOFS:
         raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(PROOFS)}")
     kind, prove, limit = PROOFS[record.name]
@@ -96,8 +104,11 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         tensors = safetensors.torch.load(data)
     except SafetensorError as error:
         raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
-    with torch.device("meta"):
-        model = Model(config)
+    try:
+        with torch.device("meta"):
+            model = Model(config)
+    except (RuntimeError, OverflowError) as error:
+        raise EvidenceError(f"the model described cannot be built: {str(error).splitlines()[0]}") from None
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(t.dtype != torch.float32 for t in tensors.values()):
         raise EvidenceError(f"{path}: names, shapes or number format of the weights are not those of the model described")
@@ -183,6 +194,3 @@ def _ranges(task: Task) -> list[int]:
         case TwoSum():
             return [task.M] * task.length
     raise CheckFailed(f"{task.spec}: no enumeration of its inputs is known")
-
-
-__all__ = ["EXHAUSTIVE_UP_TO", "PROOFS", "Tokens", "verify_construction"]
