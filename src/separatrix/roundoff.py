@@ -1,9 +1,9 @@
 """Rigorous bounds for attention in IEEE float32, in exact rationals and ball arithmetic; no float takes part.
 
 What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof): products, sums and fused products round to nearest
-with relative error u = 2^-24; sums run in any order; softmax subtracts a maximum from the scores and takes exp, which is off by at most 8 u
-relative; a fused softmax may rescale its running sums by exp(old maximum - new maximum), at most once per 16 keys; results below 2^-126 may
-be flushed to zero.
+with relative error u = 2^-24; sums run in any order; softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u
+relative (fused kernels promise 20 ulp); a fused softmax may rescale its running sums by exp(old maximum - new maximum), at most once per 16
+keys; results below 2^-126 may be flushed to zero.
 Source of gamma: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 """
 
@@ -19,7 +19,7 @@ from separatrix.errors import SizeError
 
 U = Fraction(1, 1 << 24)
 """Unit roundoff of float32."""
-ARITHMETIC = "IEEE float32, round to nearest, sums in any order, softmax takes exp of score minus maximum within 8 u, u = 2^-24"
+ARITHMETIC = "IEEE float32, round to nearest, sums in any order, softmax takes exp of score minus maximum within 64 u, u = 2^-24"
 _TINY = Fraction(1, 1 << 126)
 _PRECISION = 128
 _DIGITS = 12
@@ -64,17 +64,17 @@ def up(x: Fraction) -> str:
 def averaging(keys: int) -> Fraction:
     """tau: relative error with which each weighted value, and each weight of the denominator, enters a computed softmax average of `keys` keys.
 
-    `keys` additions, keys/16 rescalings of at most 16 u each, and a constant for exp, product and division: all below gamma(2 keys + 64).
+    `keys` additions, keys/16 rescalings of at most 66 u each, and a constant for exp, product and division: all below gamma(6 keys + 256).
     """
-    return gamma(2 * keys + 64)
+    return gamma(6 * keys + 256)
 
 
 def off_target(keys: int, gap: Fraction) -> Fraction:
     """Total computed weight of `keys` keys relative to the one key that scores at least `gap` (rounding of scores deducted) above each of them.
 
-    exp's argument is a difference rounded by u relative, its result is off by 8 u; 2^-126 per key covers underflow.
+    exp's argument is a difference rounded by u relative, its result is off by 64 u; 2^-126 per key covers underflow.
     """
-    return keys * (exp_upper(-gap * (1 - U)) * (1 + 32 * U) + _TINY)
+    return keys * (exp_upper(-gap * (1 - U)) * (1 + 256 * U) + _TINY)
 
 
 def mixing(keys: int, mass: Fraction) -> Fraction:
