@@ -1,0 +1,155 @@
+"""The capability card of an architecture in a terminal. Nothing here decides anything: see card_json.py for where its facts come from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.mechanisms import Mechanism, Window
+from separatrix.report.card_json import bytes_of, card_json, card_lines, check_context, unknown
+from separatrix.report.memory import KINDS, Row, pattern, rows
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from separatrix.theory.card import CardLine
+
+__all__ = ["card_json", "card_lines", "render_card"]
+
+_LONGEST_NAME = 32
+_COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
+
+
+def render_card(architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None) -> RenderableType:
+    """The card as something rich prints, in ASCII; `lines` as `card_lines` gives them. Raises SizeError for a context that is not positive."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    check_context(context)
+    lines = card_lines(architecture, context) if lines is None else lines
+    parts: list[RenderableType] = [_header(architecture), Text(), *_memory(architecture, context), Text(), Text("What that means", "bold")]
+    parts += [_meaning(lines), Text(), Text("Taken for granted", "bold")]
+    parts += [Padding(Text(text), (0, 0, 0, 2)) for text in (*architecture.assumptions, *(_unknown_text(architecture)))]
+    return Group(*parts)
+
+
+def size_text(bits: int) -> str:
+    """Bits as bytes for people: 16.4 MiB."""
+    value, unit = bits / 8, "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
+
+
+def layers_text(architecture: Architecture) -> str:
+    """Layers by mechanism, most frequent first: "18 RG-LRU   8 windowed (2,048)   0 full"."""
+    counts = Counter(tuple(dict.fromkeys(_kind_text(part) for part in layer)) for layer in architecture)
+    words = [f"{number:,} {' | '.join(kinds)}" for kinds, number in counts.most_common()]
+    if not any(part.name == "full" for layer in architecture for part in layer):
+        words.append("0 full")
+    return "   ".join(words)
+
+
+def _kind_text(part: Mechanism) -> str:
+    if isinstance(part, Window):
+        return f"windowed ({part.size:,})"
+    return {"full": "full"}.get(part.name, part.title)
+
+
+def formats_text(architecture: Architecture) -> str:
+    """Number formats: "bf16, recurrent state fp32 (assumed)"."""
+    mixing = [part for layer in architecture for part in layer if part.name != "mlp"]
+    formats = sorted({part.format for part in mixing})
+    states = sorted({part.sizes()["state_format"] or part.format for part in mixing if "state_format" in part.sizes()})
+    assumed = any(note.startswith("recurrent state") and "(assumed)" in note for note in architecture.notes)
+    words = ["/".join(formats)] if formats else []
+    if states and states != formats:
+        words.append(f"recurrent state {'/'.join(states)}{' (assumed)' if assumed else ''}")
+    return ", ".join(words)
+
+
+def _header(architecture: Architecture) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3))
+    total, name = len(architecture), str(architecture)
+    counted = f"{total:,} layer{'s' if total > 1 else ''}"
+    first = Text("   ".join(filter(None, (counted, formats_text(architecture)))))
+    if len(name) <= _LONGEST_NAME:
+        grid.add_row(Text(name, "bold"), first)
+    else:
+        grid.add_row("", Text(name, "bold"))
+        grid.add_row("", first)
+    grid.add_row("", Text(" ".join(pattern(architecture))))
+    grid.add_row("", Text(layers_text(architecture)))
+    return grid
+
+
+def _memory(architecture: Architecture, context: int) -> list[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3))
+    grid.add_column()
+    grid.add_column(justify="right")
+    grid.add_column(justify="right")
+    grid.add_column()
+    grid.add_row(Text("Memory of the past", "bold"), f"{context:,} tokens", "any length", "")
+    memory = rows(architecture, context)
+    for row in memory:
+        grid.add_row(f"  {KINDS[row.kind]}", f"{row.bits:,} bits", "" if row.limit is None else f"{row.limit:,} bits", _growth(row))
+    limits = [row.limit for row in memory]
+    bounded = sum(limit for limit in limits if limit is not None) if None not in limits else None
+    growing = "does not grow" if bounded is not None else "grows with the context"
+    together = sum(row.bits for row in memory)
+    grid.add_row("  together", size_text(together), "" if bounded is None else size_text(bounded), growing)
+    parts: list[RenderableType] = [grid]
+    if architecture.reading:
+        h = max(architecture.read_bits(index) for index in architecture.reading)
+        many = len(architecture.reading)
+        where = "the reading layer" if many == 1 else f"each of the {many:,} reading layers"
+        parts.append(Text(f"  one token, its query fixed, reads at most {h:,} bits of the past in {where}"))
+    return parts
+
+
+def _growth(row: Row) -> str:
+    if row.per_token:
+        return f"{bytes_of(row.per_token):,} bytes per token"
+    return f"{size_text(row.per_doubling)} more with every doubling" if row.per_doubling else ""
+
+
+def _meaning(lines: Sequence[CardLine]) -> RenderableType:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3))
+    for line in lines:
+        status = Text(line.status, _COLOURS.get(line.status, ""))
+        if line.n is not None:
+            status.append(f" from n = {line.n:,}" if line.n < 10**24 else f" from n of about 10^{len(str(line.n)) - 1}", "not bold")
+        grid.add_row(Text(line.question), status, Text(line.text), Text(theorem_text(line.theorem)))
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def theorem_text(key: str) -> str:
+    """A theorem's key as people cite it: "Theorem I", "[Ye26, Theorem 1.1]", "construction: retrieval"."""
+    if key in ("", "none"):
+        return ""
+    if re.fullmatch(r"[IVX]+'?", key):
+        return f"Theorem {key}"
+    cited = re.fullmatch(r"([A-Za-z]+\d*)-(\d[\d.]*)", key)
+    return f"[{cited[1]}, Theorem {cited[2]}]" if cited else f"construction: {key}"
+
+
+def _unknown_text(architecture: Architecture) -> list[str]:
+    names = {"vocabulary": "the size of the vocabulary", "context": "the longest context it was made for"}
+    missing = [names[name] for name in unknown(architecture)]
+    return [f"not known: {', '.join(missing)}"] if missing else []

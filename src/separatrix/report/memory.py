@@ -1,0 +1,100 @@
+"""What an architecture carries at a context and how it grows, and its layers by kind: the numbers a capability card shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from separatrix.architecture import Architecture, Layer, Sparse
+from separatrix.architecture.mechanisms import Mechanism
+
+KINDS = {
+    "state": "recurrent state",
+    "convolution": "convolution buffers",
+    "window": "windows",
+    "kv": "keys and values",
+}
+FAR = 1 << 62
+"""Tokens by which every window and convolution buffer is full."""
+_GROUPS = {
+    "full": "full",
+    "sparse": "indexed",
+    "window": "windowed",
+    "linear": "recurrent",
+    "gdn": "recurrent",
+    "loglinear": "recurrent",
+    "mamba2": "recurrent",
+    "rglru": "recurrent",
+    "mlp": "other",
+}
+_ATTENTION = {"full", "indexed", "windowed"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of memory: bits at the context, bits at any length (None if it grows without bound), and growth in bits."""
+
+    kind: str
+    bits: int
+    limit: int | None
+    per_token: Fraction
+    per_doubling: int
+
+
+def rows(architecture: Architecture, context: int) -> list[Row]:
+    """A row for every kind of memory the architecture has. Raises SizeError for a negative context."""
+    here, far, twice = (architecture.cache(t) for t in (context, FAR, 2 * FAR))
+    found = []
+    for kind in KINDS:
+        if not far.get(kind) or not far[kind].total:
+            continue
+        bits, at, later = (cache[kind].total for cache in (here, far, twice))
+        per_token = _per_token(architecture) if kind == "kv" else Fraction(0)
+        doubling = later - at if kind == "state" else 0
+        found.append(Row(kind, bits, None if per_token or doubling else at, per_token, doubling))
+    return found
+
+
+def _per_token(architecture: Architecture) -> Fraction:
+    """Bits of keys and values per token; compressed blocks count by their share."""
+    period = lcm(*(part.block for layer in architecture for part in layer if isinstance(part, Sparse)))
+    return Fraction(architecture.cache(period)["kv"].total, period)
+
+
+def group(part: Mechanism) -> str:
+    """The kind of layer a mechanism makes: full, indexed, windowed, recurrent or other."""
+    return _GROUPS[part.name]
+
+
+def layer_counts(architecture: Architecture) -> dict[str, int]:
+    """Layers by kind; a layer with attention and recurrence counts in both and in `parallel`."""
+    counts: dict[str, int] = dict.fromkeys(("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0)
+    for layer in architecture:
+        kinds = {group(part) for part in layer}
+        for kind in kinds:
+            counts[kind] += 1
+        counts["parallel"] += "recurrent" in kinds and bool(kinds & _ATTENTION)
+    return {"total": len(architecture), **counts}
+
+
+def symbol(layer: Layer) -> str:
+    """One character for a layer: its mechanism's own, or h for heads of several mechanisms."""
+    symbols = {part.symbol for part in layer}
+    return symbols.pop() if len(symbols) == 1 else "h"
+
+
+def pattern(architecture: Architecture) -> str:
+    """One symbol per layer, first layer first."""
+    return "".join(symbol(layer) for layer in architecture)
+
+
+def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, int]:
+    """The most numbers of that kind of memory that a layer holds after t tokens, by mechanism; mechanisms without any are left out."""
+    largest: dict[str, int] = {}
+    for layer in set(architecture):
+        for part in layer:
+            numbers = sum(item.bits.numbers for item in part.cache(t) if item.kind == kind)
+            if numbers:
+                largest[part.name] = max(numbers, largest.get(part.name, 0))
+    return dict(sorted(largest.items()))
