@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix.roundoff import Fetch, FetchBounds, Match, down, up
+from separatrix.roundoff import Carry, Fetch, FetchBounds, Match, down, up
 
 
 def construction_statement(*, task: str, architecture: str, sizes: Mapping[str, int], margin: str) -> str:
@@ -50,4 +50,19 @@ def match_entry(place: tuple[int, int], *, match: Match) -> dict[str, Any]:
         "output_without_match": up(match.without()),
         "output_with_match": down(match.with_match()),
         "threshold": down(match.threshold),
+    }
+
+
+def carry_entry(place: tuple[int, int], *, fetches: str, mechanism: str, carry: Carry, bounds: FetchBounds) -> dict[str, Any]:
+    """The proof of a bounded layer that carries one value to the last token."""
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "carries": fetches,
+        "mechanism": mechanism,
+        "keys": carry.keys,
+        "off_target_mass": up(bounds.mass),
+        "fetch_error": up(bounds.fetch_error),
+        "threshold": down(carry.threshold.radius),
+        "clean_error": up(bounds.clean_error),
     }

@@ -141,6 +141,37 @@ class Fetch:
         return FetchBounds(score, mass, off, self.threshold.error(self.value + off))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Carry:
+    """A bounded layer whose state brings one early value to the last token, followed by a threshold; matrices only pick and scale."""
+
+    keys: int
+    """Tokens seen, the right one included."""
+    others: Fraction
+    """Largest computed weight of another token relative to the right one; 0 where every other key is exactly zero."""
+    shrinks: Fraction
+    """Upper bound of the part of the value that gates take away, and of the rounding of the gates."""
+    value: Fraction
+    """Largest |(W_O v)_c| that arrives."""
+    threshold: Threshold
+
+    def bounds(self) -> FetchBounds:
+        """Raises SizeError when the threshold is missed."""
+        mass = (self.keys - 1) * self.others
+        off = self.value * (self.shrinks + (mixing(self.keys, mass) if mass else 0))
+        if off >= self.threshold.radius:
+            raise SizeError(
+                f"{self.keys:,} tokens: what is carried arrives up to {up(off)} off, too much for the threshold; use a smaller n"
+            )
+        return FetchBounds(Fraction(0), mass, off, self.threshold.error(self.value + off))
+
+
+ELU_OFF = 32 * U
+"""elu(x) + 1 as computed, at x = -64, relative to its value at 0, over any number of equal features."""
+GATES_OFF = gamma(256) + Fraction(1, 1 << 45)
+"""Gated DeltaNet, one write and one read: unit lengths, the gate b = 1/2, decays of sigmoid(32) > 1 - 2^-46, at most 256 roundings."""
+
+
 @dataclass(frozen=True)
 class FetchBounds:
     """Upper bounds: rounding error of a score, weight off the target, error of the fetched value, and error after the threshold."""

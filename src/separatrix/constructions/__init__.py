@@ -7,6 +7,7 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.constructions._built import Built, load
+from separatrix.constructions.carried import carried
 from separatrix.constructions.match2 import match2
 from separatrix.constructions.retrieval import retrieval
 from separatrix.constructions.seqcomp import seqcomp
@@ -18,10 +19,11 @@ __all__ = ["CONSTRUCTIONS", "Built", "construct", "load"]
 CONSTRUCTIONS: dict[str, Callable[[Any, Architecture | None], Built]] = {
     "retrieval": retrieval,
     "seqcomp": seqcomp,
+    "carried": carried,
     "match2": match2,
 }
 
-_FOR: dict[type[Task], tuple[str, ...]] = {Eva: ("retrieval",), SeqComp: ("seqcomp",), TwoSum: ("match2",)}
+_FOR: dict[type[Task], tuple[str, ...]] = {Eva: ("retrieval",), SeqComp: ("seqcomp", "carried"), TwoSum: ("match2",)}
 """Task -> the constructions that solve it, the first that fits wins."""
 
 

@@ -10,6 +10,7 @@ from separatrix.architecture import Architecture, Mechanism
 from separatrix.architecture.mechanisms import Full
 from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError
+from separatrix.mixers._recurrent import RecurrentMixer
 from separatrix.mixers._softmax import SoftmaxMixer
 from separatrix.model import MLP, Block, Model, ModelConfig
 from separatrix.tasks import Task
@@ -69,6 +70,13 @@ def block_at(model: Model, place: Place) -> Block:
     block = model.blocks[place[0]]
     assert isinstance(block, Block)
     return block
+
+
+def recurrent_head(model: Model, place: Place) -> RecurrentMixer:
+    """The recurrent mixer at a place; constructions use its head 0."""
+    part = block_at(model, place).mixers[place[1]]
+    assert isinstance(part, RecurrentMixer)
+    return part
 
 
 def softmax_head(model: Model, place: Place) -> SoftmaxMixer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -26,8 +26,9 @@ class Spaces:
     def __getitem__(self, name: str) -> slice:
         return self._slices[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._slices)
+    def widths(self) -> dict[str, int]:
+        """Every space and its width, in order."""
+        return {name: space.stop - space.start for name, space in self._slices.items()}
 
     def first(self, name: str, count: int) -> slice:
         """The first `count` coordinates of a space."""

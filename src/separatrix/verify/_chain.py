@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.claims import fetch_entry
+from separatrix.claims import carry_entry, fetch_entry
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
-from separatrix.roundoff import Fetch, Readout, Threshold
+from separatrix.roundoff import Carry, Fetch, Readout, Threshold
 from separatrix.tasks import Eva, SeqComp, Task
+from separatrix.verify._carry import prove_arrival
 from separatrix.verify._exact import Array, columns, exact_product, exact_sum, largest, largest_row_sum, most_terms
 from separatrix.verify._stack import Head, Live, Writers, array, live_parts
 
@@ -52,48 +53,86 @@ def wanted(task: Task) -> list[Wanted]:
     return hops
 
 
-def prove_chain(task: Task, model: Model) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
-    """The proof layer by layer, the final margin and the sizes used. Raises CheckFailed, naming the part, where the weights do not bear it out."""
+@dataclass(frozen=True)
+class Fetched:
+    """What a hop leaves behind: its proof, the field its threshold wrote for each value (values, width), its error, key and value numbers used."""
+
+    entry: dict[str, Any]
+    field: Array
+    error: Fraction
+    key_numbers: int
+    value_numbers: int
+
+
+def prove_chain(task: Task, model: Model, *, carried: bool = False) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
+    """The proof layer by layer, the final margin and the sizes used; `carried`: a recurrent layer makes the first hop.
+
+    Raises CheckFailed, naming the part, where the weights do not bear it out.
+    """
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
     hops, live = wanted(task), live_parts(model)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
-    embed, position = array(model.embed.weight), array(model.position.weight)
-    writers = Writers(embed, position, live)
-    before, field, error, layers, shapes = "positions", np.zeros((1, model.config.width)), Fraction(0), [], []
+    stack = Stack(task, model, Writers(array(model.embed.weight), array(model.position.weight), live))
+    done: list[Fetched] = []
     for number, (part, hop) in enumerate(zip(live, hops, strict=True)):
-        head = part.full_head()
-        writers.allow(head.k.reads, f"layer {part.layer}, k", "positions")
-        writers.allow(head.v.reads, f"layer {part.layer}, v", "tokens")
-        writers.allow(head.q.reads, f"layer {part.layer}, q", "tokens", "positions", before)
-        keys = head.k.of_rows(position[: task.length])
-        fixed = exact_sum(embed[: len(hop.part)], np.broadcast_to(position[task.length - 1], embed[: len(hop.part)].shape))
-        states = States.of(head, hop, fixed, field)
-        gap = states.gap(hop, keys)
-        fetched = head.o.of_rows(head.v.of_rows(embed[: hop.values]))
-        writers.allow(
-            columns(part.mlp["up.weight"]) if part.mlp else writers.written["tokens"], f"layer {part.layer}, MLP", f"attention {number}"
+        done.append(
+            prove_carry(stack, part, hop) if carried and not done else prove_fetch(stack, part, hop, number, done[-1] if done else None)
         )
-        threshold, clean = prove_threshold(part, fetched)
-        linked = head.q.matrix[:, writers.written.get(before, np.zeros(0, bool))] if number else np.zeros((0, 0))
-        fetch = Fetch(
-            keys=len(keys),
-            gap=gap,
-            terms=int((columns(keys) & (head.q.matrix != 0.0).any(1)).sum()),
-            query=states.largest_query(),
-            query_gain=largest(linked),
-            key_sum=largest_row_sum(keys),
-            value=largest(fetched),
-            threshold=threshold,
-        )
-        bounds = fetch.bounds(error)
-        layers.append(fetch_entry(part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds))
-        shapes.append((fetch.terms, int(head.v.matrix.any(1).sum())))
-        before, field, error = f"mlp {number}", clean, bounds.clean_error
-    margin = prove_readout(model, field, writers, before).margin(error)
-    sizes = {"layers": len(hops), "head_dim": max(k for k, _ in shapes), "value_dim": max(v for _, v in shapes)}
-    return layers, margin, sizes
+    margin = prove_readout(stack, done[-1].field, f"mlp {len(done) - 1}").margin(done[-1].error)
+    full = done[carried:]
+    sizes = {"layers": len(full), "head_dim": max(f.key_numbers for f in full), "value_dim": max(f.value_numbers for f in full)}
+    return [f.entry for f in done], margin, ({"carriers": 1} if carried else {}) | sizes
+
+
+def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetched | None) -> Fetched:
+    """One head of full attention at the last token, which asks with what the hop before left behind."""
+    head, where, source = part.full_head(), f"layer {part.layer}", f"mlp {number - 1}"
+    stack.writers.allow(head.k.reads, f"{where}, k", "positions")
+    stack.writers.allow(head.v.reads, f"{where}, v", "tokens")
+    stack.writers.allow(head.q.reads, f"{where}, q", "tokens", "positions", source)
+    keys = head.k.of_rows(stack.position)
+    states = States.of(head, hop, stack.embed[: len(hop.part)], stack.position[-1:], stack.nothing if last is None else last.field)
+    outputs = head.o.of_rows(head.v.of_rows(stack.embed))  # other positions may hold any token
+    threshold, field = prove_threshold(stack, part, outputs[: hop.values], f"attention {number}")
+    linked = head.q.matrix[:, stack.writers.written[source]] if last is not None else np.zeros((0, 0))
+    fetch = Fetch(
+        keys=len(keys),
+        gap=states.gap(hop, keys),
+        terms=int((columns(keys) & (head.q.matrix != 0.0).any(1)).sum()),
+        query=states.largest_query(),
+        query_gain=largest(linked),
+        key_sum=largest_row_sum(keys),
+        value=largest(outputs),
+        threshold=threshold,
+    )
+    bounds = fetch.bounds(Fraction(0) if last is None else last.error)
+    entry = fetch_entry(part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds)
+    return Fetched(entry, field, bounds.clean_error, fetch.terms, int(head.v.matrix.any(1).sum()))
+
+
+def prove_carry(stack: Stack, part: Live, hop: Wanted) -> Fetched:
+    """A recurrent layer that brings the value at the one place asked for to the last token."""
+    place = np.unique(np.asarray(hop.place(hop.part, 0)))
+    if len(place) != 1:
+        raise CheckFailed(f"{hop.fetches}: a state of bounded size carries one place, but the task asks for {len(place)}")
+    head, arrival = prove_arrival(stack.writers, part, stack.position, int(place[0]))
+    outputs = head.o.of_rows(head.v.of_rows(stack.embed)) * arrival.scale  # a power of two
+    threshold, field = prove_threshold(stack, part, outputs[: hop.values], "attention 0")
+    carry = Carry(keys=len(stack.position), others=arrival.others, shrinks=arrival.shrinks, value=largest(outputs), threshold=threshold)
+    bounds = carry.bounds()
+    entry = carry_entry(part.place, fetches=hop.fetches, mechanism=part.mixer.mechanism.name, carry=carry, bounds=bounds)
+    return Fetched(entry, field, bounds.clean_error, 0, 0)
+
+
+class Stack:
+    """The embeddings a proof reads, and who writes which coordinate."""
+
+    def __init__(self, task: Task, model: Model, writers: Writers) -> None:
+        self.model, self.writers = model, writers
+        self.embed, self.position = array(model.embed.weight), array(model.position.weight)[: task.length]
+        self.nothing = np.zeros((1, model.config.width))
 
 
 @dataclass(frozen=True)
@@ -105,8 +144,9 @@ class States:
     of_field: Array
 
     @classmethod
-    def of(cls, head: Head, hop: Wanted, fixed: Array, field: Array) -> States:
+    def of(cls, head: Head, hop: Wanted, embed: Array, position: Array, field: Array) -> States:
         """Last tokens with one query are one state; the task must ask the same of all of them (CheckFailed otherwise)."""
+        fixed = exact_sum(embed, np.broadcast_to(position, embed.shape))
         rows, first, inverse = np.unique(head.q.of_rows(fixed), axis=0, return_index=True, return_inverse=True)
         if (hop.part[first][inverse.reshape(-1)] != hop.part).any():
             raise CheckFailed(f"{hop.fetches}: two last tokens that ask for different places have one query")
@@ -137,10 +177,11 @@ class States:
         return Fraction(smallest)
 
 
-def prove_threshold(part: Live, fetched: Array) -> tuple[Threshold, Array]:
-    """The MLP's sizes and its exact outputs (values, width). Raises CheckFailed unless it is constant near every fetched value."""
+def prove_threshold(stack: Stack, part: Live, fetched: Array, source: str) -> tuple[Threshold, Array]:
+    """The MLP's sizes and its exact outputs (values, width). Raises CheckFailed unless it reads `source` only and is constant near every value."""
     if not part.mlp:
         raise CheckFailed(f"layer {part.layer}: no MLP cleans what was fetched")
+    stack.writers.allow(columns(part.mlp["up.weight"]), f"layer {part.layer}, MLP", source)
     up, up_bias, down, down_bias = (part.mlp[name] for name in ("up.weight", "up.bias", "down.weight", "down.bias"))
     if most_terms(up) > 1:
         raise CheckFailed(f"layer {part.layer}: a hidden unit reads several coordinates; a construction's read one each")
@@ -169,10 +210,10 @@ def prove_threshold(part: Live, fetched: Array) -> tuple[Threshold, Array]:
     return sizes, clean
 
 
-def prove_readout(model: Model, field: Array, writers: Writers, before: str) -> Readout:
+def prove_readout(stack: Stack, field: Array, source: str) -> Readout:
     """The head's sizes and exact lead. Raises CheckFailed when some answer's logit is not the largest for what was fetched."""
-    weight, bias = array(model.head.weight), array(model.head.bias)
-    writers.allow(columns(weight), "the head", before)
+    weight, bias = array(stack.model.head.weight), array(stack.model.head.bias)
+    stack.writers.allow(columns(weight), "the head", source)
     smallest, rows = np.inf, max(1, _CHUNK // len(weight))
     for start in range(0, len(field), rows):
         some = field[start : start + rows]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from separatrix.errors import CheckFailed
 
 Array = NDArray[np.float64]
-_LARGEST = 2.0**60
-_SMALLEST = 2.0**-60
+LARGEST, SMALLEST = 2.0**60, 2.0**-30
+"""Weights between these keep every product that is used clear of overflow and underflow."""
 
 
 def lowest_bit(array: Array) -> int:
@@ -78,8 +78,8 @@ class Picks:
         if most_terms(matrix) > 1:
             raise CheckFailed(f"{what} adds several coordinates up; a construction's matrices pick one each")
         used = np.abs(matrix[matrix != 0.0])
-        if (np.frexp(used)[0] != 0.5).any() or (used > _LARGEST).any() or (used < _SMALLEST).any():
-            raise CheckFailed(f"{what} scales by a number that is no power of two between 2^-60 and 2^60")
+        if (np.frexp(used)[0] != 0.5).any() or (used > LARGEST).any() or (used < SMALLEST).any():
+            raise CheckFailed(f"{what} scales by a number that is no power of two between 2^-30 and 2^60")
         return cls(matrix)
 
     @property

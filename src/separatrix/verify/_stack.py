@@ -12,6 +12,7 @@ from torch import nn
 
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
+from separatrix.mixers._recurrent import RecurrentMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.model import Block, Model
 from separatrix.verify._exact import Array, Picks, columns
@@ -48,22 +49,35 @@ class Live:
         return self.layer, self.part
 
     def full_head(self) -> Head:
-        """The live head. Raises CheckFailed unless the mixer is full attention with exactly one head whose weights are not zero."""
-        where, mixer = f"layer {self.layer}", self.mixer
+        """The live head of full attention. Raises CheckFailed for another mixer, or unless exactly one head has weights that are not zero."""
+        mixer = self.mixer
         if not isinstance(mixer, FullMixer):
-            raise CheckFailed(f"{where}: {mixer.mechanism.name} is used where the proof is about full attention")
-        q, k = (array(m.weight).reshape(-1, mixer.head_dim, mixer.width) for m in (mixer.q, mixer.k))
-        v, o = array(mixer.v.weight).reshape(-1, mixer.dv, mixer.width), array(mixer.o.weight).reshape(mixer.width, -1, mixer.dv)
-        heads = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
-        if len(heads) != 1:
-            raise CheckFailed(f"{where}: {len(heads)} heads write; a construction uses one head per layer")
-        head = int(heads[0])
-        shared = head // (mixer.heads // mixer.kv)
-        for name, tensor, used in (("q", q, head), ("k", k, shared), ("v", v, shared)):
-            if np.delete(tensor, used, 0).any():
+            raise CheckFailed(f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about full attention")
+        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)[1]
+
+    def recurrent_head(self) -> tuple[int, Head]:
+        """Index and live head of a mixer with a matrix state. Raises CheckFailed as `full_head` does."""
+        mixer = self.mixer
+        if not isinstance(mixer, RecurrentMixer):
+            raise CheckFailed(f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about a recurrent layer")
+        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
+
+    def _head(self, dims: dict[str, int], heads: int) -> tuple[int, Head]:
+        where = f"layer {self.layer}"
+        o = array(self.mixer.get_parameter("o.weight"))
+        o = o.reshape(len(o), heads, -1)
+        live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
+        if len(live) != 1:
+            raise CheckFailed(f"{where}: {len(live)} heads write; a construction uses one head per layer")
+        found = {"o": o[:, live[0]]}
+        for name, dim in dims.items():
+            groups = array(self.mixer.get_parameter(f"{name}.weight"))
+            groups = groups.reshape(-1, dim, groups.shape[1])
+            used = int(live[0]) // (heads // len(groups))  # heads that share one group of keys or values stand side by side
+            if np.delete(groups, used, 0).any():
                 raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
-        named = ((q[head], "q"), (k[shared], "k"), (v[shared], "v"), (o[:, head], "o"))
-        return Head(*(Picks.of(matrix, f"{where}, {name}") for matrix, name in named))
+            found[name] = groups[used]
+        return int(live[0]), Head(*(Picks.of(found[name], f"{where}, {name}") for name in ("q", "k", "v", "o")))
 
 
 def live_parts(model: Model) -> list[Live]:

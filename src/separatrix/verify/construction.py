@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from separatrix.model import Model, ModelConfig
 from separatrix.roundoff import ARITHMETIC, down
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.verify._chain import prove_chain
+from separatrix.verify._exact import SMALLEST
 from separatrix.verify._match import prove_match
 from separatrix.verify._stack import live_parts
 
@@ -31,6 +33,7 @@ Proved = tuple[list[dict[str, Any]], Fraction, dict[str, int]]
 PROOFS: dict[str, tuple[type[Task], Callable[[Any, Model], Proved], float]] = {
     "retrieval": (Eva, prove_chain, 2.0**10),
     "seqcomp": (SeqComp, prove_chain, 2.0**10),
+    "carried": (SeqComp, partial(prove_chain, carried=True), 2.0**10),
     "match2": (TwoSum, prove_match, 2.0**41),
 }
 """Name of a construction -> its task, its proof, and the largest weight with which nothing in float32 can overflow."""
@@ -118,8 +121,9 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
 
 def _bounded(model: Model, limit: float) -> None:
     for name, tensor in model.state_dict().items():
-        if tensor.numel() and not bool((tensor.abs() <= limit).all()):  # also false for NaN
-            raise CheckFailed(f"weight {name} is not finite, or larger than {limit:g}")
+        size = tensor.abs()
+        if not bool(((size == 0) | (size >= SMALLEST) & (size <= limit)).all()):  # also false for NaN
+            raise CheckFailed(f"weight {name} holds a number that is not finite, larger than {limit:g}, or smaller than {SMALLEST:g}")
 
 
 def _in_float32(model: Model) -> None:
@@ -169,10 +173,9 @@ def _run(task: Task, model: Model) -> str:
     if count <= EXHAUSTIVE_UP_TO:
         tokens, what = np.array(list(itertools.product(*map(range, ranges))), np.int64), f"all {count:,} inputs"
     else:
-        early = sum(bool(part) for part in model.blocks) - 1
-        number = max(4, min(_RANDOM_INPUTS, _WORK // max(1, early * task.length**2)))
+        number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
         tokens, what = task.sample(number, np.random.default_rng(0)).tokens, f"{number} random inputs"
-    batch = max(1, _BATCH // (task.length * max(model.config.width, task.length if len(model.blocks) > 1 else 1)))
+    batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
         with torch.inference_mode():
@@ -181,6 +184,23 @@ def _run(task: Task, model: Model) -> str:
         if len(wrong):
             raise CheckFailed(f"input {some[wrong[0]].tolist()[:20]} is answered {int(found[wrong[0]])}, which is wrong")
     return what
+
+
+def _heads(model: Model) -> list[int]:
+    """Heads of each kind in each layer, first layer first."""
+    return [getattr(part, "heads", 1) for layer in model.architecture for part in layer]
+
+
+def _cost(model: Model, tokens: int) -> int:
+    """Roughly, the work of one input: every layer but the last for every pair of tokens, or as much again per token."""
+    last = len(model.architecture.layers[-1])
+    return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))
+
+
+def _numbers(model: Model, tokens: int) -> int:
+    """Roughly, the numbers one input takes while it runs."""
+    widest = max(part.inner_width for layer in model.architecture for part in layer)
+    return tokens * max(model.config.width, widest, max(_heads(model)) * tokens)
 
 
 def _ranges(task: Task) -> list[int]:
