@@ -25,7 +25,10 @@ _short.maxstring = _short.maxother = _short.maxlong = 60
 
 def shown(value: Any) -> str:
     """A value from a file as it may stand in a message: short, on one line."""
-    return _short.repr(value)
+    try:
+        return _short.repr(value)
+    except ValueError:  # Python does not print integers of more than 4,300 digits
+        return f"a value of type {type(value).__name__} too large to print"
 
 
 @dataclass(frozen=True)
