@@ -1,1 +1,96 @@
-"""Separatrix: what a stack of attention layers provably cannot compute, what it provably can, and where training ends up in between."""
+"""Separatrix: what a stack of attention layers provably cannot compute, what it provably can, and where training ends up in between.
+
+The public names load on first use, so that importing the package costs nothing and never imports torch by itself.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from separatrix import tasks
+    from separatrix.architecture import Architecture
+    from separatrix.architecture.presets import preset
+    from separatrix.architecture.resolve import resolve
+    from separatrix.constructions import construct
+    from separatrix.errors import SeparatrixError
+    from separatrix.evidence import Certificate, Construction, Measurement, Verdict
+    from separatrix.model import Model, ModelConfig, build
+    from separatrix.refute import NotFound, refute
+    from separatrix.report.html import write_report
+    from separatrix.reproduce import reproduce_table
+    from separatrix.tasks import parse_task
+    from separatrix.theory import card, judge
+    from separatrix.training.loop import train
+    from separatrix.training.run import Run
+    from separatrix.verify import verify, verify_path
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Architecture": "separatrix.architecture",
+    "Certificate": "separatrix.evidence",
+    "Construction": "separatrix.evidence",
+    "Measurement": "separatrix.evidence",
+    "Model": "separatrix.model",
+    "ModelConfig": "separatrix.model",
+    "NotFound": "separatrix.refute",
+    "Run": "separatrix.training.run",
+    "SeparatrixError": "separatrix.errors",
+    "Verdict": "separatrix.evidence",
+    "build": "separatrix.model",
+    "card": "separatrix.theory",
+    "construct": "separatrix.constructions",
+    "judge": "separatrix.theory",
+    "parse_task": "separatrix.tasks",
+    "preset": "separatrix.architecture.presets",
+    "refute": "separatrix.refute",
+    "reproduce_table": "separatrix.reproduce",
+    "resolve": "separatrix.architecture.resolve",
+    "tasks": "separatrix.tasks",
+    "train": "separatrix.training.loop",
+    "verify": "separatrix.verify",
+    "verify_path": "separatrix.verify",
+    "write_report": "separatrix.report.html",
+}
+
+__all__ = [
+    "Architecture",
+    "Certificate",
+    "Construction",
+    "Measurement",
+    "Model",
+    "ModelConfig",
+    "NotFound",
+    "Run",
+    "SeparatrixError",
+    "Verdict",
+    "build",
+    "card",
+    "construct",
+    "judge",
+    "parse_task",
+    "preset",
+    "refute",
+    "reproduce_table",
+    "resolve",
+    "tasks",
+    "train",
+    "verify",
+    "verify_path",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'separatrix' has no attribute '{name}'")
+    home = import_module(_HOMES[name])
+    value = home if name == "tasks" else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

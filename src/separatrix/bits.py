@@ -304,7 +304,7 @@ class BinomialSum(Count):
     def _log2_falling(self, j: int, step: int) -> arb:
         """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller than the one before."""
         first = _log2(self.base) * j + Binomial(self.upper, j).log2_ball()
-        term, total, left = arb(1), arb(0), j - 1 if step < 0 else self.upper - j
+        term, total, rest, left = arb(1), arb(0), arb(0), j - 1 if step < 0 else self.upper - j
         for _ in range(_MOST_TERMS):
             total += term
             up, down = self.base * (self.upper - min(j, j + step)), max(j, j + step)
@@ -322,14 +322,19 @@ class BinomialSum(Count):
 
     def exact(self) -> int:
         """The integer itself. Raises Undecided when adding it up would take minutes."""
-        if self.last == self.upper:
-            return (self.base + 1) ** self.upper - 1
-        if self.last * self.last * (self.upper * self.base).bit_length() > _MOST_WORK:
+        above = self.upper - self.last
+        if min(self.last, above) * self.upper * (self.base + 1).bit_length() > _MOST_WORK:
             raise Undecided(f"{self} is too large to be written out")
-        term, total = fmpz(1), fmpz(0)
-        for j in range(self.last):
-            term = term * (self.base * (self.upper - j)) // (j + 1)
-            total += term
+        if self.last <= above:
+            term, total = fmpz(1), fmpz(0)
+            for j in range(1, self.last + 1):
+                term = term * (self.base * (self.upper - j + 1)) // j
+                total += term
+            return int(total)
+        term, total = fmpz(self.base) ** self.upper, fmpz(self.base + 1) ** self.upper - 1
+        for j in range(self.upper, self.last, -1):
+            total -= term
+            term = term * j // (self.base * (self.upper - j + 1))
         return int(total)
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ import separatrix
 
 ROOT = Path(next(iter(separatrix.__path__)))
 FLOORS = [
-    {"bits", "claims", "errors", "evidence", "files", "intervals", "progress", "roundoff"},
+    {"bits", "claims", "errors", "evidence", "callables", "files", "intervals", "progress", "roundoff"},
     {"architecture", "tasks"},
     {"theory", "mixers", "model", "quantise"},
     {"constructions", "refute", "protocols", "training", "verify"},

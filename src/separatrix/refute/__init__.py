@@ -8,6 +8,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, Sparse
 from separatrix.bits import FORMATS, NumberFormat
+from separatrix.callables import make_callable
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.evidence import Certificate
 from separatrix.model import Model, build
@@ -91,3 +92,6 @@ def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
 def _drawn(architecture: Architecture, task: Task, seed: int) -> Model:
     width = max(LEAST_WIDTH, *(part.inner_width for layer in architecture for part in layer))
     return build(architecture, task, width=width, seed=seed)
+
+
+make_callable(__name__)

@@ -121,7 +121,7 @@ def _found(found: Any) -> dict[str, Any]:
 
 
 def _run(job: Job) -> Any:
-    from separatrix.training.loop import Run
+    from separatrix.training.run import Run
 
     assert job.architecture is not None
     return Run(architecture=job.architecture, task=job.task, seed=job.seed, **dict(job.training))

@@ -92,7 +92,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError for an unknown size, SizeError for a bad one."""
+        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or SizeError for an unknown or bad size."""
 
     def __str__(self) -> str:
         return self.spec

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -12,38 +11,13 @@ import torch.nn.functional as F
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
-from separatrix.evidence import Measurement
-from separatrix.intervals import wilson
 from separatrix.model import Model, build
 from separatrix.tasks import parse_task
 from separatrix.tasks._base import Batch, Task
+from separatrix.training.run import Run
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One model trained with one seed. Raises SizeError for a size below its minimum; the texts are checked when it runs."""
-
-    architecture: str
-    task: str
-    seed: int
-    steps: int = 1000
-    batch: int = 128
-    learning_rate: float = 3e-3
-    width: int = 32
-    hidden: int = 64
-    weight_decay: float = 0.01
-    tested: int = 2048
-    """Fresh instances the accuracy is measured on."""
-    stop_at: float = 0.995
-    """Training ends early when the running accuracy of 20 steps reaches this."""
-
-    def __post_init__(self) -> None:
-        for name, low in (("seed", 0), ("steps", 1), ("batch", 1), ("width", 1), ("hidden", 0), ("tested", 1)):
-            if type(getattr(self, name)) is not int or getattr(self, name) < low:
-                raise SizeError(f"training: {name} is {getattr(self, name)!r}; it must be an integer of at least {low}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,30 +95,3 @@ def count_correct(model: Model, task: Task, total: int, rng: np.random.Generator
         tokens, targets = _tensors(task.sample(min(batch, total - start), rng), device)
         correct += int((model(tokens).argmax(-1) == targets).sum())
     return correct
-
-
-def measurement(results: list[Trained], *, role: str = "other") -> Measurement:
-    """The record of several seeds of one run. Raises SizeError when the runs differ in more than their seed."""
-    settings = {replace(result.run, seed=0) for result in results}
-    if len(settings) != 1:
-        raise SizeError(f"a measurement joins runs that differ in their seed only; these are {len(settings)} different runs")
-    run, task = results[0].run, parse_task(results[0].run.task)
-    best = max(result.correct for result in results)
-    budget: dict[str, Any] = asdict(run) | {
-        "optimiser": "AdamW",
-        "steps_done": [r.steps_done for r in results],
-        "parameters": results[0].parameters,
-    }
-    for repeated in ("architecture", "task", "seed"):
-        del budget[repeated]
-    return Measurement(
-        architecture=Architecture.parse(run.architecture).spec,
-        task=task.spec,
-        seeds=tuple(result.run.seed for result in results),
-        correct=tuple(result.correct for result in results),
-        total=run.tested,
-        chance=str(task.chance),
-        interval=wilson(best, run.tested),
-        budget=budget,
-        role=role,  # type: ignore[arg-type]
-    )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from separatrix.callables import make_callable
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence import Certificate, Construction, Evidence, Measurement, Verdict, from_bundle, from_envelope, read_json
 
@@ -75,3 +76,6 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
             progress(number + 1, len(records))
     verify_table(body, records)
     return checked
+
+
+make_callable(__name__)

@@ -1,0 +1,175 @@
+"""The main job: the paper's table of results with evidence in every cell, and the same questions asked of real models."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.resolve import resolve
+from separatrix.errors import SizeError
+from separatrix.evidence import Evidence, Verdict, bundle_envelope, canonical, from_envelope
+from separatrix.files import write_atomic
+from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS, Cell, task_at
+from separatrix.reproduce.jobs import Job
+from separatrix.reproduce.models import model_entry
+from separatrix.reproduce.pool import run_jobs
+from separatrix.tasks import SeqComp, parse_task
+from separatrix.theory import judge
+from separatrix.theory._base import family, number
+
+DEFAULT_MODELS = ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is trained: sizes per column, seeds, steps."""
+
+    quick: bool = False
+    seed: int = 0
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return (self.seed,) if self.quick else (self.seed, self.seed + 1)
+
+    def trained_sizes(self, column: str) -> tuple[int, ...]:
+        if self.quick:
+            return (8, 16) if column == "eva" else (4, 8)
+        return (8, 16, 32) if column == "eva" else (4, 8, 16)
+
+    def training(self, column: str) -> dict[str, Any]:
+        """Settings of `training.Run`; 2-Sum needs larger batches, composition more steps."""
+        steps = {"eva": (300, 800), "twosum": (800, 1600), "seqcomp": (500, 2000)}[column][not self.quick]
+        return {"steps": steps, "batch": 256 if column == "twosum" else 128}
+
+
+def reproduce_table(
+    settings: Settings,
+    out: Path,
+    *,
+    models: Sequence[str] | None = None,
+    workers: int = 2,
+    fresh: bool = False,
+    show: bool = True,
+) -> dict[str, Any]:
+    """Makes all evidence, writes evidence.json, the constructions' weights and report.html into `out`, and returns the bundle's body.
+
+    Finished jobs are kept under `out`/.saved, so that an interrupted run resumes. Raises SizeError for no workers, OutputError for a folder that
+    cannot be written, what reading the models raises, and what a job raises.
+    """
+    if workers < 1:
+        raise SizeError(f"workers is {workers}; it must be at least 1")
+    from separatrix.report.html import write_report
+
+    architectures = [resolve(text) for text in (models or DEFAULT_MODELS)]
+    store = out / ".saved"
+    write_atomic(store / "README", "Results of finished jobs; `separatrix reproduce` picks them up. Safe to delete.\n")
+    if fresh:
+        shutil.rmtree(store, ignore_errors=True)
+    plan = {cell: _plan(cell, settings) for cell in CELLS}
+    results = run_jobs([job for jobs in plan.values() for job in jobs], store, workers=workers, show=show)
+    records: dict[str, Evidence] = {}
+    cells = [_entry(cell, settings, plan[cell], results, records) for cell in CELLS]
+    body = {
+        "title": "Separatrix: what attention stacks can and cannot compute",
+        "settings": asdict(settings),
+        "rows": [{"key": key, "title": title} for key, title in ROWS.items()],
+        "columns": [{"key": key, "title": title} for key, title in COLUMNS.items()],
+        "cells": cells,
+        "models": [model_entry(architecture, records) for architecture in architectures],
+        "records": {digest: record.envelope() for digest, record in sorted(records.items())},
+    }
+    envelope = bundle_envelope(body)
+    for record in records.values():
+        weights = getattr(record, "weights", None)
+        if isinstance(weights, str):
+            write_atomic(out / weights, (store / weights).read_bytes())
+    write_atomic(out / "evidence.json", canonical(envelope) + "\n")
+    write_report(envelope["body"], out / "report.html")
+    return envelope["body"]
+
+
+def _plan(cell: Cell, settings: Settings) -> list[Job]:
+    """Every job of a cell. Cells share trainings; equal jobs are done once."""
+    jobs = [Job(do="construct", task=parse_task(task).spec, architecture=architecture, cost=8.0) for task, architecture in cell.built]
+    jobs += [
+        Job(do="refute", task=task, architecture=spec, cache_format=form, seed=settings.seed, cost=1.0) for spec, task, form in cell.refuted
+    ]
+    jobs += [job for jobs in _trainings(cell, settings).values() for job in jobs]
+    if cell.wrong:
+        size = settings.trained_sizes(cell.column)[-1]
+        jobs.append(_training(cell.non_solver, cell.column, size, settings.seed, settings, do="refute_trained"))
+    return jobs
+
+
+def _trainings(cell: Cell, settings: Settings) -> dict[tuple[str, int], list[Job]]:
+    """The training jobs of a cell by (role, size), one for each seed."""
+    roles = (("solver", cell.solver), ("non-solver", cell.non_solver))
+    sizes = settings.trained_sizes(cell.column)
+    return {(role, n): [_training(spec, cell.column, n, s, settings) for s in settings.seeds] for role, spec in roles for n in sizes}
+
+
+def _training(spec: str, column: str, size: int, seed: int, settings: Settings, *, do: Any = "train") -> Job:
+    training = settings.training(column)
+    layers = len(Architecture.parse(spec))
+    cost = 1.5 + training["steps"] * training["batch"] * layers * (size + 10) * 4e-7
+    return Job(do=do, task=task_at(column, size), architecture=spec, seed=seed, training=tuple(sorted(training.items())), cost=cost)
+
+
+def _entry(
+    cell: Cell, settings: Settings, jobs: list[Job], results: dict[Job, dict[str, Any]], records: dict[str, Evidence]
+) -> dict[str, Any]:
+    """The cell as the bundle holds it; its records are added to `records`."""
+    verdicts = [judge(Architecture.parse(pair.architecture), parse_task(pair.task)) for pair in cell.judged]
+    main = verdicts[0][0]
+    mine: list[Evidence] = [verdict for found in verdicts for verdict in found]
+    mine += [from_envelope(envelope) for job in jobs for envelope in results[job].get("records", ())]
+    mine += [_measurement(jobs, role, results) for (role, _), jobs in _trainings(cell, settings).items()]
+    records.update({record.digest: record for record in mine})
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "status": main.status,
+        "paper": cell.paper,
+        "number": _decisive(main),
+        "headline": main.statement,
+        "story": cell.story,
+        "records": list(dict.fromkeys(record.digest for record in mine)),
+        "bound": _bound(main) if cell.bound else None,
+    }
+
+
+def _decisive(verdict: Verdict) -> str:
+    """The number that decides a cell, short: from which n it fails, or the n it is built for."""
+    if verdict.status == "SOLVABLE":
+        task = parse_task(verdict.task)
+        return f"n = {number(task.length if isinstance(task, SeqComp) else task.sizes()['n'])}"
+    return f"n >= {number(verdict.n)}" if verdict.n is not None else "undecided"
+
+
+def _measurement(jobs: Sequence[Job], role: str, results: dict[Job, dict[str, Any]]) -> Evidence:
+    from separatrix.training.record import Outcome, measurement
+
+    outcomes = [Outcome(seed=job.seed, **{k: results[job][k] for k in ("correct", "steps_done", "parameters")}) for job in jobs]
+    first = jobs[0]
+    assert first.architecture is not None
+    return measurement(first.architecture, first.task, dict(first.training), outcomes, role=role)
+
+
+def _bound(verdict: Verdict) -> dict[str, Any]:
+    """The curve of Theorem I: bits that n values need, and bits carried, around the n where they cross."""
+    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    tasks = family(task)
+    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
+    members = [tasks.at(n) for n in ns]
+    return {
+        "x": "n" if not isinstance(task, SeqComp) else "prompt length n",
+        "n": [member.length if isinstance(member, SeqComp) else n for n, member in zip(ns, members, strict=True)],
+        "have": [architecture.cache_bits(member.prefix_length) for member in members],
+        "need": [member.prefix_classes().log2_str(6) for member in members],
+        "have_title": "bits of cache",
+        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
+    }

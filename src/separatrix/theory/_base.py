@@ -1,0 +1,120 @@
+"""What every theorem is: a statement with premises and a source, and its finite evaluation on an architecture and a task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.architecture import Architecture
+from separatrix.bits import LogSign
+from separatrix.errors import SizeError
+from separatrix.evidence import Status, Verdict
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.tasks._base import LARGEST_SIZE
+
+REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
+
+
+class Theorem(ABC):
+    """A theorem with its finite evaluation. Subclasses are final and stateless."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    statement: ClassVar[str]
+    premises: ClassVar[tuple[str, ...]]
+    source: ClassVar[str]
+    proof_sketch: ClassVar[str]
+
+    @abstractmethod
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """The verdict at the task's size, or None where the theorem does not apply. Same arguments, same verdict."""
+
+    def verdict(
+        self,
+        architecture: Architecture,
+        task: Task,
+        status: Status,
+        sentence: str,
+        *,
+        n: int | None = None,
+        log2_n: str | None = None,
+        numbers: dict[str, int] | None = None,
+        sign: LogSign | None = None,
+        assumptions: tuple[str, ...] = (),
+    ) -> Verdict:
+        """A record of this theorem with its premises, source and the architecture's assumptions filled in."""
+        return Verdict(
+            architecture=architecture.spec,
+            task=task.spec,
+            status=status,
+            theorem=self.key,
+            statement=sentence,
+            n=n,
+            log2_n=log2_n,
+            numbers=numbers or {},
+            method=sign.method if sign else "",
+            slack=sign.difference if sign else "",
+            premises=self.premises,
+            assumptions=tuple(dict.fromkeys((*assumptions, *architecture.assumptions))),
+            source=self.source,
+        )
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks of one kind at growing n: what grows and what stays, and the task at a given n (None where there is none)."""
+
+    described: str
+    at: Callable[[int], Task]
+    smallest: int
+
+
+def family(task: Task) -> Family:
+    """The family a task belongs to: Eva keeps V (or V = n), 2-Sum keeps M/n when it is a whole number, else M; SeqComp keeps L and the n_l, m grows.
+
+    n is the task's own n; for SeqComp it is m. Raises SizeError for a task without a family.
+    """
+    if isinstance(task, Eva):
+        if task.n == task.V:
+            return Family("V = n", lambda n: Eva(n=n, V=n), 2)
+        return Family(f"V = {task.V:,}", lambda n: Eva(n=n, V=task.V), 1)
+    if isinstance(task, TwoSum):
+        low = 1 if task.form == "query" else 2
+        if task.M % task.n == 0:
+            ratio = task.M // task.n
+            return Family(f"M = {ratio}n", lambda n: TwoSum(n=n, M=ratio * n, form=task.form), max(low, -(-3 // ratio)))
+        return Family(f"M = {task.M:,}", lambda n: TwoSum(n=n, M=task.M, form=task.form), low)
+    if isinstance(task, SeqComp):
+        kept = f"L = {task.L}" + "".join(f", n_{i} = {value}" for i, value in enumerate(task.branching, 1))
+        return Family(kept, lambda m: SeqComp(L=task.L, m=m, branching=task.branching), 2)
+    raise SizeError(f"{task.spec}: no family is known for tasks of this kind")
+
+
+def first_size(holds: Callable[[int], bool], start: int, *, limit: int = LARGEST_SIZE) -> int | None:
+    """The smallest n in [start, limit] at which `holds`, for a predicate that is monotone between powers of two; None if there is none.
+
+    Caches of log-linear layers jump at powers of two, so every stretch [2^k, 2^(k+1)) is searched by itself, in order.
+    """
+    low = start
+    while low <= limit:
+        high = min(limit, (1 << low.bit_length()) - 1)
+        if holds(high):
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (low, middle) if holds(middle) else (middle + 1, high)
+            return low
+        low = high + 1
+    return None
+
+
+def readers(architecture: Architecture) -> tuple[int, ...]:
+    """h of every reading layer, first layer first."""
+    return tuple(architecture.read_bits(index) for index in architecture.reading)
+
+
+def number(value: int) -> str:
+    """An integer for people: with separators, or as a power of ten when it is long."""
+    text = f"{value:,}"
+    return text if len(text) <= 20 else f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"

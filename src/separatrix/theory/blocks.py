@@ -1,0 +1,136 @@
+"""Theorem II: one (B, k)-sparse layer on 2-Sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from separatrix.architecture import Architecture, Sparse
+from separatrix.bits import BinomialSum, Count, Exact, LogSign, Power
+from separatrix.errors import SizeError
+from separatrix.evidence import Verdict
+from separatrix.tasks import Task, TwoSum
+from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """T blocks of B tokens, k opened over all heads, c message bits per block, N values in play."""
+
+    T: int
+    B: int
+    k: int
+    c: int
+    N: int
+
+    @property
+    def u1(self) -> int:
+        """ceil(N (1 - k/T)): the largest number of values that can always be clear, plus one."""
+        return -(-self.N * (self.T - self.k) // self.T)
+
+    def traces(self, u: int) -> Count:
+        """g(u): what a block of B tokens, repeats allowed, can leave on u given values: sum_{j<=min(u,B)} binomial(u, j), minus 1 if u = N."""
+        if u == 0:
+            return Exact(1)
+        whole = u == self.N
+        if min(u, self.B) == u:
+            return Power(2, u) if not whole else Exact((1 << u) - 1) if u <= 4096 else BinomialSum(u, u)
+        above = BinomialSum(u, self.B)
+        return above if whole else _OneMore(above)
+
+    def compare(self) -> LogSign | None:
+        """The certified sign of log2 g(u1) - c; None when every block can be opened (k >= T)."""
+        return self.traces(self.u1).compare_bits(self.c) if self.k < self.T else None
+
+
+@dataclass(frozen=True)
+class _OneMore(Count):
+    """count + 1."""
+
+    count: Count
+
+    def log2_ball(self):
+        from flint import arb
+
+        inner = self.count.log2_ball()
+        return inner + (arb(2) ** -inner).log1p() / arb.const_log2()
+
+    def exact(self) -> int:
+        return self.count.exact() + 1
+
+    def __str__(self) -> str:
+        return f"1 + {self.count}"
+
+
+class TheoremII(Theorem):
+    key = "II"
+    title = "one block-sparse layer on 2-Sum: block messages too short"
+    statement = (
+        "T blocks of B tokens are compressed to c bits each and the k best are opened. With u_1 = ceil(N'(1 - k/T)) the layer fails 2-Sum if "
+        "g(u_1) > 2^c, where g(u) counts the traces of a block on u values; as a statement about protocols this is an equivalence. "
+        "So H d p = Omega(B log n)."
+    )
+    premises = (
+        "exactly one layer has memory, and it is (B, k)-sparse",
+        "the choice of blocks is a function of the block messages and the query",
+        REAL_NUMBERS,
+    )
+    source = "theory.md, section 4, Theorem II; [Ye26, Theorem 1.2] is its asymptotic form"
+    proof_sketch = (
+        "Call a value clear for a block if its message decides whether the block has it. A block's clear set has at most u_1 - 1 values, so some "
+        "value is unclear in more than k blocks. Fill each of these with the twin that lacks it; one of them is not opened; swap in the twin "
+        "that has it: same messages, same choice, same output, another answer."
+    )
+
+    def sizes(self, architecture: Architecture, task: Task) -> BlockSizes | None:
+        """The sizes of the only layer with memory on the task, or None where the theorem does not apply."""
+        memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
+        if len(memory) != 1 or len(memory[0]) != 1 or not isinstance(task, TwoSum):
+            return None
+        part = memory[0][0]
+        if not isinstance(part, Sparse) or part.conv:
+            return None
+        before = task.length - 1  # the last token is the query in both forms
+        values = task.M if task.form == "query" else task.pairs
+        filler = before % part.block > 0
+        if before < part.block:
+            return None
+        return BlockSizes(T=before // part.block, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values - filler)
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, TwoSum):
+            return None
+        n = self.threshold(architecture, task)
+        sizes = self.sizes(architecture, task)
+        if sizes is None:
+            return None
+        sign = sizes.compare()
+        fails = sign is not None and sign.positive
+        numbers = {"T": sizes.T, "B": sizes.B, "k": sizes.k, "c": sizes.c, "values": sizes.N, "u1": max(0, sizes.u1)}
+        traces = sizes.traces(max(0, sizes.u1)).log2_str()
+        sentence = f"{sizes.T:,} blocks of {sizes.B} tokens, {sizes.k} opened, {sizes.c} bits of message each: "
+        if fails:
+            sentence += f"a block leaves 2^{traces} traces on u_1 = {sizes.u1:,} of {sizes.N:,} values, more than 2^{sizes.c} messages"
+            sentence += f"; it fails from n = {number(n)} on ({family(task).described})" if n is not None else ""
+        elif n is not None:
+            sentence += f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it fails from n = {number(n)} on"
+        else:
+            return None
+        return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign if fails else None)
+
+    def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
+        """The smallest n of the family, with whole blocks before the query, at which the theorem bites; None if none up to 10^9."""
+        part = next((p for layer in architecture for p in layer if isinstance(p, Sparse)), None)
+        if part is None:
+            return None
+        tasks, block, extra = family(task), part.block, int(task.form == "decision")
+
+        def bites(blocks: int) -> bool:
+            try:
+                sizes = self.sizes(architecture, tasks.at(blocks * block + extra))
+            except SizeError:
+                return False
+            sign = sizes.compare() if sizes is not None else None
+            return sign is not None and sign.positive
+
+        found = first_size(bites, 1, limit=10**9 // block)
+        return None if found is None else found * block + extra

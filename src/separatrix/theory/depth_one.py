@@ -1,0 +1,184 @@
+"""Theorem III: one reading layer fails L-SeqComp, L >= 2, at a finite n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log2
+
+import numpy as np
+
+from separatrix.bits import LogSign, log_difference
+from separatrix.errors import SizeError
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bits: what one token reads of a prefix (h), bounded layers before (sigma_0) and after (sigma_1) the reading layer."""
+
+    h: int
+    sigma_0: int
+    sigma_1: int
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a task is written: e_1 tokens per z_1 entry, s_0 prompt tokens after z_1 before w, s_w from w on, and K answers with different first
+    tokens (None: one token per answer)."""
+
+    e_1: int = 1
+    s_0: int = 1
+    s_w: int = 1
+    K: int | None = None
+
+
+PLAIN = Spelling()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """m, n_1 of the task and r, t of the proof: 1 <= r <= m, 1 <= t <= m. Raises SizeError outside."""
+
+    m: int
+    n_1: int
+    r: int
+    t: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.r <= self.m and 1 <= self.t <= self.m and self.n_1 >= 1):
+            raise SizeError(f"Theorem III needs 1 <= r <= m, 1 <= t <= m and n_1 >= 1; these are {self}")
+
+    def length(self, steps: int = 2) -> int:
+        """Prompt tokens of the L-SeqComp, L = steps, that the argument (lifted for L > 2) shows failure on: m + (L-1) N_1 + 2."""
+        return self.m + (steps - 1) * self.n_1 * self.m + 2
+
+
+def conditions(parameters: Parameters, sizes: Sizes, spelling: Spelling = PLAIN) -> tuple[LogSign, LogSign]:
+    """Both inequalities, certified: (a) t log(m/(r-1)) - sigma_0 (1 bit when r = 1), (b) left minus right side."""
+    m, n_1, r, t = parameters.m, parameters.n_1, parameters.r, parameters.t
+    a = LogSign(1, "integers", "holds: r = 1") if r == 1 else log_difference([(t, m), (-t, r - 1)], sizes.sigma_0)
+    values = n_1 * m if spelling.K is None else min(spelling.K, n_1 * m)
+    return a, log_difference([(n_1 * r, values)], _right(parameters, sizes, spelling))
+
+
+def _right(parameters: Parameters, sizes: Sizes, spelling: Spelling) -> int:
+    read = (parameters.r * parameters.t * spelling.e_1 + spelling.s_0) * sizes.h
+    after = min(parameters.r * sizes.sigma_1, sizes.sigma_1 + read)
+    return sizes.sigma_0 + spelling.s_w * parameters.n_1 * sizes.h + after
+
+
+def holds(parameters: Parameters, sizes: Sizes, spelling: Spelling = PLAIN) -> bool:
+    """Whether the theorem shows failure with these parameters, certified."""
+    return all(sign.positive for sign in conditions(parameters, sizes, spelling))
+
+
+@lru_cache(maxsize=256)
+def best(sizes: Sizes, *, steps: int = 2, spelling: Spelling = PLAIN) -> Parameters | None:
+    """The parameters with the shortest prompt found, certified; None if none is found up to 10^30 tokens.
+
+    A grid over (m, r), geometric at first, is narrowed around its best cells until neighbouring integers are compared; t is the smallest that (a)
+    allows and n_1 the smallest that (b) allows.
+    """
+    low, high = 2.0, 1e12
+    ms = np.unique(np.round(np.geomspace(low, high, 400)))
+    candidates: list[tuple[float, float, float]] = []
+    shares = np.unique(np.concatenate([np.geomspace(1e-9, 1, 220), 1 - np.geomspace(1e-6, 0.5, 60)]))
+    candidates = _scan(ms[:, None], np.clip(np.round(ms[:, None] * shares[None, :]), 1, ms[:, None]), sizes, steps, spelling)
+    width = 1.08
+    for _ in range(14):
+        finer: list[tuple[float, float, float]] = []
+        for _, m, r in candidates[:6]:
+            grid_m = _around(m, width)
+            grid_r = np.concatenate([_around(r, width), grid_m])
+            finer += _scan(grid_m[:, None], np.minimum(grid_r[None, :], grid_m[:, None]), sizes, steps, spelling)
+        candidates = sorted(set(candidates[:6] + finer))
+        width = 1 + (width - 1) * 0.5
+    for _, m, r in candidates[:6]:
+        found = _certified(int(m), int(r), sizes, spelling)
+        if found is not None:
+            return found
+    return None
+
+
+def _around(centre: float, width: float) -> np.ndarray:
+    low, high = max(1.0, np.floor(centre / width) - 3), np.ceil(centre * width) + 3
+    return np.unique(np.round(np.linspace(low, high, 90))) if high - low > 90 else np.arange(low, high + 1)
+
+
+def _scan(m: np.ndarray, r: np.ndarray, sizes: Sizes, steps: int, spelling: Spelling) -> list[tuple[float, float, float]]:
+    """(prompt length, m, r) of the best cells, best first; floats, so only candidates."""
+    m, r = np.broadcast_arrays(m, r)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = np.where(r <= 1, 1, np.floor(sizes.sigma_0 / np.log2(m / np.maximum(r - 1, 1e-300))) + 1)
+        t = np.where((r > 1) & (sizes.sigma_0 == 0), 1, t)
+        n_1 = _branching(m, r, t, sizes, spelling)
+        length = np.where((t <= m) & (m >= 2), m + (steps - 1) * n_1 * m + 2, np.inf)
+    flat = length.ravel()
+    order = np.argsort(flat)[:24]
+    return [(float(flat[i]), float(m.ravel()[i]), float(r.ravel()[i])) for i in order if np.isfinite(flat[i]) and flat[i] < 1e30]
+
+
+def _branching(m: np.ndarray, r: np.ndarray, t: np.ndarray, sizes: Sizes, spelling: Spelling) -> np.ndarray:
+    """The smallest n_1 with (b), as floats; infinite where none is found."""
+    after = np.minimum(r * sizes.sigma_1, sizes.sigma_1 + (r * t * spelling.e_1 + spelling.s_0) * sizes.h)
+
+    def gap(n_1: np.ndarray) -> np.ndarray:
+        values = n_1 * m if spelling.K is None else np.minimum(spelling.K, n_1 * m)
+        return n_1 * (r * np.log2(values) - spelling.s_w * sizes.h) - sizes.sigma_0 - after
+
+    low, high = np.zeros_like(m), np.ones_like(m)
+    for _ in range(100):
+        short = gap(high) <= 0
+        if not short.any():
+            break
+        low, high = np.where(short, high, low), np.where(short, high * 2, high)
+    high = np.where(gap(high) > 0, high, np.inf)
+    for _ in range(110):
+        active = (high - low > 1) & np.isfinite(high)
+        if not active.any():
+            break
+        middle = np.floor((low + np.where(np.isfinite(high), high, low)) / 2)
+        enough = gap(middle) > 0
+        high, low = np.where(active & enough, middle, high), np.where(active & ~enough, middle, low)
+    return high
+
+
+def _certified(m: int, r: int, sizes: Sizes, spelling: Spelling) -> Parameters | None:
+    """The certified parameters at (m, r) with the smallest t, and the smallest n_1 around its float estimate."""
+    t = 1 if r == 1 or sizes.sigma_0 == 0 else int(sizes.sigma_0 / log2(m / (r - 1))) - 1
+    t = max(1, t)
+    while r > 1 and not log_difference([(t, m), (-t, r - 1)], sizes.sigma_0).positive:
+        t += 1
+    if t > m:
+        return None
+    estimate = _branching(*(np.array([float(x)]) for x in (m, r, t)), sizes=sizes, spelling=spelling)[0]
+    if not np.isfinite(estimate):
+        return None
+    n_1 = max(1, int(estimate) - 2)
+    for candidate in range(n_1, n_1 + 8):
+        found = Parameters(m=m, n_1=candidate, r=r, t=t)
+        if holds(found, sizes, spelling):
+            return found
+    return None
+
+
+def best_at(sizes: Sizes, m: int, n_1: int, spelling: Spelling = PLAIN) -> Parameters | None:
+    """Parameters that show failure at this very task size, certified, or None if none is found."""
+    widest = 1 + int(m * 2.0 ** (-sizes.sigma_0 / m))  # the largest r with t <= m
+    near = [np.arange(max(1, x - 500), min(m, x + 500) + 1) for x in (m, min(m, widest))]
+    r = np.unique(np.concatenate([np.round(np.geomspace(1, m, 4000)), *near])).clip(1, m)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = np.where((r <= 1) | (sizes.sigma_0 == 0), 1, np.floor(sizes.sigma_0 / np.log2(m / np.maximum(r - 1, 1e-300))) + 1)
+        after = np.minimum(r * sizes.sigma_1, sizes.sigma_1 + (r * t * spelling.e_1 + spelling.s_0) * sizes.h)
+        values = n_1 * m if spelling.K is None else min(spelling.K, n_1 * m)
+        gap = n_1 * (r * log2(values) - spelling.s_w * sizes.h) - sizes.sigma_0 - after
+    gap = np.where(t <= m, gap, -np.inf)
+    for i in np.argsort(-gap)[:3]:
+        if not np.isfinite(gap[i]):
+            continue
+        for extra in (0, 1):
+            if int(t[i]) + extra <= m:
+                found = Parameters(m=m, n_1=n_1, r=int(r[i]), t=int(t[i]) + extra)
+                if holds(found, sizes, spelling):
+                    return found
+    return None

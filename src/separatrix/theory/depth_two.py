@@ -1,0 +1,153 @@
+"""Theorem IV: two reading layers with no bounded layer before or between fail L-SeqComp, L >= 2, at a finite n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from separatrix.bits import LogSign, log_difference
+from separatrix.errors import SizeError, Undecided
+from separatrix.theory.search import Floats, evolve, least_factor, settle, spread
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bits: what one token reads of a prefix in each reading layer (h), bounded heads inside the first (sigma_1), bounded heads inside the
+    second and bounded layers after it (sigma_2), and the open block of a sparse second layer, owed once where the prompt is cut (open_2)."""
+
+    h_1: int
+    h_2: int
+    sigma_1: int
+    sigma_2: int
+    open_2: int = 0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """m, n_1 of the task and r, q, t, g of the proof: 2 <= r <= q <= m, 1 <= t <= m, 1 <= g <= n_1. Raises SizeError outside."""
+
+    m: int
+    n_1: int
+    r: int
+    q: int
+    t: int
+    g: int
+
+    def __post_init__(self) -> None:
+        if not (2 <= self.r <= self.q <= self.m and 1 <= self.t <= self.m and 1 <= self.g <= self.n_1):
+            raise SizeError(f"Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1; these are {self}")
+
+    @property
+    def groups(self) -> int:
+        """ceil(n_1 / g): groups of values of w."""
+        return -(-self.n_1 // self.g)
+
+    def length(self, steps: int = 2) -> int:
+        """Prompt tokens of the L-SeqComp, L = steps, that the argument (lifted for L > 2) shows failure on: m + (L-1) N_1 + 2."""
+        return self.m + (steps - 1) * self.n_1 * self.m + 2
+
+
+def conditions(parameters: Parameters, sizes: Sizes) -> tuple[LogSign, LogSign]:
+    """Both inequalities, certified, left minus right side: (a) t log(q/(r-1)) > sigma_1 + g h_1 and
+    (b) n_1 r log N_1 > sigma_1 + open_2 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 + ceil(n_1/g) r sigma_2."""
+    p, s = parameters, sizes
+    a = log_difference([(p.t, p.q), (-p.t, p.r - 1)], s.sigma_1 + p.g * s.h_1)
+    right = s.sigma_1 + s.open_2 + p.n_1 * (s.h_1 + s.h_2) + (p.q * p.t + min(p.t, p.groups)) * s.h_1 + p.groups * p.r * s.sigma_2
+    return a, log_difference([(p.n_1 * p.r, p.n_1 * p.m)], right)
+
+
+def holds(parameters: Parameters, sizes: Sizes) -> bool:
+    """Whether the theorem shows failure with these parameters, certified; a tie that stays open counts as no."""
+    try:
+        return all(sign.positive for sign in conditions(parameters, sizes))
+    except Undecided:
+        return False
+
+
+def _most_contents(q: Floats, t: Floats, g: Floats, sizes: Sizes) -> Floats:
+    """The largest r with (a), as floats."""
+    return np.minimum(np.ceil(q * np.exp2(-(sizes.sigma_1 + g * sizes.h_1) / t)), q)
+
+
+@lru_cache(maxsize=256)
+def best(sizes: Sizes, *, steps: int = 2) -> Parameters | None:
+    """The certified parameters with the shortest prompt found, or None. m = max(q, t), and r and n_1 are as (a) and (b) allow."""
+
+    def branching(q: Floats, t: Floats, g: Floats) -> tuple[Floats, Floats, Floats]:
+        m, r = np.maximum(q, t), np.maximum(_most_contents(q, t, g, sizes), 2)
+        owed, cost = sizes.sigma_1 + sizes.open_2 + (q * t + t) * sizes.h_1, np.full_like(m, sizes.h_1 + sizes.h_2)
+        n_1 = least_factor(m, r, cost + r * sizes.sigma_2 / g, owed)
+        groups = np.ceil(n_1 / g)
+        exact = least_factor(m, r, cost, owed - (t - np.minimum(t, groups)) * sizes.h_1 + groups * r * sizes.sigma_2)
+        return m, r, np.maximum(exact, (groups - 1) * g + 1) if sizes.sigma_2 else np.minimum(n_1, exact)
+
+    def length(points: Floats) -> Floats:
+        q, t, g = points
+        with np.errstate(all="ignore"):
+            m, _, n_1 = branching(q, t, g)
+            return np.where((_most_contents(q, t, g, sizes) >= 2) & (g <= n_1), m + (steps - 1) * n_1 * m + 2, np.inf)
+
+    widest = 1e4 + 1e3 * (sizes.h_1 + sizes.h_2 + sizes.sigma_1 + sizes.sigma_2)
+    high = (widest, widest, widest if sizes.sigma_2 else 1)
+    points = evolve(length, _starts(high, 200_000), (2, 1, 1), high)
+    found = []
+    for q, t, g in points.T[:8]:
+        m, r, n_1 = (float(value) for value in branching(q, t, g))
+        found.append(_certified(int(m), n_1, int(r), int(q), int(t), int(g), sizes))
+    return min((p for p in found if p), key=lambda p: p.length(steps), default=None)
+
+
+def _starts(high: tuple[float, float, float], count: int) -> Floats:
+    """First points (q, t, g), half of them with q = t."""
+    rng = np.random.default_rng(0)
+    q, t, g = (spread(low, top, count, rng) for low, top in zip((2, 1, 1), high, strict=True))
+    t[::2] = q[::2]
+    return np.stack([q, t, g])
+
+
+def _certified(m: int, n_1: float, r: int, q: int, t: int, g: int, sizes: Sizes) -> Parameters | None:
+    """The certified parameters with the smallest n_1 near its float estimate; r one smaller where rounding hid that (a) fails."""
+    for contents in (r + 1, r, r - 1):
+        if 2 <= contents <= q and _positive(lambda c=contents: log_difference([(t, q), (-t, c - 1)], sizes.sigma_1 + g * sizes.h_1)):
+            start = Parameters(m=m, n_1=max(g, int(n_1)), r=contents, q=q, t=t, g=g)
+            least = settle(n_1, lambda n, p=start: n >= g and holds(replace(p, n_1=n), sizes))
+            return None if least is None else replace(start, n_1=least)
+    return None
+
+
+def _positive(sign: Callable[[], LogSign]) -> bool:
+    try:
+        return sign().positive
+    except Undecided:
+        return False
+
+
+@lru_cache(maxsize=256)
+def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2) -> Parameters | None:
+    """Certified parameters that show failure at this very task size, or None if none is found."""
+    if m < 2:
+        return None
+    shortest = best(sizes, steps=steps)
+    if shortest is None or (shortest.m == m and n_1 >= shortest.g and holds(replace(shortest, n_1=n_1), sizes)):
+        return shortest and replace(shortest, n_1=n_1)
+
+    def shortfall(points: Floats) -> Floats:
+        q, t, g = points
+        with np.errstate(all="ignore"):
+            r, groups = _most_contents(q, t, g, sizes), np.ceil(n_1 / g)
+            right = sizes.sigma_1 + sizes.open_2 + n_1 * (sizes.h_1 + sizes.h_2) + (q * t + np.minimum(t, groups)) * sizes.h_1
+            return np.where(r >= 2, right + groups * r * sizes.sigma_2 - n_1 * r * np.log2(float(n_1 * m)), np.inf)
+
+    high = (m, m, n_1 if sizes.sigma_2 else 1)
+    points = evolve(shortfall, _starts(high, 30_000), (2, 1, 1), high, children=4_000, generations=40)
+    for q, t, g in points.T[:3]:
+        r = int(_most_contents(q, t, g, sizes))
+        for contents in (r + 1, r, r - 1):
+            if 2 <= contents <= q:
+                found = Parameters(m=m, n_1=n_1, r=contents, q=int(q), t=int(t), g=int(g))
+                if holds(found, sizes):
+                    return found
+    return None

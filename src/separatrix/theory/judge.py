@@ -1,0 +1,72 @@
+"""Architecture and task in, verdicts out: every theorem that applies, the strongest first; and verdicts checked again."""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.errors import CheckFailed, EvidenceError
+from separatrix.evidence import Verdict
+from separatrix.tasks import Task, parse_task
+from separatrix.theory._base import Theorem
+from separatrix.theory.asymptotic import ChenPengWu, YeEtAl
+from separatrix.theory.blocks import TheoremII
+from separatrix.theory.classes import TheoremI
+from separatrix.theory.composition import TheoremIII, TheoremIV, TheoremV
+from separatrix.theory.nothing import NothingKnown
+from separatrix.theory.one_layer import TheoremIPrime
+from separatrix.theory.upper import Composition, Match2, Retrieval
+
+THEOREMS: dict[str, Theorem] = {
+    theorem.key: theorem
+    for theorem in (
+        TheoremI(),
+        TheoremIPrime(),
+        TheoremII(),
+        TheoremIII(),
+        TheoremIV(),
+        TheoremV(),
+        ChenPengWu(),
+        YeEtAl(),
+        Retrieval(),
+        Composition(),
+        Match2(),
+        NothingKnown(),
+    )
+}
+
+_STRENGTH = {"FAILS": 0, "SOLVABLE": 0, "OPEN": 1}
+
+
+def judge(architecture: Architecture, task: Task) -> list[Verdict]:
+    """Every theorem that says something about the architecture on the task at its size, strongest first; never empty.
+
+    FAILS and SOLVABLE come before OPEN; among FAILS the smallest n first, and OPEN verdicts that name a finite n before those that do not.
+    Raises EvidenceError should two theorems contradict each other, which would be an error in this program.
+    """
+    found = [verdict for theorem in THEOREMS.values() if (verdict := theorem.judge(architecture, task)) is not None]
+    if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
+        sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
+        raise EvidenceError(f"{architecture.spec} on {task.spec}: theorems contradict each other ({sides}); please report this")
+    found.sort(key=lambda verdict: (_STRENGTH[verdict.status], verdict.n is None, verdict.n or 0))
+    if len(found) > 1:
+        found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
+    return found
+
+
+def recheck(verdict: Verdict) -> None:
+    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball arithmetic.
+
+    Raises CheckFailed when anything but a further assumption differs, UnknownNameError, SpecError or SizeError when they do not parse.
+    """
+    if verdict.theorem not in THEOREMS:
+        raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
+    again = THEOREMS[verdict.theorem].judge(Architecture.parse(verdict.architecture), parse_task(verdict.task))
+    if again is None:
+        raise CheckFailed(f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}")
+    mine, theirs = again.body(), verdict.body()
+    lacking = [text for text in mine.pop("assumptions") if text not in theirs["assumptions"]]
+    theirs.pop("assumptions")
+    wrong = [name for name in mine if mine[name] != theirs[name]]
+    if wrong:
+        raise CheckFailed(f"theorem {verdict.theorem}, evaluated again, gives another {wrong[0]}: {str(mine[wrong[0]])[:120]}")
+    if lacking:
+        raise CheckFailed(f"an assumption is left out: {lacking[0]}")

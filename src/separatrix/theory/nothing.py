@@ -1,0 +1,20 @@
+"""No theorem: said plainly, so that a question is never left without an answer."""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.evidence import Verdict
+from separatrix.tasks import Task
+from separatrix.theory._base import Theorem
+
+
+class NothingKnown(Theorem):
+    key = "none"
+    title = "no theorem here decides it"
+    statement = "Neither a bound nor a construction of this program covers the architecture and the task at this size."
+    premises = ()
+    source = "this program"
+    proof_sketch = "Nothing is claimed."
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict:
+        return self.verdict(architecture, task, "OPEN", "no theorem here decides it")

@@ -1,0 +1,143 @@
+"""What can be solved: explicit constructions with the sizes they need. `constructions/` builds the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.mechanisms import Full, Window
+from separatrix.evidence import Verdict
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.theory._base import Theorem
+
+FORMATS = ("fp64", "fp32", "bf16", "fp16")
+"""Formats in which a power-of-two scale keeps scores of up to 256 address bits exact."""
+CARRIERS = ("linear", "gdn", "mamba2", "rglru", "loglinear")
+"""Recurrent mechanisms that carry one token's value to the next."""
+MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
+"""Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
+TAGS = 2
+"""Key dimensions a retrieval head keeps free for tags beside the address."""
+
+
+def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full]]:
+    """(layer, heads) of the full attention in formats that keep scores exact."""
+    for index, layer in enumerate(architecture):
+        for part in layer:
+            if isinstance(part, Full) and part.format in FORMATS:
+                yield index, part
+
+
+def bits_of(values: int) -> int:
+    """ceil(log2 values), at least 1."""
+    return max(1, (values - 1).bit_length())
+
+
+class Retrieval(Theorem):
+    key = "retrieval"
+    title = "one full layer retrieves"
+    statement = (
+        "A head whose keys hold D address bits as +-1 and whose query asks for one address scores s^2 (D - 2 hamming): the right token wins by "
+        "2 s^2, the rest weighs at most (n-1) e^(-2 s^2), and a threshold restores the payload exactly. One full layer solves Eva."
+    )
+    premises = (
+        "a full head with room for the address bits and two tags in its keys and for the answer's bits in its values",
+        "scores exact in the format: s a power of two, at most 256 address bits",
+        "weights, embeddings and position-wise maps may be chosen",
+    )
+    source = "[CPW]; theory.md, section 6, retrieval head"
+    proof_sketch = "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write nothing."
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, Eva):
+            return None
+        address, payload = bits_of(task.n), bits_of(task.V)
+        for index, part in full_heads(architecture):
+            if address + TAGS <= part.head_dim and payload <= part.dv and address <= 256:
+                sentence = (
+                    f"one full layer (layer {index + 1}) solves it: {address} address bits and {TAGS} tags of {part.head_dim} key dimensions, "
+                    f"{payload} answer bits of {part.dv} value dimensions"
+                )
+                numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
+                return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+        return None
+
+
+class Composition(Theorem):
+    key = "composition"
+    title = "L+1 full layers, or L and a recurrent one, compose L steps"
+    statement = (
+        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step. L full layers and one recurrent layer "
+        "before the first or between the first and the second full layer do too: the recurrent layer carries z_0 to the last token."
+    )
+    premises = (
+        "full heads with room for the address bits and a tag for each level in their keys and for the values' bits in their values",
+        "scores exact in the format: s a power of two, at most 256 address bits",
+        "weights, embeddings and position-wise maps may be chosen",
+    )
+    source = "[CPW]; theory.md, sections 5 (tightness) and 6"
+    proof_sketch = (
+        "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by one more of them, or by the recurrence."
+    )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, SeqComp):
+            return None
+        address = bits_of(task.N(task.L - 1)) + task.L + 1
+        payload = bits_of(task.N(task.L - 1))
+        layers = sorted({i for i, part in full_heads(architecture) if address <= part.head_dim and payload <= part.dv and address <= 256})
+        steps, carried = composable(architecture, layers)
+        if steps < task.L:
+            return None
+        how = "the first fetches z_0" if not carried or len(layers) > task.L else "a recurrent layer carries z_0"
+        sentence = (
+            f"{len(layers)} full layers solve it ({how}, each further one follows a step): {address} address and tag bits in the keys"
+        )
+        numbers = {"address_bits": address, "payload_bits": payload, "full_layers": len(layers), "steps": steps}
+        return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+
+
+def composable(architecture: Architecture, full_layers: list[int]) -> tuple[int, bool]:
+    """(largest L that the constructions cover with these full layers, whether a recurrent layer carries z_0)."""
+    if not full_layers:
+        return 0, False
+    first_two = full_layers[1] if len(full_layers) > 1 else full_layers[0]
+    carriers = [
+        i
+        for i, layer in enumerate(architecture)
+        for part in layer
+        if part.name in CARRIERS or (isinstance(part, Window) and part.size >= 2)
+        if part.format in FORMATS
+    ]
+    carried = any(i < first_two for i in carriers)
+    return len(full_layers) - 1 + carried, carried
+
+
+class Match2(Theorem):
+    key = "match2"
+    title = "one full layer solves 2-Sum per query"
+    statement = (
+        "With phi(x) = (cos, sin, 1) of 2 pi x/M a head of dimension 3 scores c cos(2 pi (x_i + x_j)/M), largest exactly where the two cancel; "
+        "a blank key takes the weight otherwise. Beyond the M that the format separates, a bit code of log2 M + 1 dimensions does it."
+    )
+    premises = (
+        "a full head of dimension 3 (or log2 M + 2)",
+        "a start token may stand before the prompt",
+        "weights and embeddings may be chosen",
+    )
+    source = "[San23]; theory.md, section 6, Match2"
+    proof_sketch = "Match over blank and blank over best non-match are both c sin^2(pi/M); c = ln(8n)/sin^2(pi/M) outweighs n tokens."
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, TwoSum) or task.form != "query":
+            return None
+        for index, part in full_heads(architecture):
+            if part.head_dim >= 3 and MATCH_LIMIT[part.format] >= task.M:
+                how, dimensions = f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,} in {part.format}", 3
+            elif part.head_dim >= bits_of(task.M) + TAGS:
+                how, dimensions = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions", bits_of(task.M) + TAGS
+            else:
+                continue
+            sentence = f"one full layer (layer {index + 1}) solves it: {how}"
+            return self.verdict(architecture, task, "SOLVABLE", sentence, numbers={"dimensions": dimensions, "layer": index})
+        return None

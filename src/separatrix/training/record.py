@@ -1,0 +1,56 @@
+"""The record of several seeds of one run; needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from separatrix.architecture import Architecture
+from separatrix.errors import SizeError
+from separatrix.evidence import Measurement
+from separatrix.intervals import wilson
+from separatrix.tasks import parse_task
+from separatrix.training.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one seed gave."""
+
+    seed: int
+    correct: int
+    steps_done: int
+    parameters: int
+
+
+def measurement(
+    architecture: str,
+    task: str,
+    training: dict[str, Any],
+    outcomes: Sequence[Outcome],
+    *,
+    role: Literal["solver", "non-solver", "other"] = "other",
+) -> Measurement:
+    """The record of a run's seeds; the interval is the best seed's. Raises SizeError for no outcome or a seed counted twice."""
+    if not outcomes or len({outcome.seed for outcome in outcomes}) != len(outcomes):
+        raise SizeError(f"a measurement joins at least one outcome and each seed once; these are seeds {[o.seed for o in outcomes]}")
+    run, parsed = Run(architecture=architecture, task=task, seed=0, **training), parse_task(task)
+    budget: dict[str, Any] = asdict(run) | {
+        "optimiser": "AdamW",
+        "steps_done": [o.steps_done for o in outcomes],
+        "parameters": outcomes[0].parameters,
+    }
+    for repeated in ("architecture", "task", "seed"):
+        del budget[repeated]
+    return Measurement(
+        architecture=Architecture.parse(architecture).spec,
+        task=parsed.spec,
+        seeds=tuple(outcome.seed for outcome in outcomes),
+        correct=tuple(outcome.correct for outcome in outcomes),
+        total=run.tested,
+        chance=str(parsed.chance),
+        interval=wilson(max(outcome.correct for outcome in outcomes), run.tested),
+        budget=budget,
+        role=role,
+    )

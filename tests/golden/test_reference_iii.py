@@ -1,0 +1,86 @@
+"""Theorem III against the table of theory.md, section 5: h = H(d+1)p, a recurrent layer holds H d(d+1) p bits."""
+
+from __future__ import annotations
+
+import pytest
+
+from separatrix.theory import depth_one
+from separatrix.theory.depth_one import Parameters, Sizes, Spelling
+
+TABLE = [
+    # (H, d, p), recurrent layers before and after, n, (m, r, t, n_1)
+    ((1, 4, 8), 0, 0, 26, (12, 12, 1, 1)),
+    ((1, 16, 16), 0, 0, 100, (49, 49, 1, 1)),
+    ((1, 16, 16), 0, 1, 3_052, (50, 50, 1, 60)),
+    ((1, 16, 16), 0, 2, 3_577, (55, 55, 1, 64)),
+    ((1, 16, 16), 1, 0, 3_928, (1963, 423, 1963, 1)),
+    ((1, 16, 16), 1, 1, 334_706, (1101, 72, 1101, 303)),
+    ((1, 16, 16), 2, 2, 1_012_067, (1857, 73, 1857, 544)),
+]
+
+
+def _sizes(hdp: tuple[int, int, int], before: int, after: int) -> Sizes:
+    heads, d, p = hdp
+    state = heads * d * (d + 1) * p
+    return Sizes(h=heads * (d + 1) * p, sigma_0=before * state, sigma_1=after * state)
+
+
+@pytest.mark.parametrize(("hdp", "before", "after", "n", "known"), TABLE)
+def test_reference_values_hold_and_are_met(hdp, before, after, n, known) -> None:
+    sizes = _sizes(hdp, before, after)
+    m, r, t, n_1 = known
+    reference = Parameters(m=m, n_1=n_1, r=r, t=t)
+    assert reference.length() == n
+    assert depth_one.holds(reference, sizes)
+    found = depth_one.best(sizes)
+    assert found is not None
+    assert found.length() <= n
+    assert depth_one.holds(found, sizes)
+
+
+@pytest.mark.parametrize(("hdp", "before", "after", "n", "known"), TABLE)
+def test_one_step_less_breaks_the_reference(hdp, before, after, n, known) -> None:
+    sizes = _sizes(hdp, before, after)
+    m, r, t, n_1 = known
+    if n_1 > 1:
+        assert not depth_one.holds(Parameters(m=m, n_1=n_1 - 1, r=r, t=t), sizes)
+    if before:
+        a, _ = depth_one.conditions(Parameters(m=m, n_1=n_1, r=r, t=t // 2), sizes)
+        assert not a.positive
+
+
+def test_the_smallest_case_by_hand() -> None:
+    """h = 40 and no bounded layers: m log2 m > 40 first at m = 12 (12 log2 12 = 43.02, 11 log2 11 = 38.05), so n = 2 * 12 + 2."""
+    sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
+    assert depth_one.best_at(sizes, 12, 1) is not None
+    assert depth_one.best_at(sizes, 11, 1) is None
+
+
+def test_no_smaller_prompt_by_brute_force() -> None:
+    """Every (m, n_1, r, t) with a prompt shorter than the optimum, for small sizes with all groups in play."""
+    sizes = Sizes(h=6, sigma_0=4, sigma_1=3)
+    found = depth_one.best(sizes)
+    assert found is not None
+    n = found.length()
+    for m in range(1, n):
+        for n_1 in range(1, (n - m - 3) // m + 1):
+            for r in range(1, m + 1):
+                for t in range(1, m + 1):
+                    assert not depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (m, n_1, r, t, n)
+
+
+def test_lifting_adds_the_tokens_of_identities() -> None:
+    parameters = Parameters(m=12, n_1=2, r=12, t=1)
+    assert parameters.length(2) == 24 + 12 + 2
+    assert parameters.length(4) == parameters.length(2) + 2 * 24
+
+
+def test_spelling_costs() -> None:
+    """Two tokens from w on double what w reads: m log2 m > 80 first at m = 20 (86.4; 19 log2 19 = 80.7 > 80, so 19)."""
+    sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
+    found = depth_one.best(sizes, spelling=Spelling(s_w=2))
+    assert found is not None
+    assert found.m == 19
+    few = depth_one.best(sizes, spelling=Spelling(K=2))
+    assert few is not None
+    assert few.m == 41  # r log2 2 > 40

@@ -1,0 +1,148 @@
+"""Theorems I, I' and II at hand-worked sizes, and by brute force over all protocols at tiny ones."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.bits import Exact
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
+from separatrix.theory import judge
+from separatrix.theory.blocks import BlockSizes, TheoremII
+from separatrix.theory.classes import TheoremI
+from separatrix.theory.one_layer import TheoremIPrime
+
+TINY = "heads=1, head_dim=1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "task", "n"),
+    [
+        (f"linear @ {TINY}", "eva:n=8,V=8", 17),  # 64 bits: 16 log2 16 = 64 is not more, 17 log2 17 = 69.5 is
+        (f"linear @ {TINY}", "eva:n=8,V=2", 65),  # n bits > 64
+        (f"loglinear @ {TINY}", "eva:n=8,V=8", 37),  # 192 bits for 32 <= n < 64: 37 log2 37 = 192.7, 36 log2 36 = 186.1
+        (f"linear @ {TINY}", "seqcomp:L=2,m=4,n_1=1", 36),  # m = 17, n = 2 m + 2
+        (f"linear*2 @ {TINY}, p8", "eva:n=8,V=16", 9),  # 32 bits: 4 n > 32
+    ],
+)
+def test_theorem_i_thresholds_by_hand(spec: str, task: str, n: int) -> None:
+    assert TheoremI().threshold(Architecture.parse(spec), parse_task(task)) == n
+
+
+def test_recurrent_gemma_of_ux_md() -> None:
+    """137,904,128 bits / log2 256,000 = 7,675,931.4."""
+    cache = Architecture.parse("rglru(width=4309504) @ fp32")
+    assert cache.cache_bits(1) == 137_904_128
+    assert TheoremI().threshold(cache, Eva(n=10, V=256_000)) == 7_675_932
+
+
+def test_full_attention_is_not_refuted_by_theorem_i() -> None:
+    assert TheoremI().threshold(Architecture.parse(f"full @ {TINY}"), Eva(n=64, V=64)) is None
+
+
+@pytest.mark.parametrize(("values", "entries", "h", "fails"), [(2, 2, 2, False), (2, 2, 1, True), (3, 3, 4, True), (3, 3, 5, False)])
+def test_theorem_i_prime_by_exhausting_protocols(values: int, entries: int, h: int, fails: bool) -> None:
+    """A protocol sends one of 2^h messages about g and then knows f(x): it works iff some map of the g's to messages is injective on classes."""
+    tables = list(itertools.product(range(values), repeat=entries))
+    assert (len(tables) > 2**h) is fails  # all tables differ at some point that some f asks for
+    sign = TheoremIPrime.compare(h, SeqComp(L=2, m=entries, branching=(1,)))
+    assert sign.positive is fails
+
+
+def _protocol_exists(T: int, B: int, k: int, c: int, N: int) -> bool:
+    """Every message function of T blocks tried out: for each query value, at most k blocks leave it undecided."""
+    contents = [frozenset(block) for size in range(1, B + 1) for block in itertools.combinations(range(N), size)]
+    partitions = list(_maps(len(contents), 2**c))
+    for choice in itertools.product(partitions, repeat=T):
+        clear = [{v for v in range(N) if _decided(v, contents, messages)} for messages in choice]
+        if all(sum(v not in block for block in clear) <= k for v in range(N)):
+            return True
+    return False
+
+
+def _decided(value: int, contents: list[frozenset[int]], messages: tuple[int, ...]) -> bool:
+    """Whether a block's message always says if the block has the value."""
+    seen = {(message, value in content) for message, content in zip(messages, contents, strict=True)}
+    return len(seen) == len(set(messages))
+
+
+def _maps(items: int, values: int):
+    """Maps of items to values up to renaming (restricted growth strings)."""
+
+    def grow(prefix: list[int]):
+        if len(prefix) == items:
+            yield tuple(prefix)
+            return
+        for value in range(min(values, max(prefix, default=-1) + 2)):
+            yield from grow([*prefix, value])
+
+    return grow([])
+
+
+@pytest.mark.parametrize(("T", "B", "k", "N"), [(1, 1, 0, 2), (2, 1, 1, 2), (2, 1, 1, 3), (2, 2, 1, 2), (2, 1, 1, 4), (2, 2, 1, 3)])
+@pytest.mark.parametrize("c", [0, 1, 2])
+def test_theorem_ii_is_an_equivalence_at_tiny_sizes(T: int, B: int, k: int, N: int, c: int) -> None:
+    """Repeats allowed: a block's content is any non-empty set of at most B values. v is clear for a block if its message decides it."""
+    sign = BlockSizes(T=T, B=B, k=k, c=c, N=N).compare()
+    assert sign is not None
+    assert sign.positive is not _protocol_exists(T, B, k, c, N)
+
+
+@pytest.mark.parametrize(("u", "B", "N"), [(0, 2, 5), (1, 1, 3), (2, 3, 5), (4, 2, 4), (3, 3, 3), (5, 2, 9)])
+def test_traces_by_enumeration(u: int, B: int, N: int) -> None:
+    """Traces of a block on u of N values, repeats allowed."""
+    seen = {frozenset(set(block) & set(range(u))) for block in itertools.product(range(N), repeat=B)}
+    count = BlockSizes(T=2, B=B, k=1, c=1, N=N).traces(u)
+    assert count.exact() == len(seen)
+    assert count.compare_bits(len(seen).bit_length()).sign == -1
+
+
+def test_theorem_ii_needs_whole_blocks_and_one_sparse_layer() -> None:
+    theorem, task = TheoremII(), TwoSum(n=64, M=128)
+    sparse = Architecture.parse("sparse @ heads=1, head_dim=1, block=16, topk=1")
+    sizes = theorem.sizes(sparse, task)
+    assert sizes == BlockSizes(T=4, B=16, k=1, c=64, N=128)
+    assert theorem.sizes(sparse, TwoSum(n=66, M=128)) == BlockSizes(T=4, B=16, k=1, c=64, N=127)  # a filler takes one value
+    assert theorem.sizes(Architecture.parse("sparse + linear"), task) is None
+    assert theorem.sizes(sparse, Eva(n=64, V=4)) is None
+
+
+PAIRS: list[tuple[str, Task]] = [
+    (spec, task)
+    for spec in (
+        f"linear @ {TINY}",
+        f"full @ {TINY}, p8",
+        f"full + linear @ {TINY}",
+        f"sparse @ {TINY}, block=4, topk=1",
+        "full*3 @ heads=1, head_dim=32",
+        "linear + full*2 @ heads=1, head_dim=32",
+        "full|gdn @ heads=1, head_dim=16",
+        "mlp",
+        "rglru*2 + window",
+    )
+    for task in (
+        Eva(n=32, V=32),
+        TwoSum(n=32, M=128),
+        TwoSum(n=32, M=65, form="decision"),
+        SeqComp(L=2, m=32, branching=(2,)),
+        SeqComp.of_length(3, 300),
+    )
+]
+
+
+@pytest.mark.parametrize(("spec", "task"), PAIRS, ids=str)
+def test_no_contradiction_and_every_verdict_rechecks(spec: str, task: Task) -> None:
+    from separatrix.theory import recheck
+
+    verdicts = judge(Architecture.parse(spec), task)
+    assert verdicts
+    assert not {"FAILS", "SOLVABLE"} <= {v.status for v in verdicts}
+    for verdict in verdicts:
+        recheck(verdict)
+        assert verdict.statement
+
+
+def test_exact_one_is_zero_bits() -> None:
+    assert not Exact(1).exceeds_bits(0)
