@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["card_json", "card_lines", "render_card"]
 
 _LONGEST_NAME = 32
+_WIDEST_QUESTION = 32
 _COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
 
 
@@ -93,36 +94,35 @@ def _header(architecture: Architecture) -> RenderableType:
 
 
 def _memory(architecture: Architecture, context: int) -> list[RenderableType]:
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 3))
-    grid.add_column()
-    grid.add_column(justify="right")
-    grid.add_column(justify="right")
-    grid.add_column()
-    grid.add_row(Text("Memory of the past", "bold"), f"{context:,} tokens", "any length", "")
+    for justify in ("left", "right", "right", "left"):
+        grid.add_column(justify=justify, overflow="fold")
+    grid.add_row(Text("Memory of the past", "bold"), f"{context:,} token{'s' if context > 1 else ''}", "any length", "")
     memory = rows(architecture, context)
     for row in memory:
-        grid.add_row(f"  {KINDS[row.kind]}", f"{row.bits:,} bits", "" if row.limit is None else f"{row.limit:,} bits", _growth(row))
-    limits = [row.limit for row in memory]
-    bounded = sum(limit for limit in limits if limit is not None) if None not in limits else None
-    growing = "does not grow" if bounded is not None else "grows with the context"
-    together = sum(row.bits for row in memory)
-    grid.add_row("  together", size_text(together), "" if bounded is None else size_text(bounded), growing)
+        grid.add_row(f"  {KINDS[row.kind]}", f"{row.bits:,} bits", _growth(row), "")
+    limits = [row.limit for row in memory if row.limit is not None]
+    bounded = len(limits) == len(memory)
+    together = size_text(sum(limits)) if bounded else "grows with the context"
+    grid.add_row("  together", size_text(sum(row.bits for row in memory)), together, "does not grow" if bounded else "")
     parts: list[RenderableType] = [grid]
     if architecture.reading:
         h = max(architecture.read_bits(index) for index in architecture.reading)
         many = len(architecture.reading)
         where = "the reading layer" if many == 1 else f"each of the {many:,} reading layers"
-        parts.append(Text(f"  one token, its query fixed, reads at most {h:,} bits of the past in {where}"))
+        reading = Text(f"one token, its query fixed, reads at most {h:,} bits of the past in {where}")
+        parts.append(Padding(reading, (0, 0, 0, 2)))
     return parts
 
 
 def _growth(row: Row) -> str:
-    if row.per_token:
-        return f"{bytes_of(row.per_token):,} bytes per token"
-    return f"{size_text(row.per_doubling)} more with every doubling" if row.per_doubling else ""
+    if row.limit is not None:
+        return f"{row.limit:,} bits"
+    return f"{bytes_of(row.per_token):,} bytes per token" if row.per_token else f"{size_text(row.per_doubling)} more per doubling"
 
 
 def _meaning(lines: Sequence[CardLine]) -> RenderableType:
@@ -131,11 +131,15 @@ def _meaning(lines: Sequence[CardLine]) -> RenderableType:
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 3))
+    grid.add_column(max_width=_WIDEST_QUESTION, overflow="fold")
+    grid.add_column(overflow="fold")
     for line in lines:
-        status = Text(line.status, _COLOURS.get(line.status, ""))
+        answer = Text(line.status, _COLOURS.get(line.status, ""))
         if line.n is not None:
-            status.append(f" from n = {line.n:,}" if line.n < 10**24 else f" from n of about 10^{len(str(line.n)) - 1}", "not bold")
-        grid.add_row(Text(line.question), status, Text(line.text), Text(theorem_text(line.theorem)))
+            answer.append(f" from n = {line.n:,}" if line.n < 10**24 else f" from n of about 10^{len(str(line.n)) - 1}", "not bold")
+        cited = theorem_text(line.theorem)
+        reason = line.text if cited in line.text else ": ".join(filter(None, (cited, line.text)))
+        grid.add_row(Text(line.question), Text.assemble(answer, "\n", reason) if reason else answer)
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -1,0 +1,275 @@
+"""Capability cards of released models: the figures worked by hand in ux.md and hf_configs.md, in the text and in the JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from separatrix.architecture import MECHANISMS, Architecture
+from separatrix.architecture.presets import preset
+from separatrix.architecture.resolve import resolve
+from separatrix.errors import SizeError
+from separatrix.evidence import Verdict
+from separatrix.report import memory
+from separatrix.report.card import render_card, size_text, theorem_text
+from separatrix.report.card_json import card_json, log10_of
+from separatrix.theory import CardLine
+
+STUB = [
+    CardLine("recall of one of n facts", "FAILS", 7_675_932, "n log V > cache", "I"),
+    CardLine("  with chain of thought", "FAILS", 7_675_932, "the same", "I"),
+    CardLine("composition", "SOLVABLE", None, "12 full layers", "composition"),
+    CardLine("permutation tracking (S_5)", "OPEN", None, "nothing known", "none"),
+]
+
+
+def text(architecture: Architecture, context: int, *, width: int = 120, lines: list[CardLine] | None = None) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(render_card(architecture, context, lines=lines))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def row(card: str, label: str) -> list[str]:
+    """The cells of the memory row that begins with `label`."""
+    (line,) = [line for line in card.splitlines() if line.strip().startswith(label + "  ")]
+    return [cell.strip() for cell in line.split("   ") if cell.strip()]
+
+
+def squeezed(card: str) -> str:
+    return " ".join(card.split())
+
+
+def test_recurrentgemma_card() -> None:
+    card = text(preset("recurrentgemma-2b"), 8192)
+    head = card.splitlines()
+    assert head[0].split("   ")[:3] == ["recurrentgemma-2b", "26 layers", "bf16, recurrent state fp32 (assumed)"]
+    assert head[1].strip() == "r r w r r w r r w r r w r r w r r w r r w r r w r r"
+    assert head[2].strip() == "18 RG-LRU   8 windowed (2,048)   0 full"
+    assert row(card, "Memory of the past") == ["Memory of the past", "8,192 tokens", "any length"]
+    assert row(card, "recurrent state") == ["recurrent state", "1,474,560 bits", "1,474,560 bits"]
+    assert row(card, "convolution buffers") == ["convolution buffers", "2,211,840 bits", "2,211,840 bits"]
+    assert row(card, "windows") == ["windows", "134,217,728 bits", "134,217,728 bits"]
+    assert row(card, "together") == ["together", "16.4 MiB", "16.4 MiB", "does not grow"]
+    assert "keys and values" not in [line.strip()[:15] for line in card.splitlines()[: card.splitlines().index("What that means")]]
+    assert "FAILS from n = 7,675,932" in card
+    assert "FAILS from n = 137,904,129" in card
+    assert "OPEN" in card
+    assert "the longest context it was made for" in card
+
+
+def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
+    """137,904,128 bits / log2 256,000 = 7,675,931.4 (ux.md); a chain of thought changes nothing."""
+    found = {v["question"]: v for v in card_json(preset("recurrentgemma-2b"), 8192)["verdicts"]}
+    recall = next(v for question, v in found.items() if question.startswith("recall"))
+    assert (recall["status"], recall["theorem"], recall["n"]) == ("FAILS", "I", 7_675_932)
+    thought = found["with chain of thought"]
+    assert (thought["status"], thought["n"]) == ("FAILS", 7_675_932)
+    assert recall["sizes"]["cache_bits"] == 137_904_128
+    assert any("fp32 (assumed)" in assumption for assumption in recall["assumptions"])
+    composition = next(v for question, v in found.items() if question.startswith("composition, 2"))
+    n = (composition["n"] - 2) // 2  # z_2 has n entries: n log2 n bits, and n + n + 2 tokens
+    assert composition["n"] == 2 * n + 2
+    assert n * math.log2(n) > 137_904_128 >= (n - 1) * math.log2(n - 1)
+
+
+def test_qwen_card() -> None:
+    card = text(preset("qwen3-next-80b"), 262_144)
+    assert "36 Gated DeltaNet   12 full" in card
+    assert row(card, "recurrent state") == ["recurrent state", "603,979,776 bits", "603,979,776 bits"]
+    assert row(card, "keys and values") == ["keys and values", "51,539,607,552 bits", "24,576 bytes per token"]
+    assert row(card, "together") == ["together", "6.1 GiB", "grows with the context"]
+    flat = squeezed(card)
+    assert "each of the 12 reading layers" in flat
+    assert f"at most {16 * (256 + 2) * 32:,} bits" in flat
+    assert "SOLVABLE" in flat
+    assert "(Hdp)^(2^54)" in flat
+    assert "not known" not in card
+
+
+def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() -> None:
+    verdicts = card_json(preset("qwen3-next-80b"), 262_144)["verdicts"]
+    recall = next(v for v in verdicts if v["question"].startswith("recall"))
+    assert recall["status"] == "SOLVABLE"
+    assert recall["sizes"]["address_bits"] == 18
+    solvable, beyond = (v for v in verdicts if v["question"].startswith("composition"))
+    assert (solvable["status"], beyond["status"]) == ("SOLVABLE", "OPEN")
+    assert "12" in solvable["question"]
+    assert "13" in beyond["question"]
+    assert beyond["n"] is None
+    # n = Hdp^(2^54), and Hdp = 2^k for a k between 16 and 17: log10 n = k 2^54 log10 2
+    assert 16 * 2**54 * math.log10(2) <= beyond["log10_n"] * (1 + 1e-12) <= 17 * 2**54 * math.log10(2) * (1 + 1e-11)
+
+
+EXPECTED: dict[str, dict[str, Any]] = {
+    "qwen3-next-80b": {
+        "layers": (48, 12, 0, 0, 36, 0, 0, 0),
+        "pattern": "gggf" * 12,
+        "recurrent_numbers": {"gdn": 524_288},
+        "convolution_numbers": {"gdn": 3 * 8192},
+        "state_bytes": 36 * (524_288 * 4 + 3 * 8192 * 2),
+        "window_bytes": 0,
+        "kv_bytes_per_token": 24_576,
+    },
+    "nemotron-h-8b": {
+        "layers": (52, 4, 0, 0, 24, 0, 0, 24),
+        "pattern": "m-m-m-mf" + "-m-m-m-m-mf" * 3 + "-m-m-m-m-m-",
+        "recurrent_numbers": {"mamba2": 1_048_576},
+        "convolution_numbers": {"mamba2": 3 * 10_240},
+        "state_bytes": 24 * (1_048_576 * 4 + 3 * 10_240 * 2),
+        "window_bytes": 0,
+        "kv_bytes_per_token": 16_384,
+    },
+    "recurrentgemma-2b": {
+        "layers": (26, 0, 8, 0, 18, 0, 0, 0),
+        "pattern": "rrw" * 8 + "rr",
+        "recurrent_numbers": {"rglru": 2560},
+        "convolution_numbers": {"rglru": 3 * 2560},
+        "state_bytes": (1_474_560 + 2_211_840) // 8,
+        "window_bytes": 134_217_728 // 8,
+        "kv_bytes_per_token": 0,
+    },
+}
+LAYERS = ("total", "full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_json_of_released_models(name: str) -> None:
+    expected, found = EXPECTED[name], card_json(preset(name), 10_000)
+    assert set(found) == {"name", "context", "layers", "pattern", "cache", "verdicts", "assumptions", "unknown"}
+    assert (found["name"], found["context"], found["pattern"]) == (name, 10_000, expected["pattern"])
+    assert found["layers"] == dict(zip(LAYERS, expected["layers"], strict=True))
+    cache = found["cache"]
+    for key in ("recurrent_numbers", "convolution_numbers", "state_bytes", "window_bytes", "kv_bytes_per_token"):
+        assert cache[key] == expected[key], key
+    assert cache["total_bytes"] == cache["state_bytes"] + cache["window_bytes"] + 10_000 * cache["kv_bytes_per_token"]
+    assert found["assumptions"]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    for verdict in found["verdicts"]:
+        assert {"question", "task", "status", "theorem", "n", "sizes", "assumptions"} <= set(verdict)
+        assert verdict["status"] in {"FAILS", "SOLVABLE", "OPEN"}
+
+
+def test_what_nobody_said_is_named() -> None:
+    assert card_json(preset("qwen3-next-80b"), 10)["unknown"] == []
+    assert card_json(preset("recurrentgemma-2b"), 10)["unknown"] == ["context"]
+    assert card_json(Architecture.parse("full"), 10)["unknown"] == ["vocabulary", "context"]
+
+
+def test_windows_fill_and_buffers_are_whole() -> None:
+    early, late = (card_json(preset("recurrentgemma-2b"), t)["cache"] for t in (2, 3000))
+    assert early["window_bytes"] == 8 * 2 * 2 * 256 * 2
+    assert early["convolution_numbers"] == late["convolution_numbers"] == {"rglru": 3 * 2560}
+    assert row(text(preset("recurrentgemma-2b"), 2, lines=STUB), "windows") == [
+        "windows",
+        f"{8 * 2 * 2 * 256 * 16:,} bits",
+        "134,217,728 bits",
+    ]
+
+
+def test_layers_that_hold_attention_and_recurrence_count_in_both() -> None:
+    found = card_json(Architecture.parse("full|gdn + window|full + sparse + mlp + loglinear"), 100, lines=STUB)
+    assert found["layers"] == dict(zip(LAYERS, (5, 2, 1, 1, 2, 0, 1, 1), strict=True))
+    assert found["pattern"] == "hhs-o"
+
+
+def test_growth_of_sparse_and_log_linear_layers() -> None:
+    # sparse: 2 x 4 x 64 fp32 per token, and as much again per block of 32 tokens; log-linear: one more state of 4 x 64 x 64 per doubling
+    found = card_json(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
+    assert found["cache"]["kv_bytes_per_token"] == 2 * 4 * 64 * 4 * 33 / 32
+    assert found["cache"]["recurrent_numbers"] == {"loglinear": 11 * 4 * 64 * 64}
+    card = text(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
+    assert row(card, "keys and values")[-1] == "2,112 bytes per token"
+    assert row(card, "recurrent state")[-1] == "64.0 KiB more per doubling"
+    assert "grows with the context" in card
+
+
+def test_bytes_of_odd_formats_are_not_rounded() -> None:
+    cache = card_json(Architecture.parse("full @ heads=1, head_dim=1, p3"), 5, lines=STUB)["cache"]
+    assert cache["kv_bytes_per_token"] == 0.75
+    assert cache["total_bytes"] == 3.75
+
+
+@pytest.mark.parametrize("context", [0, -5, True, 2.0])
+def test_contexts_that_are_none(context: Any) -> None:
+    for make in (card_json, render_card):
+        with pytest.raises(SizeError, match="context is"):
+            make(Architecture.parse("full"), context, lines=STUB)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("spec", ["full", "qwen3-next-80b", "(full*3 + gdn|window)*30 @ p5", "mlp"])
+def test_every_width_shows_ascii_and_the_deciding_numbers(width: int, spec: str) -> None:
+    card = text(resolve(spec), 1000, width=width, lines=STUB)
+    assert card.isascii()
+    assert max(map(len, card.splitlines())) <= width
+    if width >= 80:
+        assert "FAILS from n = 7,675,932" in squeezed(card)
+
+
+def test_statuses_are_coloured() -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
+    console.print(render_card(Architecture.parse("full"), 10, lines=STUB))
+    assert isinstance(console.file, io.StringIO)
+    assert "\x1b[1;31mFAILS" in console.file.getvalue()
+
+
+def test_markup_in_a_name_is_printed_as_it_is() -> None:
+    model = Architecture(Architecture.parse("full").layers, "[bold]x[/nothing]")
+    assert "[bold]x[/nothing]" in text(model, 10, lines=STUB)
+
+
+@pytest.mark.parametrize(
+    ("bits", "expected"),
+    [(0, "0 bytes"), (8, "1 bytes"), (8 * 1023, "1,023 bytes"), (8 * 1024, "1.0 KiB"), (137_904_128, "16.4 MiB"), (8 * 2**30, "1.0 GiB")],
+)
+def test_sizes_for_people(bits: int, expected: str) -> None:
+    assert size_text(bits) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("I", "Theorem I"),
+        ("I'", "Theorem I'"),
+        ("V", "Theorem V"),
+        ("Ye26-1.1", "[Ye26, Theorem 1.1]"),
+        ("CPW-1.1", "[CPW, Theorem 1.1]"),
+        ("none", ""),
+        ("retrieval", "construction: retrieval"),
+    ],
+)
+def test_theorems_as_people_cite_them(key: str, expected: str) -> None:
+    assert theorem_text(key) == expected
+
+
+@pytest.mark.parametrize(("log2_n", "expected"), [("1000", 301.0299956639812), ("2.5e3", 752.5749891599529), ("n^2", None), (None, None)])
+def test_log10_of_an_n_too_large_to_write(log2_n: str | None, expected: float | None) -> None:
+    verdict = Verdict(architecture="full", task="x", status="OPEN", theorem="Ye26-1.1", statement="", log2_n=log2_n)
+    assert log10_of(verdict) == (expected if expected is None else pytest.approx(expected, rel=1e-12))
+
+
+def test_log10_beyond_floats_is_text() -> None:
+    verdict = Verdict(architecture="full", task="x", status="OPEN", theorem="Ye26-1.1", statement="", log2_n=str(10**400))
+    assert log10_of(verdict) == "3.010300e+399"
+
+
+def test_every_mechanism_belongs_to_a_kind_of_layer() -> None:
+    assert {memory.group(cls()) for cls in MECHANISMS.values()} <= set(LAYERS)
+    assert len({cls.symbol for cls in MECHANISMS.values()} | {"h"}) == len(MECHANISMS) + 1
+
+
+def test_a_card_needs_no_torch() -> None:
+    program = (
+        "import sys; from separatrix.architecture.resolve import resolve; from separatrix.report.card import card_json;"
+        "card_json(resolve('qwen3-next-80b'), 1000); assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
