@@ -1,0 +1,8 @@
+"""`python -m separatrix`: the command line."""
+
+from __future__ import annotations
+
+from separatrix.cli import main
+
+if __name__ == "__main__":
+    main()
