@@ -19,6 +19,7 @@ FORMAT_VERSION = 1
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Status = Literal["FAILS", "SOLVABLE", "OPEN"]
+Role = Literal["solver", "non-solver", "other"]
 
 
 def canonical(value: object) -> str:
@@ -126,7 +127,7 @@ class Measurement(Evidence):
     """Wilson interval of the best seed, six decimals."""
     budget: dict[str, Any]
     """Everything that shaped the run: steps, batch, optimiser, learning rate, width, parameters."""
-    role: Literal["solver", "non-solver", "other"] = "other"
+    role: Role = "other"
 
 
 KINDS: dict[str, type[Evidence]] = {c.kind: c for c in (Verdict, Construction, Certificate, Measurement)}
@@ -228,5 +229,7 @@ def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidenc
     records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
     for digest, record in records.items():
         if record.digest != digest:
-            raise EvidenceError(f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the bundle was edited or damaged")
+            raise EvidenceError(
+                f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the bundle was edited or damaged"
+            )
     return body, records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -32,7 +33,7 @@ def test_progress_is_told_and_the_end_is_early() -> None:
 @pytest.mark.parametrize("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])
 def test_bad_runs(change: dict[str, int]) -> None:
     with pytest.raises(SizeError, match=next(iter(change))):
-        Run(**({"architecture": "full", "task": "eva:n=4", "seed": 0} | change))
+        replace(RUN, **change)
 
 
 def test_the_record_of_two_seeds() -> None:
@@ -67,8 +68,6 @@ def test_a_seed_counts_once() -> None:
     ],
 )
 def test_a_false_measurement_is_refused(change) -> None:
-    from dataclasses import replace
-
     record = measurement("full", "eva:n=4,V=4", {}, [Outcome(seed=0, correct=1000, steps_done=5, parameters=1)])
     verify_measurement(record)
     with pytest.raises(EvidenceError):

@@ -11,7 +11,7 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
 from separatrix.errors import SizeError
-from separatrix.evidence import Evidence, Verdict, bundle_envelope, canonical, from_envelope
+from separatrix.evidence import Evidence, Role, Verdict, bundle_envelope, canonical, from_envelope
 from separatrix.files import write_atomic
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS, Cell, task_at
 from separatrix.reproduce.jobs import Job
@@ -105,9 +105,9 @@ def _plan(cell: Cell, settings: Settings) -> list[Job]:
     return jobs
 
 
-def _trainings(cell: Cell, settings: Settings) -> dict[tuple[str, int], list[Job]]:
+def _trainings(cell: Cell, settings: Settings) -> dict[tuple[Role, int], list[Job]]:
     """The training jobs of a cell by (role, size), one for each seed."""
-    roles = (("solver", cell.solver), ("non-solver", cell.non_solver))
+    roles: tuple[tuple[Role, str], ...] = (("solver", cell.solver), ("non-solver", cell.non_solver))
     sizes = settings.trained_sizes(cell.column)
     return {(role, n): [_training(spec, cell.column, n, s, settings) for s in settings.seeds] for role, spec in roles for n in sizes}
 
@@ -150,7 +150,7 @@ def _decisive(verdict: Verdict) -> str:
     return f"n >= {number(verdict.n)}" if verdict.n is not None else "undecided"
 
 
-def _measurement(jobs: Sequence[Job], role: str, results: dict[Job, dict[str, Any]]) -> Evidence:
+def _measurement(jobs: Sequence[Job], role: Role, results: dict[Job, dict[str, Any]]) -> Evidence:
     from separatrix.training.record import Outcome, measurement
 
     outcomes = [Outcome(seed=job.seed, **{k: results[job][k] for k in ("correct", "steps_done", "parameters")}) for job in jobs]

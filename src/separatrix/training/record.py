@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
-from separatrix.evidence import Measurement
+from separatrix.evidence import Measurement, Role
 from separatrix.intervals import wilson
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
@@ -30,7 +30,7 @@ def measurement(
     training: dict[str, Any],
     outcomes: Sequence[Outcome],
     *,
-    role: Literal["solver", "non-solver", "other"] = "other",
+    role: Role = "other",
 ) -> Measurement:
     """The record of a run's seeds; the interval is the best seed's. Raises SizeError for no outcome or a seed counted twice."""
     if not outcomes or len({outcome.seed for outcome in outcomes}) != len(outcomes):
