@@ -23,20 +23,20 @@ def run_jobs(jobs: Sequence[Job], store: Path, *, workers: int, show: bool = Tru
     todo = sorted((job for job in jobs if job not in results), key=lambda job: -job.cost)
     if not todo:
         return results
-    with _shown(sum(job.cost for job in todo), len(jobs), len(results), show) as report, _processes(min(workers, len(todo))) as pool:
+    workers, total = min(workers, len(todo)), sum(job.cost for job in todo)
+    with _shown(total, len(jobs), len(results), workers, show) as report, _processes(workers) as pool:
         futures: dict[Future[dict[str, Any]], Job] = {pool.submit(perform, job, store): job for job in todo}
         waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
             for future in done:
                 results[futures[future]] = future.result()
-            left = sum(futures[future].cost for future in waiting)
-            report(sum(job.cost for job in todo) - left, len(results))
+            report(total - sum(futures[future].cost for future in waiting), len(results))
     return results
 
 
 def _prepare() -> None:
-    """A worker leaves Ctrl-C to its parent, dies with it, and computes on one thread."""
+    """A worker leaves Ctrl-C to its parent and computes on one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 
@@ -58,12 +58,12 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _shown(total: float, jobs: int, before: int, show: bool) -> Iterator[Callable[[float, int], None]]:
+def _shown(total: float, jobs: int, before: int, workers: int, show: bool) -> Iterator[Callable[[float, int], None]]:
     """A progress bar with time left on a terminal; a line now and then elsewhere."""
     if not show:
         yield lambda seconds, done: None
     elif not sys.stderr.isatty():
-        yield _lines(total, jobs, before)
+        yield _lines(total, jobs, before, workers)
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -76,26 +76,28 @@ def _shown(total: float, jobs: int, before: int, show: bool) -> Iterator[Callabl
             start = time.monotonic()
 
             def update(seconds: float, done: int) -> None:
-                bar.update(task, completed=seconds, count=f"{done}/{jobs} jobs", eta=_eta(seconds, total, time.monotonic() - start))
+                bar.update(
+                    task, completed=seconds, count=f"{done}/{jobs} jobs", eta=_eta(seconds, total, time.monotonic() - start, workers)
+                )
 
             yield update
 
 
-def _eta(seconds: float, total: float, spent: float) -> str:
-    if seconds <= 0:
-        return ""
-    left = spent * (total - seconds) / seconds
+def _eta(done: float, total: float, spent: float, workers: int) -> str:
+    """Time left at the pace so far; before a twentieth is done, at the expected pace."""
+    pace = spent / done if done > total / 20 else 1 / workers
+    left = max(0.0, pace * total - spent) if done <= total / 20 else pace * (total - done)
     return f"about {int(left // 60)}:{int(left % 60):02d} left"
 
 
-def _lines(total: float, jobs: int, before: int) -> Callable[[float, int], None]:
+def _lines(total: float, jobs: int, before: int, workers: int) -> Callable[[float, int], None]:
     start, said = time.monotonic(), [time.monotonic()]
 
     def update(seconds: float, done: int) -> None:
         now = time.monotonic()
         if now - said[0] >= 20 or done == jobs:
             said[0] = now
-            print(f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start)}", file=sys.stderr, flush=True)
+            print(f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start, workers)}", file=sys.stderr, flush=True)
 
     if before:
         print(f"reproduce: {before} of {jobs} jobs were saved by an earlier run", file=sys.stderr, flush=True)
