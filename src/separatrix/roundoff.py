@@ -21,6 +21,7 @@ U = Fraction(1, 1 << 24)
 """Unit roundoff of float32."""
 ARITHMETIC = "IEEE float32, round to nearest, sums in any order, softmax takes exp of score minus maximum within 64 u, u = 2^-24"
 _TINY = Fraction(1, 1 << 126)
+_STEEPEST = Fraction(1000)
 _PRECISION = 128
 _DIGITS = 12
 
@@ -33,9 +34,11 @@ def gamma(operations: int) -> Fraction:
 
 
 def exp_upper(x: Fraction) -> Fraction:
-    """A rational at or above e^x."""
+    """A rational at or above e^x. Raises SizeError for x above 1000; below -1000 it is that of -1000, whose digits can still be written."""
+    if x > _STEEPEST:
+        raise SizeError(f"e^{down(x)} bounds nothing in float32: rounding of scores exceeds their gap; use a smaller n")
     with ctx.workprec(_PRECISION):
-        return _rational(_ball(x).exp().upper())
+        return _rational(_ball(max(x, -_STEEPEST)).exp().upper())
 
 
 def log_upper(x: int) -> Fraction:

@@ -13,7 +13,7 @@ from separatrix.tasks._base import Tokens
 
 
 @torch.inference_mode()
-def answered(model: Model, tokens: Tokens, batch: int = 50) -> Tokens:
+def answered(model: Model, tokens: Tokens, batch: int = 10) -> Tokens:
     parts = np.array_split(tokens, max(1, len(tokens) // batch))
     return np.concatenate([model(torch.from_numpy(part)).argmax(-1).numpy() for part in parts])
 
@@ -32,7 +32,9 @@ def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
     """For every x: f is v at x and the complement of v (as far from it as can be) everywhere else, then the reverse; and constants."""
     task = parse_task("eva:n=4100,V=4096")  # 13 address bits, the highest used by 4 addresses only
     model, rng = construct(task).model, np.random.default_rng(1)
-    arguments = np.unique([0, 1, 2, 4095, 4096, 4097, 4099, *(1 << np.arange(13)), *(4095 ^ (1 << np.arange(12))), *rng.integers(4100, size=40)])
+    arguments = np.unique(
+        [0, 1, 2, 4095, 4096, 4097, 4099, *(1 << np.arange(13)), *(4095 ^ (1 << np.arange(12))), *rng.integers(4100, size=40)]
+    )
     for value in (0, 4095, 0b101010101010):
         tokens = np.full((len(arguments), task.length), 4095 - value)
         tokens[np.arange(len(arguments)), arguments], tokens[:, -1] = value, arguments

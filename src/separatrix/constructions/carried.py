@@ -50,7 +50,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     keys, values, code = key_width(task), bits_for(task.answers), bits_for(task.m)
     if architecture is None:
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
-        architecture = stack([carrier, *[Full(heads=1, head_dim=keys, value_dim=values)] * task.L])
+        architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])  # equal dimensions run in the fused kernel
     rest = last_full(task, architecture, task.L, head_dim=keys, value_dim=values)
     before = [place for place in places(architecture, lambda part: carries(part, code)) if place[0] < rest[0][0]]
     if not before:

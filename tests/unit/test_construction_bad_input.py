@@ -1,0 +1,58 @@
+"""What no construction can hold is refused in one line that says what is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.errors import OutputError, SizeError
+from separatrix.tasks import TwoSum, parse_task
+
+
+@pytest.mark.parametrize(
+    ("text", "stack", "needs"),
+    [
+        ("twosum:n=8,M=16,form=decision", None, "form=query"),
+        ("twosum:n=8,M=5755", None, "at most M = 5,754"),
+        ("twosum:n=8,M=1000000", None, "at most M = 5,754"),
+        ("twosum:n=8,M=16", "linear*3", "1 full layer"),
+        ("twosum:n=8,M=16", "full @ heads=1, head_dim=2", "head_dim >= 3"),
+        ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, bf16", "at least 32 bits"),
+        ("eva:n=64,V=64", "gdn*3 + window", "1 full layer"),
+        ("eva:n=64,V=64", "full @ heads=8, head_dim=6", "head_dim >= 7"),
+        ("eva:n=64,V=64", "full @ heads=1, head_dim=7, value_dim=5", "value_dim >= 6"),
+        ("eva:n=64,V=64", "full @ heads=1, head_dim=16, accumulator=fp16", "at least 32 bits"),
+        ("eva:n=64,V=64", "linear*3 + full @ heads=1, head_dim=16, bf16", "at least 32 bits"),
+        ("seqcomp:L=3,m=4,n_1=2,n_2=2", "full*2 @ heads=1, head_dim=16", "4 full layers"),
+        ("seqcomp:L=2,m=8,n_1=2", "full*3 @ heads=1, head_dim=4", "head_dim >= 5"),
+        ("seqcomp:L=2,m=8,n_1=2", "full*2 + linear @ heads=1, head_dim=8", "3 full layers"),
+        ("seqcomp:L=2,m=8,n_1=2", "linear*9", "3 full layers"),
+    ],
+)
+def test_a_stack_or_size_that_cannot_hold_it(text: str, stack: str | None, needs: str) -> None:
+    with pytest.raises(SizeError) as caught:
+        construct(parse_task(text), None if stack is None else Architecture.parse(stack))
+    message = str(caught.value)
+    assert needs in message
+    assert "\n" not in message
+
+
+def test_the_largest_modulus_is_the_one_of_the_theory() -> None:
+    """theory.md, section 6: 5,754 for float32, so M = 5,754 is built and 5,755 is not."""
+    assert construct(parse_task("twosum:n=2,M=5754")).record.sizes["M"] == 5754
+
+
+@pytest.mark.parametrize("n", [1 << 20, 1 << 24])
+def test_a_length_beyond_float32_is_refused(n: int) -> None:
+    with pytest.raises(SizeError, match="smaller n"):
+        CONSTRUCTIONS["match2"](TwoSum(n=n, M=64), None)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(OutputError, match="cannot be written"):
+        construct(parse_task("eva:n=4,V=4")).save(tmp_path / "taken")
+    assert (tmp_path / "taken").read_text() == "a file"
