@@ -30,7 +30,7 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes["heads"] = heads
         elif not draw(st.booleans()):
             continue
-        elif f.name in ("kv_heads", "key_heads"):
+        elif f.name in ("kv_heads", "key_heads", "groups"):
             sizes[f.name] = draw(divisors)
         elif "format" in f.metadata:
             sizes[f.name] = draw(FORMATS)
@@ -173,6 +173,8 @@ def test_errors_point_at_the_place(text: str, kind: type[SeparatrixError], place
         ("linear(feature=cosine)", UnknownNameError),
         ("linear(feature=3)", UnknownNameError),
         ("mlp @ heads=2", UnknownNameError),
+        ("mamba2(value_dim=8)", UnknownNameError),
+        ("mamba2(heads=4, groups=3)", SizeError),
     ],
 )
 def test_specs_that_are_refused(text: str, kind: type[SeparatrixError]) -> None:

@@ -193,17 +193,25 @@ class Window(_Softmax):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Recurrent(_Heads):
-    key_heads: int | None = _size(None, "number of query-key heads; heads if not given")
+class _Stateful(Mechanism):
     state_format: str | None = _format(None, "number format of the recurrent state; format if not given")
+
+    @property
+    def state_p(self) -> int:
+        """Bits per number of the recurrent state."""
+        return NumberFormat(self.state_format or self.format).bits
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (f"the recurrent state holds {self.state_p} bits per number",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Recurrent(_Stateful, _Heads):
+    key_heads: int | None = _size(None, "number of query-key heads; heads if not given")
 
     @property
     def qk(self) -> int:
         return self.heads if self.key_heads is None else self.key_heads
-
-    @property
-    def state_p(self) -> int:
-        return NumberFormat(self.state_format or self.format).bits
 
     def _check(self) -> None:
         if self.heads % self.qk:
@@ -217,9 +225,6 @@ class _Recurrent(_Heads):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         channels = 2 * self.qk * self.head_dim + self.heads * self.dv
         return (CacheItem("state", Bits.of(self.state_numbers, self.state_p)), self._convolution(channels, t))
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (f"the recurrent state holds {self.state_p} bits per number",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +263,7 @@ class GatedDeltaNet(_Recurrent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba2(_Recurrent):
+class Mamba2(_Stateful):
     """Mamba-2 (SSD): one scalar decay per head, a state of head_dim x `state` numbers per head."""
 
     name: ClassVar[str] = "mamba2"
@@ -266,20 +271,36 @@ class Mamba2(_Recurrent):
     symbol: ClassVar[str] = "m"
     source: ClassVar[str] = "Dao, Gu 2024, arXiv 2405.21060"
 
+    heads: int = _size(4, "number of heads H")
+    head_dim: int = _size(64, "channels per head")
     state: int = _size(128, "state size N per channel")
-    groups: int = _size(1, "groups G that share B and C")
+    groups: int = _size(1, "groups G of heads that share B and C")
+    conv: int = _size(0, "kernel size of the short convolution on x, B, C; 0 for none")
+
+    def _check(self) -> None:
+        if self.heads % self.groups:
+            raise SizeError(f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a divisor")
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * self.head_dim
 
     @property
     def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
         return self.heads * self.head_dim * self.state
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         channels = self.heads * self.head_dim + 2 * self.groups * self.state
-        return (CacheItem("state", Bits.of(self.state_numbers, self.state_p)), self._convolution(channels, t))
+        columns = min(t, max(self.conv - 1, 0))
+        return (
+            CacheItem("state", Bits.of(self.state_numbers, self.state_p)),
+            CacheItem("convolution", Bits.of(channels * columns, self.p)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RGLRU(Mechanism):
+class RGLRU(_Stateful):
     """RG-LRU (Griffin): a gated diagonal recurrence of `width` numbers."""
 
     name: ClassVar[str] = "rglru"
@@ -289,20 +310,12 @@ class RGLRU(Mechanism):
 
     width: int = _size(256, "width of the recurrence")
     conv: int = _size(0, "kernel size of the short convolution; 0 for none")
-    state_format: str | None = _format(None, "number format of the recurrent state; format if not given")
-
-    @property
-    def state_p(self) -> int:
-        return NumberFormat(self.state_format or self.format).bits
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (
             CacheItem("state", Bits.of(self.width, self.state_p)),
             CacheItem("convolution", Bits.of(self.width * min(t, max(self.conv - 1, 0)), self.p)),
         )
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (f"the recurrent state holds {self.state_p} bits per number",)
 
 
 @dataclass(frozen=True, kw_only=True)
