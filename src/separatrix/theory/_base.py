@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +30,13 @@ class Theorem(ABC):
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """The verdict at the task's size, or None where the theorem does not apply. Same arguments, same verdict."""
+
+    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict | None:
+        """The verdict derived again to check one with these numbers; theorems whose parameters were searched for take them from there.
+
+        Raises CheckFailed when an inequality does not hold with them.
+        """
+        return self.judge(architecture, task)
 
     def verdict(
         self,

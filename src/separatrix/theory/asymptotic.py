@@ -77,7 +77,7 @@ class ChenPengWu(_Asymptotic):
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
-        full = all(part.name == "full" for layer in memory for part in layer)
+        full = all(part.name == "full" and not part.sizes()["conv"] for layer in memory for part in layer)
         if not isinstance(task, SeqComp) or not full or not memory or not len(memory) <= task.L:
             return None
         return self._vacuous(architecture, task, len(memory), 4 * len(memory))
@@ -106,7 +106,7 @@ class YeEtAl(_Asymptotic):
             return None
         kinds = {part.name for layer in architecture for part in layer}
         full = len(architecture.reading)
-        if "sparse" in kinds or "loglinear" in kinds or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
+        if kinds & {"sparse", "loglinear", "window"} or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
             return None
         if not any(architecture.bounded_bits(i, 1 << 20) for i in range(len(architecture))):
             return None

@@ -9,10 +9,13 @@ from separatrix.evidence import Status, Verdict
 from separatrix.tasks import Eva, SeqComp
 from separatrix.tasks._base import LARGEST_SIZE
 from separatrix.theory._base import number
-from separatrix.theory.asymptotic import Bite, YeEtAl, hdp
+from separatrix.theory.asymptotic import Bite, ChenPengWu, YeEtAl, hdp
 from separatrix.theory.classes import TheoremI
-from separatrix.theory.composition import TheoremIII, TheoremIV, TheoremV
 from separatrix.theory.judge import judge
+from separatrix.theory.one_layer import sole_full_layer
+from separatrix.theory.theorem_iii import TheoremIII
+from separatrix.theory.theorem_iv import TheoremIV
+from separatrix.theory.theorem_v import TheoremV
 from separatrix.theory.upper import Composition, Retrieval, bits_of, composable, full_heads
 
 DEFAULT_VOCABULARY = 50_000
@@ -34,16 +37,25 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
     """The card's lines at a context of that many tokens. Raises SizeError for a context beyond 10^12."""
     values = architecture.vocabulary or DEFAULT_VOCABULARY
     lines = [*_recall(architecture, context, values), *_composition(architecture, context)]
-    bounded = not architecture.reading
-    if bounded:
-        cache = architecture.cache_bits(LARGEST_SIZE)
-        text = f"two strings of n bits differ in 2^n ways; {number(cache)} bits of cache"
-        lines.append(CardLine("equality of two strings", "FAILS", cache + 1, text, "I"))
-    else:
-        lines.append(CardLine("equality of two strings", "OPEN", None, "no theorem here decides it for a cache that grows", "none"))
+    lines.append(_equality(architecture))
     kind = "no theorem here covers it" if not _diagonal(architecture) else "diagonal recurrence; no theorem here covers it"
     lines.append(CardLine("permutation tracking (S_5)", "OPEN", None, kind, "none"))
     return lines
+
+
+def _equality(architecture: Architecture) -> CardLine:
+    """Equality of two strings of n bits: 2^n classes after the first string."""
+    question, h = "equality of two strings", sole_full_layer(architecture)
+    if h is not None:
+        return CardLine(question, "FAILS", h + 1, f"strings of n bits, of which one full layer reads {number(h)}", "I'")
+    if architecture.reading:
+        return CardLine(question, "OPEN", None, "no theorem here decides it for a cache that grows", "none")
+    n = 1
+    while n <= (cache := architecture.cache_bits(n)):  # caches only grow with n
+        n = cache + 1
+    return CardLine(
+        question, "FAILS", n, f"two strings of n bits differ in 2^n ways; {number(architecture.cache_bits(n))} bits of cache", "I"
+    )
 
 
 def _diagonal(architecture: Architecture) -> bool:
@@ -77,7 +89,7 @@ def _composition(architecture: Architecture, context: int) -> list[CardLine]:
         return [_bounded_composition(architecture)]
     address = bits_of(context)
     fitting = sorted({i for i, part in full_heads(architecture) if address + 3 <= part.head_dim and address <= part.dv})
-    steps, carried = composable(architecture, fitting)
+    steps, carried = composable(architecture, fitting, address)
     while steps and address + steps + 1 > min(max(p.head_dim for i, p in full_heads(architecture) if i == layer) for layer in fitting):
         steps -= 1
     lines = []
@@ -118,12 +130,14 @@ def _beyond(architecture: Architecture, steps: int) -> CardLine:
             f"composition, {least} steps", "FAILS", found.n, text, theorem.key, _at_threshold(theorem, architecture, least, found.numbers)
         )
     task = SeqComp(L=max(2, steps), m=2, branching=(1,) * (max(2, steps) - 1))
-    verdict = YeEtAl().judge(architecture, task)
     question = f"composition, from {max(2, steps)} steps"
+    verdict = YeEtAl().judge(architecture, task) or ChenPengWu().judge(architecture, task)
     if verdict is None:
         return CardLine(question, "OPEN", None, "no theorem here covers it", "none")
-    bite = Bite(hdp(architecture), verdict.numbers["exponent"])
-    text = f"open at any finite n; [Ye26, Theorem 1.1] is vacuous here: it would bite at n = (Hdp)^(2^{bite.exponent}), Hdp = {bite.base:,}"
+    bite, cited = Bite(hdp(architecture), verdict.numbers["exponent"]), "Ye26" if verdict.theorem == YeEtAl.key else "CPW"
+    text = (
+        f"open at any finite n; [{cited}, Theorem 1.1] is vacuous here: it would bite at n = (Hdp)^(2^{bite.exponent}), Hdp = {bite.base:,}"
+    )
     return CardLine(question, "OPEN", None, text, verdict.theorem, verdict)
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log2
 
 import numpy as np
 
 from separatrix.bits import LogSign, log_difference
-from separatrix.errors import SizeError
+from separatrix.errors import SizeError, Undecided
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bits: what one token reads of a prefix (h), bounded layers before (sigma_0) and after (sigma_1) the reading layer."""
+    """Bits: what one token reads of a prefix (h), bounded layers before (sigma_0) and after (sigma_1) the reading layer, bounded heads in it
+    counted after; and the open block of a sparse reading layer, owed once where the prompt is cut."""
 
     h: int
     sigma_0: int
     sigma_1: int
+    open_block: int = 0
+
+    @property
+    def first(self) -> int:
+        """What the first cut costs: sigma_0 and the open block."""
+        return self.sigma_0 + self.open_block
 
 
 @dataclass(frozen=True)
@@ -64,12 +71,15 @@ def conditions(parameters: Parameters, sizes: Sizes, spelling: Spelling = PLAIN)
 def _right(parameters: Parameters, sizes: Sizes, spelling: Spelling) -> int:
     read = (parameters.r * parameters.t * spelling.e_1 + spelling.s_0) * sizes.h
     after = min(parameters.r * sizes.sigma_1, sizes.sigma_1 + read)
-    return sizes.sigma_0 + spelling.s_w * parameters.n_1 * sizes.h + after
+    return sizes.first + spelling.s_w * parameters.n_1 * sizes.h + after
 
 
 def holds(parameters: Parameters, sizes: Sizes, spelling: Spelling = PLAIN) -> bool:
-    """Whether the theorem shows failure with these parameters, certified."""
-    return all(sign.positive for sign in conditions(parameters, sizes, spelling))
+    """Whether the theorem shows failure with these parameters, certified; a tie that stays open counts as no."""
+    try:
+        return all(sign.positive for sign in conditions(parameters, sizes, spelling))
+    except Undecided:
+        return False
 
 
 @lru_cache(maxsize=256)
@@ -124,7 +134,7 @@ def _branching(m: np.ndarray, r: np.ndarray, t: np.ndarray, sizes: Sizes, spelli
 
     def gap(n_1: np.ndarray) -> np.ndarray:
         values = n_1 * m if spelling.K is None else np.minimum(spelling.K, n_1 * m)
-        return n_1 * (r * np.log2(values) - spelling.s_w * sizes.h) - sizes.sigma_0 - after
+        return n_1 * (r * np.log2(values) - spelling.s_w * sizes.h) - sizes.first - after
 
     low, high = np.zeros_like(m), np.ones_like(m)
     for _ in range(100):
@@ -147,7 +157,7 @@ def _certified(m: int, r: int, sizes: Sizes, spelling: Spelling) -> Parameters |
     """The certified parameters at (m, r) with the smallest t, and the smallest n_1 around its float estimate."""
     t = 1 if r == 1 or sizes.sigma_0 == 0 else int(sizes.sigma_0 / log2(m / (r - 1))) - 1
     t = max(1, t)
-    while r > 1 and not log_difference([(t, m), (-t, r - 1)], sizes.sigma_0).positive:
+    while r > 1 and t <= m and not _leads(t, m, r, sizes.sigma_0):
         t += 1
     if t > m:
         return None
@@ -162,23 +172,40 @@ def _certified(m: int, r: int, sizes: Sizes, spelling: Spelling) -> Parameters |
     return None
 
 
-def best_at(sizes: Sizes, m: int, n_1: int, spelling: Spelling = PLAIN) -> Parameters | None:
+def _leads(t: int, m: int, r: int, sigma_0: int) -> bool:
+    """(a), certified; a tie that stays open counts as no."""
+    try:
+        return log_difference([(t, m), (-t, r - 1)], sigma_0).positive
+    except Undecided:
+        return False
+
+
+@lru_cache(maxsize=256)
+def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2, spelling: Spelling = PLAIN) -> Parameters | None:
     """Parameters that show failure at this very task size, certified, or None if none is found."""
+    shortest = best(sizes, steps=steps, spelling=spelling)
+    if shortest is not None and shortest.m == m and holds(replace(shortest, n_1=n_1), sizes, spelling):
+        return replace(shortest, n_1=n_1)
     widest = 1 + int(m * 2.0 ** (-sizes.sigma_0 / m))  # the largest r with t <= m
     near = [np.arange(max(1, x - 500), min(m, x + 500) + 1) for x in (m, min(m, widest))]
     r = np.unique(np.concatenate([np.round(np.geomspace(1, m, 4000)), *near])).clip(1, m)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        t = np.where((r <= 1) | (sizes.sigma_0 == 0), 1, np.floor(sizes.sigma_0 / np.log2(m / np.maximum(r - 1, 1e-300))) + 1)
-        after = np.minimum(r * sizes.sigma_1, sizes.sigma_1 + (r * t * spelling.e_1 + spelling.s_0) * sizes.h)
-        values = n_1 * m if spelling.K is None else min(spelling.K, n_1 * m)
-        gap = n_1 * (r * log2(values) - spelling.s_w * sizes.h) - sizes.sigma_0 - after
-    gap = np.where(t <= m, gap, -np.inf)
+    best_r = r[np.argsort(-_gap_at(r, sizes, m, n_1, spelling)[1])[:1]]
+    r = np.unique(np.concatenate([r, np.round(np.linspace(best_r[0] / 1.01, min(m, best_r[0] * 1.01), 4000))])).clip(1, m)
+    t, gap = _gap_at(r, sizes, m, n_1, spelling)
     for i in np.argsort(-gap)[:3]:
-        if not np.isfinite(gap[i]):
-            continue
         for extra in (0, 1):
-            if int(t[i]) + extra <= m:
+            if np.isfinite(gap[i]) and int(t[i]) + extra <= m:
                 found = Parameters(m=m, n_1=n_1, r=int(r[i]), t=int(t[i]) + extra)
                 if holds(found, sizes, spelling):
                     return found
     return None
+
+
+def _gap_at(r: np.ndarray, sizes: Sizes, m: int, n_1: int, spelling: Spelling) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest t with (a), and left minus right side of (b), as floats; -infinity where t > m."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = np.where((r <= 1) | (sizes.sigma_0 == 0), 1, np.floor(sizes.sigma_0 / np.log2(m / np.maximum(r - 1, 1e-300))) + 1)
+        after = np.minimum(r * sizes.sigma_1, sizes.sigma_1 + (r * t * spelling.e_1 + spelling.s_0) * sizes.h)
+        values = n_1 * m if spelling.K is None else min(spelling.K, n_1 * m)
+        gap = n_1 * (r * log2(values) - spelling.s_w * sizes.h) - sizes.first - after
+        return t, np.where(t <= m, gap, -np.inf)

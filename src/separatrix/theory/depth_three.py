@@ -16,7 +16,7 @@ from separatrix.theory.search import Floats, evolve, least_factor, settle, sprea
 @dataclass(frozen=True)
 class Sizes:
     """Bits: what one token reads of a prefix in each reading layer (h), bounded layers before (sigma_0), between and inside the first
-    (sigma_1), after and inside the second (sigma_2), and the open blocks of sparse reading layers, owed once where the prompt is cut (open)."""
+    (sigma_1), after and inside the second (sigma_2); open_1 and open_2 are the open blocks of sparse reading layers, owed at each cut."""
 
     h_1: int
     h_2: int
@@ -71,7 +71,7 @@ class Parameters:
 
 def conditions(parameters: Parameters, sizes: Sizes) -> tuple[LogSign, LogSign, LogSign, LogSign]:
     """The inequalities, certified, left minus right side: (u_0 + 1) log(N_1/(q-1)) > sigma_0, so that u_0 is large enough; (a) X = 1 or
-    t log(m/(X-1)) > sigma_0; (b) n_1 y log(q/(r-1)) > E + n_1 g h_1; (c) n_2 r log N_2 > sigma_0 + sigma_1 + open_2 +
+    t log(m/(X-1)) > sigma_0; (b) n_1 y log(q/(r-1)) > E + n_1 g h_1; (c) n_2 r log N_2 > sigma_0 + sigma_1 + open_1 + open_2 +
     [N_1 + (q-1) n_1 y beta + m-t+Xt+1] h_1 + n_2 (h_1 + h_2) + ceil(n_2/g) r sigma_2."""
     p, s = parameters, sizes
     places = log_difference([(p.u_0 + 1, p.N_1), (-p.u_0 - 1, p.q - 1)], s.sigma_0)
@@ -79,7 +79,7 @@ def conditions(parameters: Parameters, sizes: Sizes) -> tuple[LogSign, LogSign, 
     owed = s.open_1 + min(p.X * s.sigma_1, s.sigma_1 + p.late * s.h_1)
     b = log_difference([(p.n_1 * p.y, p.q), (-p.n_1 * p.y, p.r - 1)], owed + p.n_1 * p.g * s.h_1)
     reads = (p.N_1 + (p.q - 1) * p.n_1 * p.y * p.beta + p.late) * s.h_1 + p.n_2 * (s.h_1 + s.h_2)
-    right = s.sigma_0 + s.sigma_1 + s.open_2 + reads + -(-p.n_2 // p.g) * p.r * s.sigma_2
+    right = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + reads + -(-p.n_2 // p.g) * p.r * s.sigma_2
     return places, a, b, log_difference([(p.n_2 * p.r, p.n_2 * p.N_1)], right)
 
 
@@ -112,7 +112,7 @@ def _derive(points: Floats, s: Sizes) -> _Derived:
     late = m - t + X * t + 1
     kept = s.open_1 + np.minimum(X * s.sigma_1, s.sigma_1 + late * s.h_1)
     r = np.minimum(np.ceil(q * np.exp2(-(kept / n_1 + g * s.h_1) / np.maximum(y, 1))), q)
-    owed = s.sigma_0 + s.sigma_1 + s.open_2 + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1
+    owed = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1
     return _Derived(t, u_0, np.maximum(r, 2), owed, allowed & (r >= 2))
 
 

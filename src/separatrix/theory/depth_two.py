@@ -15,8 +15,8 @@ from separatrix.theory.search import Floats, evolve, least_factor, settle, sprea
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bits: what one token reads of a prefix in each reading layer (h), bounded heads inside the first (sigma_1), bounded heads inside the
-    second and bounded layers after it (sigma_2), and the open block of a sparse second layer, owed once where the prompt is cut (open_2)."""
+    """Bits: what one token reads of a prefix in each reading layer (h), bounded heads and open blocks inside the first (sigma_1), bounded heads
+    inside the second and bounded layers after it (sigma_2), and the open block of a sparse second layer, owed once at the cut (open_2)."""
 
     h_1: int
     h_2: int

@@ -10,9 +10,12 @@ from separatrix.theory._base import Theorem
 from separatrix.theory.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.blocks import TheoremII
 from separatrix.theory.classes import TheoremI
-from separatrix.theory.composition import TheoremIII, TheoremIV, TheoremV
+from separatrix.theory.lifting import Lifting
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.one_layer import TheoremIPrime
+from separatrix.theory.theorem_iii import TheoremIII
+from separatrix.theory.theorem_iv import TheoremIV
+from separatrix.theory.theorem_v import TheoremV
 from separatrix.theory.upper import Composition, Match2, Retrieval
 
 THEOREMS: dict[str, Theorem] = {
@@ -24,6 +27,7 @@ THEOREMS: dict[str, Theorem] = {
         TheoremIII(),
         TheoremIV(),
         TheoremV(),
+        Lifting(),
         ChenPengWu(),
         YeEtAl(),
         Retrieval(),
@@ -53,13 +57,14 @@ def judge(architecture: Architecture, task: Task) -> list[Verdict]:
 
 
 def recheck(verdict: Verdict) -> None:
-    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball arithmetic.
+    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball arithmetic, with the parameters it names.
 
     Raises CheckFailed when anything but a further assumption differs, UnknownNameError, SpecError or SizeError when they do not parse.
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
-    again = THEOREMS[verdict.theorem].judge(Architecture.parse(verdict.architecture), parse_task(verdict.task))
+    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    again = THEOREMS[verdict.theorem].again(architecture, task, verdict.numbers)
     if again is None:
         raise CheckFailed(f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}")
     mine, theirs = again.body(), verdict.body()

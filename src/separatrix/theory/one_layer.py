@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
-from separatrix.bits import LogSign, Power
+from separatrix.bits import BinomialSum, Count, LogSign, Power
+from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
-from separatrix.tasks import SeqComp, Task
-from separatrix.theory._base import REAL_NUMBERS, Theorem, first_size, number
+from separatrix.tasks import SeqComp, Task, TwoSum
+from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
 
 
 class TheoremIPrime(Theorem):
@@ -14,7 +15,8 @@ class TheoremIPrime(Theorem):
     title = "one full layer: fewer readable values than prefix classes"
     statement = (
         "Exactly one layer has memory, it is full attention, and prompts read A B q with the query token q fixed. The model fails if "
-        "h < log2 C_A, where C_A counts the A that some B tells apart with that same q. Composition g(f(x)), g first: C_A = n^n."
+        "h < log2 C_A, where C_A counts the A that some B tells apart with that same q. Composition g(f(x)), g first: C_A = n^n. Equality, "
+        "disjointness: C_A = 2^n."
     )
     premises = ("exactly one layer has memory", "it is full attention", REAL_NUMBERS)
     source = "[Peng24] for composition; theory.md, section 3, Theorem I'"
@@ -25,32 +27,49 @@ class TheoremIPrime(Theorem):
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         h = sole_full_layer(architecture)
-        if h is None or not isinstance(task, SeqComp) or task.L < 2:
+        count = prefixes(task)
+        if h is None or count is None:
             return None
-        values, entries = task.N(task.L - 1), task.N(task.L - 2)
-        sign = Power(values, entries).compare_bits(h)
+        sign = count.compare_bits(h)
         n = self.threshold(h, task)
-        sentence = f"one full layer reads at most 2^{number(h)} values; a row of z_{task.L} has {values:,}^{entries:,} contents"
-        sentence += f"; it fails from n = {number(n)} on (n_l as given)" if n is not None else ""
-        numbers = {"h": h, "values": values, "entries": entries}
-        return self.verdict(architecture, task, "FAILS" if sign.positive else "OPEN", sentence, n=n, numbers=numbers, sign=sign)
+        if n is None and not sign.positive:
+            return None
+        what = f"a row of z_{task.L}" if isinstance(task, SeqComp) else "what stands before the last two tokens"
+        sentence = f"one full layer reads at most 2^{number(h)} values; {what} has {count} contents to tell apart"
+        sentence += f"; it fails from n = {number(n)} on ({family(task).described})" if n is not None else ""
+        return self.verdict(architecture, task, "FAILS" if sign.positive else "OPEN", sentence, n=n, numbers={"h": h}, sign=sign)
 
-    def threshold(self, h: int, task: SeqComp) -> int | None:
-        """The smallest prompt length, over m at the task's n_l, at which a row of z_L has more than 2^h contents."""
+    def threshold(self, h: int, task: Task) -> int | None:
+        """The smallest n of the task's family (for SeqComp the prompt length) with more than 2^h contents; None if none up to 10^12."""
+        tasks = family(task)
 
-        def member(m: int) -> SeqComp:
-            return SeqComp(L=task.L, m=m, branching=task.branching)
+        def bites(n: int) -> bool:
+            try:
+                count = prefixes(tasks.at(n))
+            except SizeError:  # past the largest size a task may have
+                return False
+            return count is not None and count.exceeds_bits(h)
 
-        def bites(m: int) -> bool:
-            return self.compare(h, member(m)).positive
-
-        found = first_size(bites, 2, limit=10**12 // (task.length // task.m + 1))
-        return None if found is None else member(found).length
+        found = first_size(bites, tasks.smallest)
+        return None if found is None else tasks.at(found).length if isinstance(task, SeqComp) else found
 
     @staticmethod
     def compare(h: int, task: SeqComp) -> LogSign:
         """The certified sign of N_{L-2} log2 N_{L-1} - h: one row of z_L against what can be read."""
-        return Power(task.N(task.L - 1), task.N(task.L - 2)).compare_bits(h)
+        return Power(task.N(task.L - 1), task.N(max(task.L - 2, 0))).compare_bits(h)
+
+
+def prefixes(task: Task) -> Count | None:
+    """A number of prefixes A that some B tells apart under one fixed last token; None where the theorem says nothing.
+
+    SeqComp: the row of z_L that w asks for; every place in it is reached by some z_{L-1}, ..., z_0. 2-Sum as a decision: sets of values of one
+    sign, other than the last token's, by the n-2 tokens before the last two; the one before the last asks for a value.
+    """
+    if isinstance(task, SeqComp):
+        return Power(task.N(task.L - 1), task.N(max(task.L - 2, 0)))
+    if isinstance(task, TwoSum) and task.form == "decision" and task.n >= 3 and task.pairs >= 2:
+        return BinomialSum(task.pairs - 1, min(task.n - 2, task.pairs - 1))
+    return None
 
 
 def sole_full_layer(architecture: Architecture) -> int | None:

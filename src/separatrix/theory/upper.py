@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import Full, Window
+from separatrix.architecture.mechanisms import RGLRU, Full, GatedDeltaNet, Linear, LogLinear, Mamba2, Mechanism, Window
 from separatrix.evidence import Verdict
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum
 from separatrix.theory._base import Theorem
 
 FORMATS = ("fp64", "fp32", "bf16", "fp16")
 """Formats in which a power-of-two scale keeps scores of up to 256 address bits exact."""
-CARRIERS = ("linear", "gdn", "mamba2", "rglru", "loglinear")
-"""Recurrent mechanisms that carry one token's value to the next."""
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
 """Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
 TAGS = 2
@@ -24,7 +22,7 @@ def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full]]:
     """(layer, heads) of the full attention in formats that keep scores exact."""
     for index, layer in enumerate(architecture):
         for part in layer:
-            if isinstance(part, Full) and part.format in FORMATS:
+            if isinstance(part, Full) and {part.format, part.accumulator or part.format} <= set(FORMATS):
                 yield index, part
 
 
@@ -68,10 +66,11 @@ class Composition(Theorem):
     title = "L+1 full layers, or L and a recurrent one, compose L steps"
     statement = (
         "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step. L full layers and one recurrent layer "
-        "before the first or between the first and the second full layer do too: the recurrent layer carries z_0 to the last token."
+        "before the first full layer (it carries z_0 to the last token) or between the first and the second (it carries i_1) do too."
     )
     premises = (
         "full heads with room for the address bits and a tag for each level in their keys and for the values' bits in their values",
+        "a carrier, where one is used, with room for the bits of z_0 in one head",
         "scores exact in the format: s a power of two, at most 256 address bits",
         "weights, embeddings and position-wise maps may be chosen",
     )
@@ -86,7 +85,7 @@ class Composition(Theorem):
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
         layers = sorted({i for i, part in full_heads(architecture) if address <= part.head_dim and payload <= part.dv and address <= 256})
-        steps, carried = composable(architecture, layers)
+        steps, carried = composable(architecture, layers, bits_of(task.m))
         if steps < task.L:
             return None
         how = "the first fetches z_0" if not carried or len(layers) > task.L else "a recurrent layer carries z_0"
@@ -97,20 +96,29 @@ class Composition(Theorem):
         return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
 
 
-def composable(architecture: Architecture, full_layers: list[int]) -> tuple[int, bool]:
-    """(largest L that the constructions cover with these full layers, whether a recurrent layer carries z_0)."""
+def composable(architecture: Architecture, full_layers: list[int], carried_bits: int) -> tuple[int, bool]:
+    """(largest L that the constructions cover with these full layers, whether a bounded layer carries z_0 or i_1, of that many bits).
+
+    The carrier stands before the first full layer or between the first and the second; heads beside the first would come too late (Theorem IV).
+    """
     if not full_layers:
         return 0, False
-    first_two = full_layers[1] if len(full_layers) > 1 else full_layers[0]
-    carriers = [
-        i
-        for i, layer in enumerate(architecture)
-        for part in layer
-        if part.name in CARRIERS or (isinstance(part, Window) and part.size >= 2)
-        if part.format in FORMATS
-    ]
-    carried = any(i < first_two for i in carriers)
+    first, second = full_layers[0], full_layers[1] if len(full_layers) > 1 else full_layers[0]
+    carried = any(carries(part, carried_bits) for i in range(second) if i != first for part in architecture.layers[i])
     return len(full_layers) - 1 + carried, carried
+
+
+def carries(part: Mechanism, bits: int) -> bool:
+    """Whether one head can hand that many bits, each as +-1, from one token to the next."""
+    if not {part.format, getattr(part, "state_format", None) or part.format} <= set(FORMATS):
+        return False
+    if isinstance(part, Window):
+        return part.size >= 2 and part.dv >= bits
+    if isinstance(part, RGLRU):
+        return part.width >= bits
+    if isinstance(part, Mamba2):
+        return part.head_dim >= bits
+    return isinstance(part, Linear | GatedDeltaNet | LogLinear) and part.dv >= bits
 
 
 class Match2(Theorem):
