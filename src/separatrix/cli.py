@@ -21,6 +21,8 @@ mechanisms_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(theorems_app, name="theorems", help="The theorems; `theorems show III` explains one.")
 app.add_typer(mechanisms_app, name="mechanisms", help="The token mixers; `mechanisms show gdn` explains one.")
 
+INTERRUPTED = 130
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -265,21 +267,24 @@ def _print_description(parts: Iterable[tuple[str, str]], as_json: bool) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; a user's mistake becomes one line on stderr."""
     try:
-        return app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
     except SeparatrixError as error:
         return _fail(str(error), 1 if isinstance(error, CheckFailed) else 2)
     except typer.TyperException as error:
         message = error.format_message()  # pyright: ignore[reportAttributeAccessIssue]
         return _fail(" ".join(message.split()) + " `separatrix --help` lists the commands.", 2)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; nothing is half-written", 130)
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this exit code
+        print("interrupted; nothing is half-written", file=sys.stderr)
+    return code
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"error: {' '.join(message.split())}" if code != 130 else message, file=sys.stderr)
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -36,11 +37,19 @@ def run_jobs(jobs: Sequence[Job], store: Path, *, workers: int, show: bool = Tru
 
 
 def _prepare() -> None:
-    """A worker leaves Ctrl-C to its parent and computes on one thread."""
+    """A worker leaves Ctrl-C to its parent, dies with it, and computes on one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     import torch
 
     torch.set_num_threads(1)
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
