@@ -141,6 +141,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Field names from a file as they may stand in a message: printable, on one line, not too many."""
+    words = [name if name.isidentifier() and len(name) <= 60 else repr(name)[:60] for name in names[:12]]
+    return ", ".join(words) + (", ..." if len(names) > 12 else "")
+
+
 def _fits(value: Any, hint: Any, where: str) -> Any:
     """`value` as the annotated type, or EvidenceError naming the field."""
     origin, args = get_origin(hint), get_args(hint)
@@ -162,7 +168,7 @@ def _fits(value: Any, hint: Any, where: str) -> Any:
     elif origin is list and isinstance(value, list):
         return [_fits(v, args[0], where) for v in value]
     elif origin is dict and isinstance(value, dict):
-        return {k: _fits(v, args[1], f"{where}.{k}") for k, v in value.items()}
+        return {k: _fits(v, args[1], f"{where}.{_listed([k])}") for k, v in value.items()}
     elif hint is type(None) and value is None:
         return None
     elif isinstance(hint, type) and type(value) is hint:
@@ -177,19 +183,19 @@ def from_envelope(data: object) -> Evidence:
     if not isinstance(data, dict) or "separatrix" not in data:
         raise EvidenceError("this JSON is not Separatrix evidence: the field 'separatrix' is missing")
     if data["separatrix"] != FORMAT_VERSION:
-        raise EvidenceError(f"evidence of format version {data['separatrix']!r}; this program reads version {FORMAT_VERSION}")
+        raise EvidenceError(f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads version {FORMAT_VERSION}")
     if set(data) != {"separatrix", "kind", "sha256", "body"}:
         raise EvidenceError(
-            f"an evidence record has the fields separatrix, kind, sha256, body; this one has {', '.join(sorted(map(str, data)))}"
+            f"an evidence record has the fields separatrix, kind, sha256, body; this one has {_listed(sorted(map(str, data)))}"
         )
     kind, body = data["kind"], data["body"]
     if not isinstance(kind, str) or kind not in KINDS:
-        raise EvidenceError(f"unknown kind of evidence {kind!r}; known: {', '.join(KINDS)}")
+        raise EvidenceError(f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}")
     cls = KINDS[kind]
     names = {f.name for f in fields(cls)}
     if not isinstance(body, dict) or set(body) != names:
         odd = sorted(names.symmetric_difference(body)) if isinstance(body, dict) else ["body"]
-        raise EvidenceError(f"a {kind} must have exactly its own fields; missing or unknown: {', '.join(odd)}")
+        raise EvidenceError(f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}")
     hints = get_type_hints(cls)
     record = cls(**{name: _fits(body[name], hints[name], name) for name in names})
     if record.digest != data["sha256"]:
@@ -220,7 +226,7 @@ def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
 def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope` does, for the bundle and for each record."""
     if data.get("separatrix") != FORMAT_VERSION:
-        raise EvidenceError(f"evidence of format version {data.get('separatrix')!r}; this program reads version {FORMAT_VERSION}")
+        raise EvidenceError(f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads version {FORMAT_VERSION}")
     body = data.get("body")
     if set(data) != {"separatrix", "kind", "sha256", "body"} or not isinstance(body, dict) or not isinstance(body.get("records"), dict):
         raise EvidenceError("a bundle has exactly the fields separatrix, kind, sha256, body, and its body has records")

@@ -272,6 +272,21 @@ def test_every_cut_is_caught(record: Evidence, tmp_path: Path) -> None:
             read_json(path)
 
 
+@pytest.mark.parametrize("name", ["two\nlines", "\x1b[31m", "x" * 10_000])
+def test_odd_names_do_not_reach_the_terminal(name: str) -> None:
+    nested = RECORDS[0].envelope()
+    nested["body"]["numbers"] = {name: "3"}
+    for data in (
+        RECORDS[0].envelope() | {name: 1},
+        RECORDS[0].envelope() | {"body": {name: 1}},
+        RECORDS[0].envelope() | {"kind": name},
+        nested,
+    ):
+        message = refusal(data)
+        assert message.isprintable()
+        assert len(message) < 800
+
+
 @given(PLAIN)
 def test_any_json_is_refused_or_read(data: Any) -> None:
     refusal(data)
