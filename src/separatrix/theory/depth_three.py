@@ -205,7 +205,7 @@ def best_at(sizes: Sizes, m: int, n_1: int, n_2: int, *, steps: int = 3) -> Para
             right = d.owed + n_2 * (sizes.h_1 + sizes.h_2) + np.ceil(n_2 / points[5]) * d.r * sizes.sigma_2
             return np.where(d.allowed, right - n_2 * d.r * log2(n_2 * n_1 * m), np.inf)
 
-    high = (m, n_1 * m, m if sizes.sigma_0 else 1, n_2 if sizes.sigma_2 else 1)
+    high = (float(m), float(n_1 * m), float(m if sizes.sigma_0 else 1), float(n_2 if sizes.sigma_2 else 1))
     start = np.stack([spread(low, top, 60_000, rng) for low, top in zip((1, 2, 1, 1), high, strict=True)])
     start[0, ::2] = m
     rest = evolve(shortfall, start, (1, 2, 1, 1), high, children=6_000, generations=40)

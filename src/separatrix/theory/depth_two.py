@@ -141,7 +141,7 @@ def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2) -> Parameters | N
             right = sizes.sigma_1 + sizes.open_2 + n_1 * (sizes.h_1 + sizes.h_2) + (q * t + np.minimum(t, groups)) * sizes.h_1
             return np.where(r >= 2, right + groups * r * sizes.sigma_2 - n_1 * r * np.log2(float(n_1 * m)), np.inf)
 
-    high = (m, m, n_1 if sizes.sigma_2 else 1)
+    high = (float(m), float(m), float(n_1 if sizes.sigma_2 else 1))
     points = evolve(shortfall, _starts(high, 30_000), (2, 1, 1), high, children=4_000, generations=40)
     for q, t, g in points.T[:3]:
         r = int(_most_contents(q, t, g, sizes))

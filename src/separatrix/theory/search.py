@@ -57,21 +57,26 @@ def evolve(
     """
     rng = np.random.default_rng(1)
     bottom, top = np.array(low, float)[:, None], np.array(high, float)[:, None]
-    points = np.clip(np.round(start), bottom, top)
-    values, width = value(points), 1.0
+    born = np.clip(np.round(start), bottom, top)
+    points, values = _fittest(born, value(born))
     for generation in range(generations):
-        best = np.argsort(values, kind="stable")[:40]
-        points, values = points[:, best], values[best]
+        width = max(0.87**generation, 2e-4)
         parents = points[:, rng.integers(0, points.shape[1], children)]
         common = rng.normal(0, width, children) * (rng.random(parents.shape) < 0.5)
         own = rng.normal(0, width, parents.shape) * (rng.random(parents.shape) < 0.25)
         units = rng.integers(-2, 3, parents.shape) * (rng.random(parents.shape) < 0.5)
         born = np.clip(np.round(parents * np.exp(common + own)) + units, bottom, top)
-        points, kept = np.unique(np.concatenate([points, born], axis=1), axis=1, return_index=True)
-        values = np.concatenate([values, value(born)])[kept]
-        width = max(0.87 ** (generation + 1), 2e-4)
-    best = np.argsort(values, kind="stable")[:40]
-    return points[:, best[np.isfinite(values[best])]]
+        points, values = _fittest(np.concatenate([points, born], axis=1), np.concatenate([values, value(born)]))
+    return points[:, np.isfinite(values)]
+
+
+def _fittest(points: Floats, values: Floats, survivors: int = 40) -> tuple[Floats, Floats]:
+    """The different points with the smallest values, best first."""
+    some = np.argpartition(values, min(10 * survivors, len(values) - 1))[: 10 * survivors]
+    points, kept = np.unique(points[:, some], axis=1, return_index=True)
+    values = values[some][kept]
+    best = np.argsort(values, kind="stable")[:survivors]
+    return points[:, best], values[best]
 
 
 def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:

@@ -1,0 +1,119 @@
+"""What every theorem and every verdict is: registered, described, never two answers at one size, and checkable."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import separatrix.theory
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import PRESETS, preset
+from separatrix.errors import CheckFailed
+from separatrix.evidence import Verdict
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.theory import THEOREMS, Theorem, card, judge, recheck
+
+
+def test_every_theorem_is_registered() -> None:
+    concrete = set()
+    for module in pkgutil.iter_modules(separatrix.theory.__path__):
+        for value in vars(importlib.import_module(f"separatrix.theory.{module.name}")).values():
+            if (
+                isinstance(value, type)
+                and issubclass(value, Theorem)
+                and not inspect.isabstract(value)
+                and not value.__name__.startswith("_")
+            ):
+                concrete.add(value)
+    assert {type(theorem) for theorem in THEOREMS.values()} == concrete
+    assert {"I", "I'", "II", "III", "IV", "V", "lifting", "CPW-1.1", "Ye26-1.1", "retrieval", "composition", "match2"} <= set(THEOREMS)
+
+
+@pytest.mark.parametrize("key", THEOREMS)
+def test_every_theorem_says_what_it_is(key: str) -> None:
+    theorem = THEOREMS[key]
+    assert theorem.key == key
+    assert all(len(text) > 5 for text in (theorem.title, theorem.statement, theorem.source, theorem.proof_sketch))
+    assert key == "none" or theorem.premises
+
+
+KINDS = [
+    "full",
+    "gdn",
+    "linear",
+    "loglinear",
+    "window(size=4)",
+    "sparse(block=4, topk=1)",
+    "mlp",
+    "full|gdn",
+    "sparse(block=4, topk=1)|linear",
+]
+SIZES = ["heads=1, head_dim=1", "heads=1, head_dim=4, p8", "heads=1, head_dim=16", "heads=2, head_dim=32, bf16"]
+LAYERS = st.lists(st.sampled_from(KINDS), min_size=1, max_size=4).filter(lambda layers: set(layers) != {"mlp"})
+ARCHITECTURES = st.builds(lambda layers, sizes: Architecture.parse(f"{' + '.join(layers)} @ {sizes}"), LAYERS, st.sampled_from(SIZES))
+BRANCHING = st.lists(st.integers(1, 60), min_size=3, max_size=3)
+TASKS = st.one_of(
+    st.builds(lambda n, V: Eva(n=n, V=V), st.integers(1, 5000), st.integers(2, 5000)),
+    st.builds(
+        lambda n, M, form: TwoSum(n=n, M=M, form=form), st.integers(2, 500), st.integers(3, 3000), st.sampled_from(["query", "decision"])
+    ),
+    st.builds(lambda L, m, n_l: SeqComp(L=L, m=m, branching=tuple(n_l[: L - 1])), st.integers(1, 4), st.integers(2, 400), BRANCHING),
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(ARCHITECTURES, TASKS)
+def test_one_answer_at_a_size_and_every_verdict_holds(architecture: Architecture, task: Task) -> None:
+    """`judge` itself raises when two theorems contradict each other."""
+    verdicts = judge(architecture, task)
+    assert verdicts
+    assert [v.status == "OPEN" for v in verdicts] == sorted(v.status == "OPEN" for v in verdicts)
+    for verdict in verdicts:
+        assert verdict.statement
+        assert set(architecture.assumptions) <= set(verdict.assumptions)
+        recheck(verdict)
+
+
+def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
+    verdict = judge(Architecture.parse("linear @ heads=1, head_dim=1"), Eva(n=32, V=32))[0]
+    body = {name: value for name, value in vars(verdict).items() if name != "theorem"}
+    for key, said in (("VI", "no theorem is called"), ("V", "says nothing about"), ("lifting", "says nothing about")):
+        with pytest.raises(CheckFailed, match=said):
+            recheck(Verdict(theorem=key, **body))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("context", [2, 8192, 262_144])
+def test_cards_of_released_models(name: str, context: int) -> None:
+    lines = card(preset(name), context)
+    assert {"recall", "composition", "equality", "permutation"} <= {line.question.split()[0].strip(",") for line in lines}
+    for line in lines:
+        assert line.text
+        assert (line.status == "FAILS") == (line.n is not None)
+        assert line.theorem in THEOREMS
+        if line.verdict is not None:
+            assert (line.verdict.status, line.verdict.theorem) == (line.status, line.theorem)
+            recheck(line.verdict)
+
+
+@pytest.mark.parametrize(
+    ("spec", "n"),
+    [
+        ("linear @ heads=1, head_dim=1", 65),  # two fp32 numbers
+        (
+            "loglinear @ heads=1, head_dim=1",
+            289,
+        ),  # 8 states of 32 bits for n in 128..255 hold 256 > 255; 9 of them hold 288 for n in 256..511
+        ("window(size=4) @ heads=1, head_dim=1, p8", 65),  # four keys and values of 8 bits
+    ],
+)
+def test_equality_fails_at_the_first_n_beyond_the_cache(spec: str, n: int) -> None:
+    model = Architecture.parse(spec)
+    (line,) = [line for line in card(model, 64) if line.question.startswith("equality")]
+    assert (line.status, line.n) == ("FAILS", n)
+    assert not any(k > model.cache_bits(k) for k in range(1, n))
