@@ -1,4 +1,4 @@
-"""Constructions answer every input of a small size, in every stack they fit, in the parallel form and token by token."""
+"""Constructions answer every input of some larger sizes, in every stack they fit, in the parallel form and token by token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from separatrix.architecture import Architecture
-from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.constructions import construct
 from separatrix.model import Model
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks._base import Tokens
@@ -35,22 +35,19 @@ def answered(model: Model, tokens: Tokens) -> Tokens:
     return model(torch.from_numpy(tokens)).argmax(-1).numpy()
 
 
-EVA = ["eva:n=4,V=4", "eva:n=1,V=2", "eva:n=2,V=2", "eva:n=3,V=5", "eva:n=5,V=3", "eva:n=8,V=2", "eva:n=2,V=33"]
-SEQCOMP = [
-    "seqcomp:L=1,m=2",
-    "seqcomp:L=1,m=3",
+LARGER = [
+    "eva:n=2,V=33",
+    "eva:n=6,V=4",
     "seqcomp:L=1,m=5",
-    "seqcomp:L=2,m=2,n_1=1",
-    "seqcomp:L=2,m=3,n_1=1",
-    "seqcomp:L=2,m=2,n_1=2",
-    "seqcomp:L=3,m=2,n_1=1,n_2=1",
     "seqcomp:L=3,m=2,n_1=1,n_2=2",
     "seqcomp:L=4,m=2,n_1=1,n_2=1,n_3=1",
+    "twosum:n=4,M=4",
+    "twosum:n=4,M=5",
 ]
-MATCH2 = [f"twosum:n={n},M={M}" for n in (1, 2, 3, 4) for M in (3, 4, 5, 6, 7)]
+"""Beyond the sizes of the tests of each construction."""
 
 
-@pytest.mark.parametrize("text", EVA + SEQCOMP + MATCH2)
+@pytest.mark.parametrize("text", LARGER)
 def test_every_input_is_answered_right(text: str) -> None:
     task = parse_task(text)
     built, tokens = construct(task), every_input(task)
@@ -96,13 +93,9 @@ def test_token_by_token_gives_the_same_answers(text: str) -> None:
     assert (logits.argmax(-1).numpy() == batch.targets).all()
 
 
-def test_every_construction_is_tried() -> None:
-    assert {construct(parse_task(text)).record.name for text in (EVA[0], SEQCOMP[0], MATCH2[0])} <= set(CONSTRUCTIONS)
-
-
 def test_the_answers_do_not_come_from_the_sampler() -> None:
     """A broken weight is noticed: without its last address bit, the head answers some input wrongly."""
-    task = parse_task("eva:n=4,V=4")
+    task = Eva(n=4, V=4)
     model, tokens = construct(task).model, every_input(task)
     position = model.position.weight
     varies = [c for c in range(position.shape[1]) if len(position[: task.n, c].unique()) > 1]
