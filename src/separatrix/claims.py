@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from separatrix.roundoff import Carry, Fetch, FetchBounds, Match, down, up
@@ -17,7 +18,7 @@ def construction_statement(*, task: str, architecture: str, sizes: Mapping[str, 
 
 
 def _used(sizes: Mapping[str, int]) -> str:
-    parts = [(sizes.get("carriers", 0), "bounded layer"), (sizes["layers"], "full layer")]
+    parts = [(sizes.get("carriers", 0), "bounded layer"), (sizes.get("layers", 0), "full layer"), (sizes.get("sparse", 0), "sparse layer")]
     return " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in parts if count)
 
 
@@ -51,6 +52,11 @@ def match_entry(place: tuple[int, int], *, match: Match) -> dict[str, Any]:
         "output_with_match": down(match.with_match()),
         "threshold": down(match.threshold),
     }
+
+
+def block_entry(entry: dict[str, Any], *, block_gap: Fraction | None, fetch: Fetch) -> dict[str, Any]:
+    """The proof of a sparse head: that of the softmax over the tokens it reads, and the lead of the right block (None: one block or none)."""
+    return entry | {"block_gap": None if block_gap is None else down(block_gap), "gate_error": up(fetch.shut)}
 
 
 def carry_entry(place: tuple[int, int], *, fetches: str, mechanism: str, carry: Carry, bounds: FetchBounds) -> dict[str, Any]:

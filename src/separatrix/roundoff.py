@@ -3,7 +3,7 @@
 What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof): products, sums and fused products round to nearest
 with relative error u = 2^-24; sums run in any order; softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u
 relative (fused kernels promise 20 ulp); a fused softmax may rescale its running sums by exp(old maximum - new maximum), at most once per 16
-keys; results below 2^-126 may be flushed to zero.
+keys; elu, sigmoid and its logarithm are off by at most 8 u absolute; results below 2^-126 may be flushed to zero.
 Source of gamma: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 """
 
@@ -19,7 +19,9 @@ from separatrix.errors import SizeError
 
 U = Fraction(1, 1 << 24)
 """Unit roundoff of float32."""
-ARITHMETIC = "IEEE float32, round to nearest, sums in any order, softmax takes exp of score minus maximum within 64 u, u = 2^-24"
+ARITHMETIC = (
+    "IEEE float32, round to nearest, sums in any order; exp of score minus maximum within 64 u; elu and gates within 8 u; u = 2^-24"
+)
 _TINY = Fraction(1, 1 << 126)
 _STEEPEST = Fraction(1000)
 _PRECISION = 128
@@ -129,19 +131,25 @@ class Fetch:
     value: Fraction
     """Largest |(W_O v)_c|."""
     threshold: Threshold
+    shut: Fraction = Fraction(0)
+    """Part of the output that a gate may take away."""
 
     def bounds(self, before: Fraction) -> FetchBounds:
         """What follows when coordinates written by earlier thresholds are off by at most `before`. Raises SizeError when a threshold is missed."""
         moved = self.query_gain * before
         score = self.key_sum * (moved + gamma(self.terms) * (self.query + moved))
         mass = off_target(self.keys - 1, self.gap - 2 * score)
-        off = self.value * mixing(self.keys, mass)
+        off = self.value * (mixing(self.keys, mass) + self.shut)
         if self.gap <= 2 * score or off >= self.threshold.radius:
             raise SizeError(
                 f"{self.keys:,} keys: float32 brings a fetched value up to {up(off)} off, the threshold allows less than "
                 f"{down(self.threshold.radius)}; use a smaller n"
             )
         return FetchBounds(score, mass, off, self.threshold.error(self.value + off))
+
+
+SHUT = Fraction(1, 1 << 46) + gamma(16)  # e^-32 < 2^-46
+"""What a sparse layer with lambda = sigmoid(-32) or less, and compressed values of 0, takes from the output of its selected blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)

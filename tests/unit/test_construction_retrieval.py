@@ -47,7 +47,7 @@ def test_a_stack_that_has_a_full_layer_holds_it(architecture: str) -> None:
 def test_the_recurrence_gives_the_same_answers() -> None:
     built = construct(Eva(n=3, V=3), Architecture.parse("gdn + full"))
     tokens, answers = every_eva(3, 3)
-    cache = built.model.init_cache(len(tokens))
+    cache, out = built.model.init_cache(len(tokens)), torch.empty(0)
     for t in range(4):
         out, cache = built.model.step(torch.from_numpy(tokens[:, t]), cache, t)
     assert (out.argmax(-1).numpy() == answers).all()
@@ -71,13 +71,6 @@ def test_the_proof_holds_the_numbers_of_the_derivation() -> None:
     assert 1.9999 < float(record.proof["final_margin"]) < 2
     assert record.sizes["head_dim"] == 3 + 1
     assert record.sizes["value_dim"] == 2
-
-
-def test_random_inputs_at_4096() -> None:
-    task = Eva(n=4096, V=4096)
-    built = construct(task)
-    batch = task.sample(1000, np.random.default_rng(7))
-    assert not wrong(built, batch.tokens, batch.targets, batch=5)
 
 
 def test_adversarial_inputs_at_4096() -> None:
@@ -161,4 +154,4 @@ def test_loading_changed_weights_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_construction_is_in_the_table() -> None:
-    assert set(CONSTRUCTIONS) == {"retrieval", "seqcomp", "carried", "match2"}
+    assert set(CONSTRUCTIONS) == {"retrieval", "sparse-retrieval", "seqcomp", "carried", "match2"}

@@ -85,17 +85,14 @@ def test_random_inputs_of_odd_shapes(L: int, m: int, branching: tuple[int, ...])
     assert not wrong(construct(task), tokens, np.array([follow(L, m, branching, row) for row in tokens.tolist()]))
 
 
-@pytest.mark.parametrize(("task", "inputs"), [("L2", 100), ("L3", 50), ("carried", 50)])
-def test_random_inputs_beyond_4096(task: str, inputs: int) -> None:
-    if task == "L3":
-        L, m, branching = 3, 586, (2, 2)
-    else:
-        L, m, branching = 2, 1366, (2,)
-    size = SeqComp(L=L, m=m, branching=branching)
+@pytest.mark.parametrize("stack", ["linear(heads=1) + full*2 @ head_dim=13, heads=1", "gdn(heads=1) + full*2 @ head_dim=13, heads=1"])
+def test_the_carried_form_on_random_inputs_beyond_4096(stack: str) -> None:
+    size = SeqComp(L=2, m=1366, branching=(2,))
     assert size.length >= 4096
-    built = carried(size) if task == "carried" else construct(size)
-    tokens = size.sample(inputs, np.random.default_rng(4)).tokens
-    assert not wrong(built, tokens, np.array([follow(L, m, branching, row) for row in tokens.tolist()]), batch=2)
+    built = construct(size, Architecture.parse(stack))
+    assert built.record.name == "carried"
+    tokens = size.sample(30, np.random.default_rng(4)).tokens
+    assert not wrong(built, tokens, np.array([follow(2, 1366, (2,), row) for row in tokens.tolist()]), batch=2)
 
 
 def test_adversarial_functions() -> None:

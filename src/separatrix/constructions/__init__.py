@@ -11,6 +11,7 @@ from separatrix.constructions.carried import carried
 from separatrix.constructions.match2 import match2
 from separatrix.constructions.retrieval import retrieval
 from separatrix.constructions.seqcomp import seqcomp
+from separatrix.constructions.sparse_retrieval import sparse_retrieval
 from separatrix.errors import SizeError
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum
 
@@ -18,12 +19,13 @@ __all__ = ["CONSTRUCTIONS", "Built", "construct", "load"]
 
 CONSTRUCTIONS: dict[str, Callable[[Any, Architecture | None], Built]] = {
     "retrieval": retrieval,
+    "sparse-retrieval": sparse_retrieval,
     "seqcomp": seqcomp,
     "carried": carried,
     "match2": match2,
 }
 
-_FOR: dict[type[Task], tuple[str, ...]] = {Eva: ("retrieval",), SeqComp: ("seqcomp", "carried"), TwoSum: ("match2",)}
+_FOR: dict[type[Task], tuple[str, ...]] = {Eva: ("retrieval", "sparse-retrieval"), SeqComp: ("seqcomp", "carried"), TwoSum: ("match2",)}
 """Task -> the constructions that solve it, the first that fits wins."""
 
 

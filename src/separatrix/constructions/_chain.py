@@ -43,6 +43,26 @@ class Hop:
     """Whether some of the address was fetched by an earlier hop."""
 
 
+def hop_fetch(hop: Hop, *, keys: int, shut: Fraction = Fraction(0)) -> Fetch:
+    """The sizes of a hop over `keys` keys; `shut` bounds the part of its output that a gate takes away."""
+    return Fetch(
+        keys=keys,
+        gap=Fraction(2 * SCALE**2),
+        terms=hop.address + 1,
+        query=Fraction(SCALE),
+        query_gain=Fraction(SCALE if hop.linked else 0),
+        key_sum=Fraction(SCALE * (hop.address + 1)),
+        value=Fraction(1),
+        threshold=CLAMP,
+        shut=shut,
+    )
+
+
+def readout(code: int) -> Readout:
+    """The sizes of a head that compares a code of that many bits with the code of every answer."""
+    return Readout(gap=Fraction(2), terms=code, row_sum=Fraction(code), bias=Fraction(0), value=Fraction(1))
+
+
 def chain_proof(hops: Sequence[Hop], *, keys: int, code: int, before: Fraction = Fraction(0)) -> tuple[list[dict[str, Any]], Fraction]:
     """The proof layer by layer and the final margin, for hops over `keys` keys that end in an answer of `code` bits.
 
@@ -50,17 +70,8 @@ def chain_proof(hops: Sequence[Hop], *, keys: int, code: int, before: Fraction =
     """
     layers = []
     for hop in hops:
-        fetch = Fetch(
-            keys=keys,
-            gap=Fraction(2 * SCALE**2),
-            terms=hop.address + 1,
-            query=Fraction(SCALE),
-            query_gain=Fraction(SCALE if hop.linked else 0),
-            key_sum=Fraction(SCALE * (hop.address + 1)),
-            value=Fraction(1),
-            threshold=CLAMP,
-        )
+        fetch = hop_fetch(hop, keys=keys)
         bounds = fetch.bounds(before)
         layers.append(fetch_entry(hop.place, fetches=hop.fetches, queries=hop.queries, fetch=fetch, bounds=bounds))
         before = bounds.clean_error
-    return layers, Readout(gap=Fraction(2), terms=code, row_sum=Fraction(code), bias=Fraction(0), value=Fraction(1)).margin(before)
+    return layers, readout(code).margin(before)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from separatrix.architecture import Architecture, Mechanism
-from separatrix.architecture.mechanisms import Full
+from separatrix.architecture.mechanisms import Full, Sparse
 from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError
 from separatrix.mixers._recurrent import RecurrentMixer
@@ -37,7 +37,7 @@ def last_full(task: Task, architecture: Architecture, layers: int, *, head_dim: 
     return found[-layers:]
 
 
-def wide_enough(part: Full, head_dim: int, value_dim: int) -> bool:
+def wide_enough(part: Full | Sparse, head_dim: int, value_dim: int) -> bool:
     return part.head_dim >= head_dim and part.dv >= value_dim and in_float32(part) and part.accumulator_bits >= 32
 
 

@@ -27,8 +27,9 @@ from separatrix.architecture import Architecture, stack
 from separatrix.architecture.mechanisms import Full
 from separatrix.constructions._built import Built, built
 from separatrix.constructions._chain import SCALE, Hop, chain_proof
-from separatrix.constructions._placement import empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions._placement import Place, empty_model, last_full, mlp_after, softmax_head
 from separatrix.constructions._spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.model import Model
 from separatrix.tasks import Eva
 
 
@@ -37,13 +38,25 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
 
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded for. Source: [CPW]; theory.md, section 6.
     """
-    address, code = bits_for(task.n), bits_for(task.V)
+    keys, values = head_sizes(task)
     if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=max(address + 1, code))])  # equal dimensions run in the fused kernel
-    (place,) = last_full(task, architecture, 1, head_dim=address + 1, value_dim=code)
-    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=address, linked=False)
-    layers, margin = chain_proof([hop], keys=task.length, code=code)
+        architecture = stack([Full(heads=1, head_dim=max(keys, values))])  # equal dimensions run in the fused kernel
+    (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
+    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
+    layers, margin = chain_proof([hop], keys=task.length, code=values)
+    model = write_retrieval(task, architecture, place)
+    sizes = {"layers": 1, "head_dim": keys, "value_dim": values}
+    return built(task, model, name="retrieval", sizes=sizes, layers=layers, margin=margin)
 
+
+def head_sizes(task: Eva) -> tuple[int, int]:
+    """Numbers in a key (address and tag) and in a value."""
+    return bits_for(task.n) + 1, bits_for(task.V)
+
+
+def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Model:
+    """A model of the architecture whose softmax mixer at `place` is the head described above."""
+    address, code = bits_for(task.n), bits_for(task.V)
     space = Spaces(address=address, memory=1, argument=address, value=code, fetched=code, answer=code)
     model = empty_model(task, architecture, width=space.width, hidden=2 * code)
 
@@ -62,6 +75,4 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
 
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, code)
-
-    sizes = {"layers": 1, "head_dim": address + 1, "value_dim": code}
-    return built(task, model, name="retrieval", sizes=sizes, layers=layers, margin=margin)
+    return model

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.claims import carry_entry, fetch_entry
+from separatrix.claims import block_entry, carry_entry, fetch_entry
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
-from separatrix.roundoff import Carry, Fetch, Readout, Threshold
+from separatrix.roundoff import SHUT, Carry, Fetch, Readout, Threshold
 from separatrix.tasks import Eva, SeqComp, Task
+from separatrix.verify._blocks import prove_blocks
 from separatrix.verify._carry import prove_arrival
 from separatrix.verify._exact import Array, columns, exact_product, exact_sum, largest, largest_row_sum, most_terms
 from separatrix.verify._stack import Head, Live, Writers, array, live_parts
@@ -64,8 +65,12 @@ class Fetched:
     value_numbers: int
 
 
-def prove_chain(task: Task, model: Model, *, carried: bool = False) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
-    """The proof layer by layer, the final margin and the sizes used; `carried`: a recurrent layer makes the first hop.
+def prove_chain(
+    task: Task, model: Model, *, carried: bool = False, sparse: bool = False
+) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
+    """The proof layer by layer, the final margin and the sizes used.
+
+    `carried`: a recurrent layer makes the first hop; `sparse`: the softmax heads are block-sparse.
 
     Raises CheckFailed, naming the part, where the weights do not bear it out.
     """
@@ -77,18 +82,26 @@ def prove_chain(task: Task, model: Model, *, carried: bool = False) -> tuple[lis
     stack = Stack(task, model, Writers(array(model.embed.weight), array(model.position.weight), live))
     done: list[Fetched] = []
     for number, (part, hop) in enumerate(zip(live, hops, strict=True)):
-        done.append(
-            prove_carry(stack, part, hop) if carried and not done else prove_fetch(stack, part, hop, number, done[-1] if done else None)
-        )
+        before = done[-1] if done else None
+        carry = carried and before is None
+        done.append(prove_carry(stack, part, hop) if carry else prove_fetch(stack, part, hop, number, before, sparse=sparse))
     margin = prove_readout(stack, done[-1].field, f"mlp {len(done) - 1}").margin(done[-1].error)
     full = done[carried:]
-    sizes = {"layers": len(full), "head_dim": max(f.key_numbers for f in full), "value_dim": max(f.value_numbers for f in full)}
+    sizes = {
+        "sparse" if sparse else "layers": len(full),
+        "head_dim": max(f.key_numbers for f in full),
+        "value_dim": max(f.value_numbers for f in full),
+    }
     return [f.entry for f in done], margin, ({"carriers": 1} if carried else {}) | sizes
 
 
-def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetched | None) -> Fetched:
-    """One head of full attention at the last token, which asks with what the hop before left behind."""
-    head, where, source = part.full_head(), f"layer {part.layer}", f"mlp {number - 1}"
+def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetched | None, *, sparse: bool) -> Fetched:
+    """One head of full or sparse attention at the last token, which asks with what the hop before left behind.
+
+    A sparse head reads only some keys, the right one among them if `prove_blocks` says so: the bounds are those of reading all.
+    """
+    index, head = part.sparse_head() if sparse else part.full_head()
+    where, source = f"layer {part.layer}", f"mlp {number - 1}"
     stack.writers.allow(head.k.reads, f"{where}, k", "positions")
     stack.writers.allow(head.v.reads, f"{where}, v", "tokens")
     stack.writers.allow(head.q.reads, f"{where}, q", "tokens", "positions", source)
@@ -106,9 +119,16 @@ def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetche
         key_sum=largest_row_sum(keys),
         value=largest(outputs),
         threshold=threshold,
+        shut=SHUT if sparse else Fraction(0),
     )
     bounds = fetch.bounds(Fraction(0) if last is None else last.error)
     entry = fetch_entry(part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds)
+    if sparse:
+        queries, places = states.every(hop)
+        lead = prove_blocks(part, index, queries, keys, places, key_sum=fetch.key_sum)
+        if lead is not None and lead <= 2 * bounds.score_error:
+            raise CheckFailed(f"{where}: rounding of scores may change the choice of blocks")
+        entry = block_entry(entry, block_gap=lead, fetch=fetch)
     return Fetched(entry, field, bounds.clean_error, fetch.terms, int(head.v.matrix.any(1).sum()))
 
 
@@ -158,6 +178,11 @@ class States:
 
     def largest_query(self) -> Fraction:
         return max(largest(self.of_part), largest(self.of_field))  # every row of q picks one coordinate, so the two never add up
+
+    def every(self, hop: Wanted) -> tuple[Array, NDArray[np.int64]]:
+        """All queries (states, head_dim) and the place each must read."""
+        part, value = np.divmod(np.arange(self.count), len(self.of_field))
+        return exact_sum(self.of_part[part], self.of_field[value]), np.asarray(hop.place(self.parts[part], value))
 
     def gap(self, hop: Wanted, keys: Array) -> Fraction:
         """The smallest lead, over all states, of the key the task asks for. Raises CheckFailed when another key wins or ties."""

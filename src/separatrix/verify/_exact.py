@@ -26,14 +26,14 @@ def lowest_bit(array: Array) -> int:
     return int((exponent - 53 + trailing).min())
 
 
-def exact_product(left: Array, right: Array) -> Array:
-    """left @ right with no rounding whatever the order of the sums. Raises CheckFailed when the numbers are too wide for that."""
+def exact_product(left: Array, right: Array, *, bits: int = 53) -> Array:
+    """left @ right with no rounding, whatever the order of the sums, in float64 (or float32: `bits=24`); CheckFailed for numbers too wide for it."""
     if not left.size or not right.size:
         return left @ right
     terms = int(((left != 0.0).any(0) & (right != 0.0).any(1)).sum())
     size = Fraction(float(np.abs(left).max())) * Fraction(float(np.abs(right).max())) * terms
-    if size > Fraction(2) ** (53 + lowest_bit(left) + lowest_bit(right)):
-        raise CheckFailed("a product of weights needs more than 53 bits: these are not the dyadic weights of a construction")
+    if size > Fraction(2) ** (bits + lowest_bit(left) + lowest_bit(right)):
+        raise CheckFailed(f"a product of weights needs more than {bits} bits: these are not the dyadic weights of a construction")
     return left @ right
 
 

@@ -25,7 +25,7 @@ def prove_match(task: TwoSum, model: Model) -> tuple[list[dict[str, Any]], Fract
     live = live_parts(model)
     if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
         raise CheckFailed(f"{len(live)} layers write, or one has an MLP; this construction is one head without an MLP")
-    head, embed, position = live[0].full_head(), array(model.embed.weight), array(model.position.weight)
+    head, embed, position = live[0].full_head()[1], array(model.embed.weight), array(model.position.weight)
     writers = Writers(embed, position, live)
     for matrix, what in ((head.q, "q"), (head.k, "k")):
         writers.allow(matrix.reads, what, "tokens")

@@ -14,6 +14,7 @@ from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers._recurrent import RecurrentMixer
 from separatrix.mixers.full import FullMixer
+from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.verify._exact import Array, Picks, columns
 
@@ -48,12 +49,19 @@ class Live:
     def place(self) -> tuple[int, int]:
         return self.layer, self.part
 
-    def full_head(self) -> Head:
-        """The live head of full attention. Raises CheckFailed for another mixer, or unless exactly one head has weights that are not zero."""
+    def full_head(self) -> tuple[int, Head]:
+        """Index and live head of full attention. Raises CheckFailed for another mixer, or unless exactly one head has weights that are not zero."""
         mixer = self.mixer
         if not isinstance(mixer, FullMixer):
             raise CheckFailed(f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about full attention")
-        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)[1]
+        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
+
+    def sparse_head(self) -> tuple[int, Head]:
+        """Index and live head of block-sparse attention. Raises CheckFailed as `full_head` does."""
+        mixer = self.mixer
+        if not isinstance(mixer, SparseMixer):
+            raise CheckFailed(f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about sparse attention")
+        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
 
     def recurrent_head(self) -> tuple[int, Head]:
         """Index and live head of a mixer with a matrix state. Raises CheckFailed as `full_head` does."""

@@ -32,6 +32,7 @@ Proved = tuple[list[dict[str, Any]], Fraction, dict[str, int]]
 
 PROOFS: dict[str, tuple[type[Task], Callable[[Any, Model], Proved], float]] = {
     "retrieval": (Eva, prove_chain, 2.0**10),
+    "sparse-retrieval": (Eva, partial(prove_chain, sparse=True), 2.0**10),
     "seqcomp": (SeqComp, prove_chain, 2.0**10),
     "carried": (SeqComp, partial(prove_chain, carried=True), 2.0**10),
     "match2": (TwoSum, prove_match, 2.0**41),

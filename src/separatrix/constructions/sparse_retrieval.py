@@ -1,0 +1,79 @@
+"""Eva in one block-sparse layer with blocks of B = 2^b tokens, one block read per head: retrieval in two looks.
+
+The weights are those of retrieval.py; bits are written lowest first, so the b lowest address bits number the places inside a block. What is
+new is how the layer finds the block:
+
+    pooled key of a complete block m:   mean over its B keys = s (0 in the b low bits, bits of m, +1)
+
+since every low bit is +1 as often as -1 in a block, exactly. With D address bits the block of x scores s^2 (D - b + 1) and every other
+complete block at least 2 s^2 less, so it is the one that is read. In it, and in the open block, the tokens score as in retrieval.py. If x stands in
+the open block, that is read in any case, and a block read for nothing holds no better key. Pooled values are 0 and
+lambda = sigmoid(-32), so the output is (1 - lambda) times what the softmax over those tokens fetched.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from separatrix.architecture import Architecture, Mechanism, stack
+from separatrix.architecture.mechanisms import Sparse
+from separatrix.claims import block_entry, fetch_entry
+from separatrix.constructions._built import Built, built
+from separatrix.constructions._chain import SCALE, Hop, hop_fetch, readout
+from separatrix.constructions._placement import Place, places, softmax_head, wide_enough
+from separatrix.constructions._spaces import bits_for
+from separatrix.constructions.retrieval import head_sizes, write_retrieval
+from separatrix.errors import SizeError
+from separatrix.mixers.sparse import SparseMixer
+from separatrix.roundoff import SHUT
+from separatrix.tasks import Eva
+
+SHUT_GATE = -32.0
+
+
+def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in one sparse layer of `architecture` (default: one with blocks of about sqrt(n) tokens).
+
+    Raises SizeError when no sparse layer is wide enough with blocks of a power of two, or n is beyond what float32 can be bounded for.
+    """
+    keys, values = head_sizes(task)
+    if architecture is None:
+        block = 1 << (bits_for(task.n) + 1) // 2
+        architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
+    found = places(architecture, lambda part: holds(part, keys, values))
+    if not found:
+        raise SizeError(
+            f"'{architecture.spec}' cannot hold the construction for {task.spec} in a sparse layer: it needs one with head_dim >= {keys}, "
+            f"value_dim >= {values}, a block of 2, 4, 8, ... tokens and numbers of at least 32 bits"
+        )
+    place = found[-1]
+    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
+    fetch = hop_fetch(hop, keys=task.length, shut=SHUT)
+    bounds = fetch.bounds(Fraction(0))
+    blocks = task.n // part_at(architecture, place).block
+    entry = block_entry(
+        fetch_entry(place, fetches=hop.fetches, queries=hop.queries, fetch=fetch, bounds=bounds),
+        block_gap=Fraction(2 * SCALE**2) if blocks > 1 else None,
+        fetch=fetch,
+    )
+    margin = readout(values).margin(bounds.clean_error)
+
+    model = write_retrieval(task, architecture, place)
+    mixer = softmax_head(model, place)
+    assert isinstance(mixer, SparseMixer)
+    mixer.pool_k.fill_(1 / mixer.block)
+    mixer.mix[0] = SHUT_GATE
+
+    sizes = {"sparse": 1, "head_dim": keys, "value_dim": values}
+    return built(task, model, name="sparse-retrieval", sizes=sizes, layers=[entry], margin=margin)
+
+
+def part_at(architecture: Architecture, place: Place) -> Sparse:
+    part = architecture.layers[place[0]][place[1]]
+    assert isinstance(part, Sparse)
+    return part
+
+
+def holds(part: Mechanism, keys: int, values: int) -> bool:
+    """Whether a mechanism is a sparse layer that can hold the head."""
+    return isinstance(part, Sparse) and part.block & (part.block - 1) == 0 and wide_enough(part, keys, values)
