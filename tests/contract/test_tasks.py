@@ -1,0 +1,240 @@
+"""Laws every task obeys, over one table: round trip, oracle, counts by brute force, balance, determinism, refusal of what is no instance."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from separatrix.errors import SeparatrixError, SizeError
+from separatrix.tasks import TASKS, Eva, SeqComp, Task, TwoSum, parse_task
+
+EVERY_TASK: list[Task] = [
+    Eva(n=5, V=5),
+    Eva(n=3, V=8),
+    Eva(n=8, V=3),
+    SeqComp(L=1, m=4, branching=()),
+    SeqComp(L=2, m=3, branching=(2,)),
+    SeqComp(L=3, m=2, branching=(3, 2)),
+    SeqComp(L=4, m=2, branching=(1, 2, 1)),
+    TwoSum(n=5, M=7),
+    TwoSum(n=1, M=3),
+    TwoSum(n=6, M=8),
+    TwoSum(n=5, M=9, form="decision"),
+    TwoSum(n=2, M=4, form="decision"),
+]
+
+
+def subclasses(cls: type) -> Iterator[type]:
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from subclasses(sub)
+
+
+def test_no_task_is_missing_from_the_dict() -> None:
+    concrete = {cls for cls in subclasses(Task) if not getattr(cls, "__abstractmethods__", None)}
+    assert {cls for cls in concrete if cls.__module__.startswith("separatrix.")} == set(TASKS.values())
+    assert all(name == cls.name for name, cls in TASKS.items())
+    assert {type(task) for task in EVERY_TASK} == set(TASKS.values())
+
+
+def by_hand(task: Task, prompt: list[int]) -> int:
+    """The answer straight from the definitions of theory.md, section 2."""
+    if isinstance(task, Eva):
+        return prompt[prompt[-1]]
+    if isinstance(task, TwoSum):
+        if task.form == "query":
+            return int(any((x + prompt[-1]) % task.M == 0 for x in prompt[:-1]))
+        return int(any((a + b) % task.M == 0 for a, b in itertools.combinations(prompt, 2)))
+    assert isinstance(task, SeqComp)
+    sizes = [task.m]
+    for n in task.branching:
+        sizes.append(n * sizes[-1])  # N_0, ..., N_{L-1}
+    tables, rest = {}, list(prompt)
+    for level in range(task.L, 0, -1):
+        tables[level], rest = rest[: sizes[level - 1]], rest[sizes[level - 1] :]
+    z_0, w = rest
+    value = tables[1][z_0]
+    for level in range(2, task.L + 1):
+        n = task.branching[level - 2]
+        w, part = divmod(w, n)
+        value = tables[level][part * sizes[level - 2] + value]
+    return value
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_round_trip_and_shapes(task: Task) -> None:
+    assert parse_task(task.spec) == task
+    tokens, targets = task.sample(200, np.random.default_rng(0))
+    assert (tokens.shape, targets.shape) == ((200, task.length), (200,))
+    assert (tokens.dtype, targets.dtype) == (np.int64, np.int64)
+    assert tokens.min() >= 0
+    assert tokens.max() < task.vocabulary
+    assert targets.min() >= 0
+    assert targets.max() < task.answers
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_oracle_sampler_and_definition_agree(task: Task) -> None:
+    tokens, targets = task.sample(300, np.random.default_rng(1))
+    expected = [by_hand(task, prompt) for prompt in tokens.tolist()]
+    assert targets.tolist() == expected
+    assert task.answer(tokens).tolist() == expected
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_equal_generators_give_equal_instances(task: Task) -> None:
+    one, two, other = (task.sample(50, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert (one.tokens == two.tokens).all()
+    assert (one.tokens != other.tokens).any()
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_the_best_constant_guess_has_the_chance_stated(task: Task) -> None:
+    total = 20_000
+    _, targets = task.sample(total, np.random.default_rng(5))
+    best = np.bincount(targets, minlength=task.answers) / total
+    error = (float(task.chance) * (1 - float(task.chance)) / total) ** 0.5
+    assert best.max() <= float(task.chance) + 4.5 * error
+    assert task.chance >= Fraction(1, task.answers)
+
+
+def classes(task: Task, prefixes: Iterable[tuple[int, ...]], continuations: list[tuple[int, ...]]) -> int:
+    """Myhill-Nerode classes of prefixes under all continuations, by brute force."""
+    ends = np.array(continuations, np.int64).reshape(len(continuations), -1)
+    seen = set()
+    for prefix in prefixes:
+        starts = np.tile(np.array(prefix, np.int64), (len(ends), 1))
+        seen.add(task.answer(np.concatenate([starts, ends], axis=1)).tobytes())
+    return len(seen)
+
+
+@pytest.mark.parametrize(("n", "V"), [(1, 2), (2, 2), (3, 3), (2, 5), (5, 2)])
+def test_classes_of_eva(n: int, V: int) -> None:
+    task = Eva(n=n, V=V)
+    found = classes(task, itertools.product(range(V), repeat=n), [(x,) for x in range(n)])
+    assert task.prefix_classes().exact() == found == V**n
+
+
+@pytest.mark.parametrize(("n", "M"), [(1, 3), (2, 3), (3, 4), (2, 5), (4, 4), (5, 4), (3, 6), (4, 5)])
+def test_classes_of_two_sum(n: int, M: int) -> None:
+    ends = [(x,) for x in range(M)]
+    query = TwoSum(n=n, M=M)
+    assert query.prefix_classes().exact() == classes(query, itertools.product(range(M), repeat=n), ends)
+    decision = TwoSum(n=n + 1, M=M, form="decision")
+    assert decision.prefix_classes().exact() == classes(decision, itertools.product(range(M), repeat=n), ends)
+
+
+@pytest.mark.parametrize(("L", "m", "branching"), [(1, 2, ()), (1, 3, ()), (2, 2, (1,)), (2, 3, (1,)), (2, 2, (2,)), (3, 2, (1, 1))])
+def test_classes_of_seqcomp(L: int, m: int, branching: tuple[int, ...]) -> None:
+    task = SeqComp(L=L, m=m, branching=branching)
+    last = task.entries(L)
+    limits = [task.entries(level) for level in range(L - 1, 0, -1) for _ in range(task.entries(level))] + [m, task.w_values]
+    ends = list(itertools.product(*map(range, limits)))
+    found = classes(task, itertools.product(range(last), repeat=last), ends)
+    assert task.prefix_classes().exact() == found == last**last
+
+
+def test_token_order_of_seqcomp_by_hand() -> None:
+    """L = 2, m = 2, n_1 = 2: z_2 has 4 entries (row a, column i at 2a + i), then z_1, z_0, w."""
+    task = SeqComp(L=2, m=2, branching=(2,))
+    assert (task.length, task.offset(2), task.offset(1), task.position_z0, task.position_w) == (8, 0, 4, 6, 7)
+    prompt = np.array([[3, 2, 1, 0, 1, 0, 0, 1]])  # i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = entry 3 = 0
+    assert task.intermediate(prompt).tolist() == [[1, 0]]
+    assert task.length == task.N(0) + task.N(1) + 2
+
+
+@given(
+    st.one_of(
+        st.builds(lambda n, V: Eva(n=n, V=V), st.integers(1, 10**9), st.integers(2, 10**9)),
+        st.builds(
+            lambda n, M, form: TwoSum(n=n, M=M, form=form),
+            st.integers(2, 10**9),
+            st.integers(3, 10**9),
+            st.sampled_from(["query", "decision"]),
+        ),
+        st.builds(
+            lambda m, ns: SeqComp(L=len(ns) + 1, m=m, branching=tuple(ns)), st.integers(2, 1000), st.lists(st.integers(1, 9), max_size=5)
+        ),
+    )
+)
+def test_any_task_prints_and_parses_back(task: Task) -> None:
+    assert parse_task(task.spec) == task
+
+
+@given(st.integers(2, 1000), st.lists(st.integers(1, 9), min_size=1, max_size=5), st.data())
+def test_w_splits_and_joins(m: int, branching: list[int], data: Any) -> None:
+    task = SeqComp(L=len(branching) + 1, m=m, branching=tuple(branching))
+    w = data.draw(st.integers(0, task.w_values - 1))
+    parts = task.split_w(w)
+    assert all(0 <= part < n for part, n in zip(parts, branching, strict=True))
+    assert task.join_w(parts) == w
+
+
+@pytest.mark.parametrize("n", [16, 17, 22, 4096])
+def test_the_largest_seqcomp_that_fits(n: int) -> None:
+    task = SeqComp.of_length(3, n)
+    assert task.length <= n < SeqComp(L=3, m=task.m + 1, branching=(2, 2)).length
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_what_is_no_instance_is_refused(task: Task) -> None:
+    good = task.sample(2, np.random.default_rng(0)).tokens
+    for bad in (good[:, :-1], good[0], good.astype(float), good - task.vocabulary, good + task.vocabulary):
+        with pytest.raises(SizeError, match=r"tokens|ids|values"):
+            task.answer(bad)
+
+
+@pytest.mark.parametrize(
+    ("task", "place", "token"),
+    [(Eva(n=3, V=8), -1, 3), (Eva(n=8, V=3), 0, 3), (SeqComp(L=2, m=3, branching=(2,)), -2, 3), (SeqComp(L=2, m=3, branching=(2,)), -1, 2)],
+    ids=str,
+)
+def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: int) -> None:
+    tokens = task.sample(1, np.random.default_rng(0)).tokens
+    tokens[0, place] = token
+    with pytest.raises(SizeError, match="must lie in"):
+        task.answer(tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("eva", "size n is missing"),
+        ("eva:n=0", "at least 1|from 1"),
+        ("eva:n=4,V=1", "from 2"),
+        ("eva:n", "size=value"),
+        ("eva:n=4,n=5", "given twice"),
+        ("eva:n=4,k=5", "unknown size"),
+        ("eva:n=four", "must be an integer"),
+        (f"eva:n={10**30}", "too large"),
+        ("evs:n=4", "Did you mean 'eva'"),
+        ("", "unknown task"),
+        ("seqcomp:m=4", "L"),
+        ("seqcomp:L=0,m=4", "L is 0"),
+        ("seqcomp:L=3,m=4,n_1=2", "n_2 is missing"),
+        ("seqcomp:L=2,m=4,n_1=0", "n_1 is 0"),
+        ("seqcomp:L=3,n=15", "the smallest is 16"),
+        ("seqcomp:L=2,n=64,m=4", "unknown size"),
+        ("twosum:n=4", "M is missing"),
+        ("twosum:n=4,M=2", "M is 2"),
+        ("twosum:n=1,M=8,form=decision", "n is 1"),
+        ("twosum:n=4,M=8,form=decide", "Did you mean 'decision'"),
+    ],
+)
+def test_bad_task_texts(text: str, said: str) -> None:
+    with pytest.raises(SeparatrixError, match=said) as caught:
+        parse_task(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 10**10])
+def test_bad_batches(batch: int) -> None:
+    with pytest.raises(SizeError, match="batch"):
+        Eva(n=5, V=5).sample(batch, np.random.default_rng(0))
