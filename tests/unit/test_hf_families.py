@@ -125,7 +125,8 @@ def test_nested_text_config(family: str, key: str) -> None:
 
 
 def test_nested_dtype_wins() -> None:
-    assert from_config({"torch_dtype": "float32", "text_config": QWEN}) == from_config(QWEN)
+    for name in ("dtype", "torch_dtype"):
+        assert from_config({name: "float32", "text_config": QWEN}) == from_config(QWEN)
 
 
 def test_architectures_stand_in_for_a_missing_model_type() -> None:

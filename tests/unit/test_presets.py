@@ -50,7 +50,7 @@ def test_resolve_reads_files_folders_and_json(tmp_path: Path, monkeypatch: pytes
     read = resolve("stack.json")
     assert read == preset("nemotron-h-8b")
     assert (read.name, read.notes, read.vocabulary) == ("nemotron-h-8b", preset("nemotron-h-8b").notes, 131_072)
-    assert resolve(json.dumps(QWEN)) == model
+    assert resolve(json.dumps(QWEN)) == resolve(json.dumps(QWEN | {"layers": 3})) == model
     assert resolve(json.dumps(Architecture.parse("full|gdn + window").to_json())) == Architecture.parse("full|gdn + window")
 
 

@@ -202,6 +202,14 @@ def test_groups_around_the_reading_layers() -> None:
     assert (a.read_bits(0), a.read_bits(1)) == (0, 4 * 3 * 32)
 
 
+def test_the_open_block_of_a_sparse_layer_counts_as_bounded_cache() -> None:
+    """At most 3 tokens of a block of 4 are open, each 2 x 2 fp32; fewer when the prompt is shorter."""
+    a = Architecture.parse("sparse(block=4)|gdn @ heads=1, head_dim=2")
+    assert a.bounded_bits(0, 100) == 3 * 4 * 32 + 4 * 32
+    assert a.bounded_bits(0, 2) == 2 * 4 * 32 + 4 * 32
+    assert [group.sigma for group in a.groups(100)] == [0, 16 * 32]
+
+
 def test_cache_adds_up() -> None:
     a = Architecture.parse("full + gdn + rglru(conv=4, width=5, state_format=fp32) + mlp @ heads=1, head_dim=2, bf16")
     cache = {kind: bits.total for kind, bits in a.cache(7).items() if bits.total}
