@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import ceil
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from separatrix.architecture import Architecture
@@ -17,34 +18,41 @@ from separatrix.theory.depth_three import Parameters, Sizes
 from separatrix.theory.theorem_v import TheoremV
 
 V = TheoremV()
-SMALL = st.integers(1, 6)
 
 
-@given(
-    p=st.tuples(SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL, SMALL),
-    s=st.tuples(*[st.integers(0, 5)] * 7),
-)
-def test_the_inequalities_are_those_of_theory_md(p: tuple[int, ...], s: tuple[int, ...]) -> None:
-    m, n_1, n_2, X, t, beta, q, r, g = p
-    h_1, h_2, s0, s1, s2, o1, o2 = s
-    X, t, beta, g, N_1 = min(X, m), min(t, m), min(beta, m), min(g, n_2), n_1 * m
-    assume(2 <= q <= N_1 and 2 <= r <= q)
-    u_0 = 0  # floor(sigma_0 / log(N_1 / (q-1))), by integers: the largest u with N_1^u <= (q-1)^u 2^sigma_0
-    while N_1 ** (u_0 + 1) <= (q - 1) ** (u_0 + 1) * 2**s0:
+@st.composite
+def places(draw: st.DrawFn) -> tuple[dict[str, int], Sizes]:
+    """Parameters in range, with u_0 = floor(sigma_0 / log(N_1/(q-1))) found by integers: the largest u with N_1^u <= (q-1)^u 2^sigma_0."""
+    m, n_1, n_2 = draw(st.integers(2, 6)), draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    q = draw(st.integers(2, n_1 * m))
+    p = {"m": m, "n_1": n_1, "n_2": n_2, "q": q, "r": draw(st.integers(2, q)), "g": draw(st.integers(1, n_2))}
+    p |= {name: draw(st.integers(1, m)) for name in ("X", "t", "beta")}
+    sizes = Sizes(*draw(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2), *[st.integers(0, 5)] * 4)))
+    u_0 = 0
+    while (n_1 * m) ** (u_0 + 1) <= (q - 1) ** (u_0 + 1) * 2**sizes.sigma_0:
         u_0 += 1
-        assume(u_0 < beta)
-    assume(u_0 < beta)
+    p["beta"], p["X"] = (p["beta"], p["X"]) if u_0 < p["beta"] else (m, m)
+    if u_0 >= p["beta"] or p["X"] <= ceil(m / p["beta"]) * u_0:
+        u_0, sizes = 0, replace(sizes, sigma_0=0)
+    return p | {"u_0": u_0}, sizes
+
+
+@given(places())
+def test_the_inequalities_are_those_of_theory_md(place: tuple[dict[str, int], Sizes]) -> None:
+    p, s = place
+    m, n_1, n_2, q, r, g, X, t, beta, u_0 = p.values()
+    N_1 = n_1 * m
     y = ceil((X - ceil(m / beta) * u_0) / (beta - u_0))
-    assume(y >= 1)
     late = m - t + X * t + 1
-    E = o1 + min(X * s1, s1 + late * h_1)
-    right = s0 + s1 + o1 + o2 + (N_1 + (q - 1) * n_1 * y * beta + late) * h_1 + n_2 * (h_1 + h_2) + ceil(n_2 / g) * r * s2
-    parameters, sizes = Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0), Sizes(h_1, h_2, s0, s1, s2, o1, o2)
+    E = s.open_1 + min(X * s.sigma_1, s.sigma_1 + late * s.h_1)
+    right = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1
+    right += n_2 * (s.h_1 + s.h_2) + ceil(n_2 / g) * r * s.sigma_2
+    parameters = Parameters(**p)
     assert (parameters.y, parameters.late) == (y, late)
-    places, a, b, c = depth_three.conditions(parameters, sizes)
-    assert places.positive
-    assert a.positive is (X == 1 or m**t > (X - 1) ** t * 2**s0)
-    assert b.positive is (q ** (n_1 * y) > (r - 1) ** (n_1 * y) * 2 ** (E + n_1 * g * h_1))
+    blocks, a, b, c = depth_three.conditions(parameters, s)
+    assert blocks.positive
+    assert a.positive is (X == 1 or m**t > (X - 1) ** t * 2**s.sigma_0)
+    assert b.positive is (q ** (n_1 * y) > (r - 1) ** (n_1 * y) * 2 ** (E + n_1 * g * s.h_1))
     assert c.positive is ((n_2 * N_1) ** (n_2 * r) > 2**right)
 
 

@@ -15,6 +15,8 @@ from separatrix.tasks import SeqComp, Task
 from separatrix.theory._base import Theorem, number
 
 _ROUNDS = 40
+_FAR = 1 << 200
+"""A length at which everything that stops growing has stopped."""
 _FROM = "from_"
 
 
@@ -44,8 +46,8 @@ class DepthTheorem(Theorem):
         """The theorem's sizes with caches as large as they get in prompts of n tokens, or None where it does not apply."""
 
     @abstractmethod
-    def best(self, sizes: Any, steps: int) -> Any:
-        """Parameters with the shortest prompt found, or None."""
+    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
+        """Parameters with the shortest prompt found, or None; `quick` may look less far."""
 
     @abstractmethod
     def best_at(self, sizes: Any, task: SeqComp) -> Any:
@@ -112,16 +114,23 @@ class DepthTheorem(Theorem):
         Caches only grow, and so does the shortest failing prompt with them: start with the caches of a short prompt, find the prompt that fails
         with those, take its caches, and so on until they stay.
         """
-        n = 4
+        n, found = 4, []
         for _ in range(_ROUNDS):
-            parameters = self.best(self.sizes(architecture, n), steps)
-            if parameters is None:
+            sizes = self.sizes(architecture, n)
+            if sizes == self.sizes(architecture, _FAR):
+                break
+            found = [self.best(sizes, steps, quick=True) or self.best(sizes, steps)]
+            if found[0] is None:
                 return None
+            if found[0].length(steps) <= n:
+                break
+            n = found[0].length(steps)
+        found.append(self.best(self.sizes(architecture, n), steps))
+        for parameters in sorted((p for p in found if p is not None), key=lambda p: p.length(steps)):
             length = parameters.length(steps)
             sizes = self.sizes(architecture, length)
-            if length <= n or sizes == self.sizes(architecture, n):
+            if all(sign.positive for sign in self.signs(parameters, sizes)):
                 return Found(length, parameters, sizes)
-            n = length
         return None
 
     def _state(self, architecture: Architecture, task: SeqComp, here: Found | None, least: Found | None) -> Verdict:

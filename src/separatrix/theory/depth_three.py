@@ -127,8 +127,8 @@ def _branching(points: Floats, d: _Derived, s: Sizes) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def best(sizes: Sizes, *, steps: int = 3) -> Parameters | None:
-    """The certified parameters with the shortest prompt found, or None."""
+def best(sizes: Sizes, *, steps: int = 3, quick: bool = False) -> Parameters | None:
+    """The certified parameters with the shortest prompt found, or None; `quick` looks less far."""
 
     def length(points: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -138,9 +138,11 @@ def best(sizes: Sizes, *, steps: int = 3) -> Parameters | None:
 
     widest = 1e6 * (sizes.h_1 + sizes.h_2 + sizes.sigma_0 + sizes.sigma_1 + sizes.sigma_2)
     high = (widest, widest, widest, widest, widest if sizes.sigma_0 else 1, widest if sizes.sigma_2 else 1)
-    points = evolve(length, _starts(sizes, widest), (2, 1, 1, 2, 1, 1), high, children=20_000)
-    if not points.size and (smaller := best(Sizes(*(bits // 8 for bits in astuple(sizes))), steps=steps)) is not None:
-        points = evolve(length, _larger(smaller), (2, 1, 1, 2, 1, 1), high, children=20_000)
+    count, children, generations = (60_000, 4_000, 40) if quick else (200_000, 20_000, 70)
+    low = (2, 1, 1, 2, 1, 1)
+    points = evolve(length, _starts(sizes, widest, count), low, high, children=children, generations=generations)
+    if not points.size and not quick and (smaller := best(Sizes(*(bits // 8 for bits in astuple(sizes))), steps=steps)) is not None:
+        points = evolve(length, _larger(smaller), low, high, children=children)
     found = []
     for point in points.T[:6]:
         column = point[:, None]
@@ -155,7 +157,7 @@ def best(sizes: Sizes, *, steps: int = 3) -> Parameters | None:
     return min(found, key=lambda p: p.length(steps), default=None)
 
 
-def _starts(sizes: Sizes, widest: float, count: int = 200_000) -> Floats:
+def _starts(sizes: Sizes, widest: float, count: int) -> Floats:
     """First points (m, n_1, X, q, beta, g): X = m or near it, beta = 1 or somewhat above u_0, the rest spread."""
     rng = np.random.default_rng(0)
     m, n_1, q = (spread(low, top, count, rng) for low, top in ((2, widest), (1, widest), (2, widest)))

@@ -73,8 +73,8 @@ def _most_contents(q: Floats, t: Floats, g: Floats, sizes: Sizes) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def best(sizes: Sizes, *, steps: int = 2) -> Parameters | None:
-    """The certified parameters with the shortest prompt found, or None. m = max(q, t), and r and n_1 are as (a) and (b) allow."""
+def best(sizes: Sizes, *, steps: int = 2, quick: bool = False) -> Parameters | None:
+    """The certified parameters with the shortest prompt found, or None; `quick` looks less far. m = max(q, t), r and n_1 as (a) and (b) allow."""
 
     def branching(q: Floats, t: Floats, g: Floats) -> tuple[Floats, Floats, Floats]:
         m, r = np.maximum(q, t), np.maximum(_most_contents(q, t, g, sizes), 2)
@@ -92,7 +92,8 @@ def best(sizes: Sizes, *, steps: int = 2) -> Parameters | None:
 
     widest = 1e4 + 1e3 * (sizes.h_1 + sizes.h_2 + sizes.sigma_1 + sizes.sigma_2)
     high = (widest, widest, widest if sizes.sigma_2 else 1)
-    points = evolve(length, _starts(high, 200_000), (2, 1, 1), high)
+    count, children, generations = (40_000, 3_000, 35) if quick else (200_000, 12_000, 70)
+    points = evolve(length, _starts(high, count), (2, 1, 1), high, children=children, generations=generations)
     found = []
     for q, t, g in points.T[:8]:
         m, r, n_1 = (float(value) for value in branching(q, t, g))

@@ -34,7 +34,7 @@ class TheoremIII(DepthTheorem):
         (before, after), opened = architecture.groups(n), open_bits(architecture, architecture.reading[0], n)
         return depth_one.Sizes(h=readers(architecture)[0], sigma_0=before.sigma, sigma_1=after.sigma - opened, open_block=opened)
 
-    def best(self, sizes: Any, steps: int) -> Any:
+    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
         return depth_one.best(sizes, steps=steps)
 
     def best_at(self, sizes: Any, task: SeqComp) -> Any:

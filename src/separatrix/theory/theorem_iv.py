@@ -41,8 +41,8 @@ class TheoremIV(DepthTheorem):
         (h_1, h_2), opened = readers(architecture), open_bits(architecture, architecture.reading[1], n)
         return depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=between.inside, sigma_2=after.sigma - opened, open_2=opened)
 
-    def best(self, sizes: Any, steps: int) -> Any:
-        return depth_two.best(sizes, steps=steps)
+    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
+        return depth_two.best(sizes, steps=steps, quick=quick)
 
     def best_at(self, sizes: Any, task: SeqComp) -> Any:
         return depth_two.best_at(sizes, task.m, task.branching[0], steps=task.L)

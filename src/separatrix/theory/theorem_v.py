@@ -45,8 +45,8 @@ class TheoremV(DepthTheorem):
             open_2=open_2,
         )
 
-    def best(self, sizes: Any, steps: int) -> Any:
-        return depth_three.best(sizes, steps=steps)
+    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
+        return depth_three.best(sizes, steps=steps, quick=quick)
 
     def best_at(self, sizes: Any, task: SeqComp) -> Any:
         return depth_three.best_at(sizes, task.m, task.branching[0], task.branching[1], steps=task.L)
