@@ -75,7 +75,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     inputs = _run(task, model)
     return [
         "the weights are the file the record names, and the model is built from its own description",
-        f"every mixer and MLP outside the {len(layers)} layers used is exactly zero",
+        f"every mixer and MLP that is not among the {len(layers)} of the proof is exactly zero",
         f"the proof derived again from the weights, for every input: the same numbers; the right logit leads by at least {down(margin)} in float32",
         f"run in float32 on {inputs}: every answer right",
     ]
@@ -175,7 +175,7 @@ def _run(task: Task, model: Model) -> str:
         tokens, what = np.array(list(itertools.product(*map(range, ranges))), np.int64), f"all {count:,} inputs"
     else:
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
-        tokens, what = task.sample(number, np.random.default_rng(0)).tokens, f"{number} random inputs"
+        tokens, what = task.sample(number, np.random.default_rng(0)).tokens, f"{number} random input{'s' * (number > 1)}"
     batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
