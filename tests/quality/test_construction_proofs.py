@@ -32,14 +32,16 @@ CASES = {
     "eva": ("eva:n=4,V=3", "linear + full @ heads=1, head_dim=4"),
     "seqcomp": ("seqcomp:L=2,m=2,n_1=2", None),
     "linear": ("seqcomp:L=2,m=2,n_1=1", "linear + full*2 @ heads=1, head_dim=3"),
-    "gdn": ("seqcomp:L=2,m=3,n_1=1", "gdn + full|linear + full @ heads=2, head_dim=4, key_heads=1"),
+    "gdn": ("seqcomp:L=2,m=2,n_1=1", "gdn + full|linear + full @ heads=2, head_dim=4, key_heads=1"),
+    "sparse": ("eva:n=5,V=3", "gdn + sparse(block=2, topk=1) @ heads=2, head_dim=4"),
     "match2": ("twosum:n=3,M=6", "full + gdn @ heads=1, head_dim=3"),
 }
 RANGES = {
     "eva": [3] * 4 + [4],
     "seqcomp": [4] * 4 + [2] * 2 + [2, 2],
     "linear": [2] * 4 + [2, 1],
-    "gdn": [3] * 6 + [3, 1],
+    "gdn": [2] * 4 + [2, 1],
+    "sparse": [3] * 5 + [5],
     "match2": [6] * 4,
 }
 """Ids that may stand at each position."""
@@ -234,6 +236,9 @@ def test_every_word_of_the_record_is_derived_again(case: str, tmp_path: Path) ->
     record = built(case).record
     built(case).save_weights(tmp_path)
     statement, word = record.statement, record.weights_sha256
+    used = "sparse" if case == "sparse" else "full"
+    without = record.architecture.replace(used, "window").replace("block=2, ", "").replace(", topk=1", "")
+    other = Architecture.parse(without).spec
     changes: list[dict[str, Any]] = [
         {"statement": statement.replace("every input", "no input")},
         {"statement": statement + " "},
@@ -241,12 +246,9 @@ def test_every_word_of_the_record_is_derived_again(case: str, tmp_path: Path) ->
         {"task": re.sub("(?<=[nm]=)[0-9]", lambda size: str(int(size[0]) + 1), record.task, count=1)},
         {"task": record.task.replace(":", ": ")},
         {"task": {"eva": "twosum:n=4,M=3,form=query", "match2": "eva:n=3,V=6"}.get(case, "eva:n=7,V=4")},
-        {"architecture": record.architecture.replace("full", "full ")},
-        {"architecture": "full", "model": record.model | {"architecture": "full"}},
-        {
-            "architecture": record.architecture.replace("full", "window"),
-            "model": record.model | {"architecture": record.architecture.replace("full", "window")},
-        },
+        {"architecture": record.architecture.replace(used, used + " ")},
+        {"architecture": used, "model": record.model | {"architecture": used}},
+        {"architecture": other, "model": record.model | {"architecture": other}},
         {"name": "match2" if case != "match2" else "retrieval"},
         {"name": "other"},
         {"weights_sha256": word[:-1] + ("0" if word[-1] != "0" else "1")},
@@ -290,7 +292,7 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, tmp
     record, tensors = built(case).record, built(case).model.state_dict()
     rng, refused, broken = np.random.default_rng(7), 0, 0
     names = sorted(tensors)
-    for trial in range(150):
+    for trial in range(100):
         name = names[trial % len(names)]
         changed = {key: tensor.clone() for key, tensor in tensors.items()}
         flat = changed[name].view(-1)
@@ -307,8 +309,8 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, tmp
         true, passed = holds(case, model), accepted(refile(record, changed, tmp_path))
         assert true or not passed, f"{name}[{place}] = {float(flat[place])}"
         refused, broken = refused + (not passed), broken + (not true)
-    assert refused >= 60
-    assert broken >= 20
+    assert refused >= 40
+    assert broken >= 12
 
 
 @pytest.mark.parametrize("case", CASES)
