@@ -18,10 +18,9 @@ def answered(model: Model, tokens: Tokens, batch: int = 10) -> Tokens:
     return np.concatenate([model(torch.from_numpy(part)).argmax(-1).numpy() for part in parts])
 
 
-@pytest.mark.parametrize("text", ["eva:n=4096,V=4096", "twosum:n=4096,M=5000"])
-def test_ten_thousand_random_inputs(text: str) -> None:
-    task, rng = parse_task(text), np.random.default_rng(2026)
-    model, wrong = construct(task).model, 0
+def test_eva_on_ten_thousand_random_inputs() -> None:
+    task, rng, wrong = parse_task("eva:n=4096,V=4096"), np.random.default_rng(2026), 0
+    model = construct(task).model
     for _ in range(20):
         batch = task.sample(500, rng)
         wrong += int((answered(model, batch.tokens) != batch.targets).sum())
@@ -65,14 +64,6 @@ def test_match2_of_one_token_and_a_large_modulus(M: int) -> None:
     model, x = construct(task).model, np.arange(M)
     for offset, expected in ((0, 1), (1, 0), (-1, 0), (M // 2, 0)):
         assert (answered(model, np.stack([(offset - x) % M, x], 1), batch=1000) == expected).all()
-
-
-@pytest.mark.parametrize("L", [2, 3])
-def test_seqcomp_on_random_inputs(L: int) -> None:
-    task = SeqComp.of_length(L, 4200)
-    assert task.length >= 4096
-    batch = task.sample(50, np.random.default_rng(L))
-    assert (answered(construct(task).model, batch.tokens, batch=5) == batch.targets).all()
 
 
 def test_seqcomp_on_constants_and_identities() -> None:
