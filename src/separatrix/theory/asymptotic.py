@@ -12,8 +12,8 @@ from separatrix.evidence import Verdict
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory._base import REAL_NUMBERS, Theorem
 
-PRACTICAL = 1 << 60
-"""A prompt length nobody reaches."""
+MOST_WRITTEN = 4096
+"""Exponents of two up to this are multiplied out."""
 
 
 def hdp(architecture: Architecture) -> int:
@@ -39,7 +39,9 @@ class Bite:
 
     @property
     def log2(self) -> str:
-        """log2 n: an integer where the base is a power of two, else a decimal enclosure's midpoint."""
+        """log2 n: an integer where the base is a power of two, else a decimal enclosure's midpoint; a formula where that is too long to write."""
+        if self.exponent > MOST_WRITTEN:
+            return f"log2({self.base}) x 2^{self.exponent}"
         if self.base & (self.base - 1) == 0:
             return str((self.base.bit_length() - 1) << self.exponent)
         with ctx.workprec(64 + self.exponent):
@@ -61,7 +63,7 @@ class _Asymptotic(Theorem):
 
 
 def _short(digits: str) -> str:
-    return digits if len(digits) <= 24 else f"about 10^{len(digits) - 1}"
+    return digits if len(digits) <= 40 or not digits.isdigit() else f"about 10^{len(digits) - 1}"
 
 
 class ChenPengWu(_Asymptotic):

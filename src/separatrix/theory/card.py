@@ -8,6 +8,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence import Status, Verdict
 from separatrix.tasks import Eva, SeqComp
 from separatrix.tasks._base import LARGEST_SIZE
+from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory._base import number
 from separatrix.theory.asymptotic import Bite, ChenPengWu, YeEtAl, hdp
 from separatrix.theory.classes import TheoremI
@@ -90,8 +91,11 @@ def _composition(architecture: Architecture, context: int) -> list[CardLine]:
     address = bits_of(context)
     fitting = sorted({i for i, part in full_heads(architecture) if address + 3 <= part.head_dim and address <= part.dv})
     steps, carried = composable(architecture, fitting, address)
-    while steps and address + steps + 1 > min(max(p.head_dim for i, p in full_heads(architecture) if i == layer) for layer in fitting):
-        steps -= 1
+    widest: dict[int, int] = {}
+    for i, part in full_heads(architecture):
+        widest[i] = max(widest.get(i, 0), part.head_dim)
+    room = min((widest[i] for i in fitting), default=0)
+    steps = max(0, min(steps, room - address - 1, MOST_STEPS))
     lines = []
     if steps:
         m = max(2, (context - 2) // (steps if steps > 1 else 1))
@@ -102,7 +106,7 @@ def _composition(architecture: Architecture, context: int) -> list[CardLine]:
             ", a recurrent layer before the second carries z_0" if carried else ", the first fetches z_0"
         )
         lines.append(CardLine(f"composition, L <= {steps} steps", "SOLVABLE", None, how, verdict.theorem, verdict))
-    return [*lines, _beyond(architecture, steps + 1)]
+    return lines if steps == MOST_STEPS else [*lines, _beyond(architecture, steps + 1)]
 
 
 def _bounded_composition(architecture: Architecture) -> CardLine:
