@@ -1,4 +1,4 @@
-"""Constructions at thousands of tokens, in float32: random inputs, and the inputs most likely to be confused."""
+"""Constructions at thousands of tokens, in float32, on the inputs most likely to be confused."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ from separatrix.tasks._base import Tokens
 def answered(model: Model, tokens: Tokens, batch: int = 10) -> Tokens:
     parts = np.array_split(tokens, max(1, len(tokens) // batch))
     return np.concatenate([model(torch.from_numpy(part)).argmax(-1).numpy() for part in parts])
-
-
-def test_eva_on_ten_thousand_random_inputs() -> None:
-    task, rng, wrong = parse_task("eva:n=4096,V=4096"), np.random.default_rng(2026), 0
-    model = construct(task).model
-    for _ in range(20):
-        batch = task.sample(500, rng)
-        wrong += int((answered(model, batch.tokens) != batch.targets).sum())
-    assert wrong == 0
 
 
 def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
