@@ -130,13 +130,16 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     """The sign of sum(c * log2(x) for c, x in terms) - bits, certified.
 
     `terms` holds (integer coefficient, positive integer) pairs; `bits` is an integer. Integers are used while every power has at most
-    `EXACT_BITS` bits, and for ties up to 2^27 bits; ball arithmetic otherwise. Raises SizeError for a non-positive integer under a
-    logarithm and Undecided when the largest precision leaves the sign open.
+    `EXACT_BITS` bits, for ties up to 2^27 bits, and at any size where the odd parts of the x cancel (powers of two, mostly); ball arithmetic
+    otherwise. Raises SizeError for a non-positive integer under a logarithm and Undecided when the largest precision leaves the sign open.
     """
     terms = [(c, x) for c, x in terms if c and x != 1]
     if any(x < 1 for _, x in terms):
         raise SizeError(f"logarithm of a non-positive integer in {terms}")
     size = abs(bits) + sum(abs(c) * x.bit_length() for c, x in terms)
+    whole = _whole_bits(terms)
+    if whole is not None:
+        return LogSign((whole > bits) - (whole < bits), "integers", _enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1)))
     if size <= EXACT_BITS:
         return LogSign(_exact_sign(terms, bits), "integers", _enclose(terms, bits, 64))
     for precision in _PRECISIONS:
@@ -149,6 +152,16 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     raise Undecided(
         f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at {_PRECISIONS[-1]} bits of precision"
     )
+
+
+def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
+    """sum(c * log2(x)) where it is an integer because the odd parts of the x cancel; None where they do not."""
+    odd: dict[int, int] = {}
+    whole = 0
+    for c, x in terms:
+        twos = (x & -x).bit_length() - 1
+        whole, odd[x >> twos] = whole + c * twos, odd.get(x >> twos, 0) + c
+    return whole if all(x == 1 or not c for x, c in odd.items()) else None
 
 
 def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
@@ -246,6 +259,9 @@ class Power(Count):
     base: int
     exponent: int
 
+    def compare_bits(self, bits: int) -> LogSign:
+        return log_difference([(self.exponent, self.base)], bits)
+
     def log2_ball(self) -> arb:
         return self.exponent * _log2(self.base)
 
@@ -292,6 +308,16 @@ class BinomialSum(Count):
         if not 1 <= self.last <= self.upper or self.base < 1:
             raise SizeError(f"{self}: a sum of binomials has 1 <= last <= upper and base >= 1")
 
+    def compare_bits(self, bits: int) -> LogSign:
+        # with j = 0 and up to `upper` the sum is (base + 1)^upper; with base 1, less than half of that below the middle, more from it on
+        below = self.base == 1 and 2 * self.last < self.upper
+        most = log_difference([(self.upper - below, self.base + 1)], bits)
+        sign = -1 if most.sign <= 0 else int(self.base == 1 and not below and self.upper > 2 and bits == self.upper - 1)
+        if sign == 0:
+            return super().compare_bits(bits)
+        with ctx.workprec(64):
+            return LogSign(sign, most.method, _decimal(self.log2_ball() - bits))
+
     def log2_ball(self) -> arb:
         if self.last < self.base * (self.upper - self.last + 1):
             return self._log2_falling(self.last, -1)
@@ -323,7 +349,12 @@ class BinomialSum(Count):
     def exact(self) -> int:
         """The integer itself. Raises Undecided when adding it up would take minutes."""
         above = self.upper - self.last
-        if min(self.last, above) * self.upper * (self.base + 1).bit_length() > _MOST_WORK:
+        work = (
+            self.last**2 * (self.upper * self.base).bit_length()
+            if self.last <= above
+            else above * self.upper * (self.base + 1).bit_length()
+        )
+        if work > _MOST_WORK:
             raise Undecided(f"{self} is too large to be written out")
         if self.last <= above:
             term, total = fmpz(1), fmpz(0)

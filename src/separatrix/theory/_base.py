@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.architecture import Architecture
-from separatrix.bits import LogSign
+from separatrix.bits import Count, LogSign
 from separatrix.errors import SizeError
 from separatrix.evidence import Status, Verdict
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum
@@ -71,11 +71,25 @@ class Theorem(ABC):
 
 @dataclass(frozen=True)
 class Family:
-    """Tasks of one kind at growing n: what grows and what stays, and the task at a given n (None where there is none)."""
+    """Tasks of one kind at growing n: what grows and what stays, and the task at a given n (SizeError where there is none)."""
 
     described: str
     at: Callable[[int], Task]
     smallest: int
+
+    @property
+    def largest(self) -> int:
+        """The largest n that `at` takes."""
+
+        def too_large(n: int) -> bool:
+            try:
+                self.at(n)
+            except SizeError:
+                return True
+            return False
+
+        beyond = first_size(too_large, self.smallest, limit=LARGEST_SIZE + 1)
+        return LARGEST_SIZE if beyond is None else beyond - 1
 
 
 def family(task: Task) -> Family:
@@ -100,19 +114,30 @@ def family(task: Task) -> Family:
 
 
 def first_size(holds: Callable[[int], bool], start: int, *, limit: int = LARGEST_SIZE) -> int | None:
-    """The smallest n in [start, limit] at which `holds`, for a predicate that is monotone between powers of two; None if there is none.
+    """The smallest n in [start, limit] at which a monotone predicate holds; None if there is none."""
+    if start > limit or not holds(limit):
+        return None
+    low, step = start - 1, 1  # fails at low, or low is below the start
+    while low + step < limit and not holds(low + step):
+        low, step = low + step, step * 2
+    high = min(low + step, limit)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
-    Caches of log-linear layers jump at powers of two, so every stretch [2^k, 2^(k+1)) is searched by itself, in order.
+
+def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int) -> int | None:
+    """The smallest n in [start, limit] at which demand(n) > 2^supply(n), both growing with n; None if there is none.
+
+    As long as the demand stays below what the supply was at n, no n in between can do; so n jumps to the first demand above that supply.
     """
-    low = start
-    while low <= limit:
-        high = min(limit, (1 << low.bit_length()) - 1)
-        if holds(high):
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (low, middle) if holds(middle) else (middle + 1, high)
-            return low
-        low = high + 1
+    n: int | None = start
+    while n is not None and n <= limit:
+        bits = supply(n)
+        if demand(n).exceeds_bits(bits):
+            return n
+        n = first_size(lambda k: demand(k).exceeds_bits(bits), n + 1, limit=limit)  # noqa: B023  (called at once)
     return None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flint import arb
+
 from separatrix.architecture import Architecture, Sparse
 from separatrix.bits import BinomialSum, Count, Exact, LogSign, Power
-from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
@@ -44,13 +45,15 @@ class BlockSizes:
 
 @dataclass(frozen=True)
 class _OneMore(Count):
-    """count + 1."""
+    """1 + a sum of binomials that stops short of its last term."""
 
-    count: Count
+    count: BinomialSum
 
-    def log2_ball(self):
-        from flint import arb
+    def compare_bits(self, bits: int) -> LogSign:
+        inner = self.count.compare_bits(bits)
+        return inner if self.count.upper <= bits else super().compare_bits(bits)
 
+    def log2_ball(self) -> arb:
         inner = self.count.log2_ball()
         return inner + (arb(2) ** -inner).log1p() / arb.const_log2()
 
@@ -118,19 +121,17 @@ class TheoremII(Theorem):
         return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign if fails else None)
 
     def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
-        """The smallest n of the family, with whole blocks before the query, at which the theorem bites; None if none up to 10^9."""
+        """The smallest n of the family, with whole blocks before the query, at which the theorem bites; None if none up to 10^12."""
         part = next((p for layer in architecture for p in layer if isinstance(p, Sparse)), None)
         if part is None:
             return None
         tasks, block, extra = family(task), part.block, int(task.form == "decision")
 
         def bites(blocks: int) -> bool:
-            try:
-                sizes = self.sizes(architecture, tasks.at(blocks * block + extra))
-            except SizeError:
-                return False
+            sizes = self.sizes(architecture, tasks.at(blocks * block + extra))
             sign = sizes.compare() if sizes is not None else None
             return sign is not None and sign.positive
 
-        found = first_size(bites, 1, limit=10**9 // block)
+        start = max(1, -(-(tasks.smallest - extra) // block))
+        found = first_size(bites, start, limit=(tasks.largest - extra) // block)
         return None if found is None else found * block + extra

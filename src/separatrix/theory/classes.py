@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.bits import LogSign
-from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
+from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_excess, number
 
 
 class TheoremI(Theorem):
@@ -31,14 +30,12 @@ class TheoremI(Theorem):
     def threshold(self, architecture: Architecture, task: Task) -> int | None:
         """The smallest n of the task's family at which the theorem bites (for SeqComp: the prompt length); None if none up to 10^12."""
         tasks = family(task)
-
-        def bites(n: int) -> bool:
-            try:
-                return self.compare(architecture, tasks.at(n)).positive
-            except SizeError:  # past the largest size a task may have
-                return False
-
-        found = first_size(bites, tasks.smallest)
+        found = first_excess(
+            lambda n: tasks.at(n).prefix_classes(),
+            lambda n: architecture.cache_bits(tasks.at(n).prefix_length),
+            tasks.smallest,
+            limit=tasks.largest,
+        )
         if found is None:
             return None
         return tasks.at(found).length if isinstance(task, SeqComp) else found

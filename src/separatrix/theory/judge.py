@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, EvidenceError
+from separatrix.errors import CheckFailed, EvidenceError, Undecided
 from separatrix.evidence import Verdict
 from separatrix.tasks import Task, parse_task
 from separatrix.theory._base import Theorem
@@ -47,7 +47,7 @@ def judge(architecture: Architecture, task: Task) -> list[Verdict]:
     FAILS and SOLVABLE come before OPEN; among FAILS the smallest n first, and OPEN verdicts that name a finite n before those that do not.
     Raises EvidenceError should two theorems contradict each other, which would be an error in this program.
     """
-    found = [verdict for theorem in THEOREMS.values() if (verdict := theorem.judge(architecture, task)) is not None]
+    found = [verdict for theorem in THEOREMS.values() if (verdict := _decided(theorem, architecture, task)) is not None]
     if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
         sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
         raise EvidenceError(f"{architecture.spec} on {task.spec}: theorems contradict each other ({sides}); please report this")
@@ -55,6 +55,14 @@ def judge(architecture: Architecture, task: Task) -> list[Verdict]:
     if len(found) > 1:
         found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
     return found
+
+
+def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
+    """The theorem's verdict, or None where it is silent or one of its comparisons stays open at every precision."""
+    try:
+        return theorem.judge(architecture, task)
+    except Undecided:
+        return None
 
 
 def recheck(verdict: Verdict) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.bits import BinomialSum, Count, LogSign, Power
-from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
 from separatrix.tasks import SeqComp, Task, TwoSum
 from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
@@ -44,13 +43,10 @@ class TheoremIPrime(Theorem):
         tasks = family(task)
 
         def bites(n: int) -> bool:
-            try:
-                count = prefixes(tasks.at(n))
-            except SizeError:  # past the largest size a task may have
-                return False
+            count = prefixes(tasks.at(n))
             return count is not None and count.exceeds_bits(h)
 
-        found = first_size(bites, tasks.smallest)
+        found = first_size(bites, tasks.smallest, limit=tasks.largest)
         return None if found is None else tasks.at(found).length if isinstance(task, SeqComp) else found
 
     @staticmethod
