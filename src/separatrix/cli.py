@@ -62,7 +62,7 @@ def analyze(
     model: Annotated[
         str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")
     ],
-    context: Annotated[int | None, typer.Option(min=1, max=10**15, help="Tokens of context (default: the model's own, else 8192).")] = None,
+    context: Annotated[int | None, typer.Option(min=1, max=10**12, help="Tokens of context (default: the model's own, else 8192).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """The capability card of a model: what it carries, what provably fails and from which n, what is provably solvable."""

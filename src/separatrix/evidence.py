@@ -182,7 +182,7 @@ def from_envelope(data: object) -> Evidence:
     """The record in an envelope. Raises EvidenceError for another version, an unknown kind or field, a wrong type or a wrong hash."""
     if not isinstance(data, dict) or "separatrix" not in data:
         raise EvidenceError("this JSON is not Separatrix evidence: the field 'separatrix' is missing")
-    if data["separatrix"] != FORMAT_VERSION:
+    if type(data["separatrix"]) is not int or data["separatrix"] != FORMAT_VERSION:
         raise EvidenceError(f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads version {FORMAT_VERSION}")
     if set(data) != {"separatrix", "kind", "sha256", "body"}:
         raise EvidenceError(
@@ -225,7 +225,7 @@ def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
 
 def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope` does, for the bundle and for each record."""
-    if data.get("separatrix") != FORMAT_VERSION:
+    if type(data.get("separatrix")) is not int or data["separatrix"] != FORMAT_VERSION:
         raise EvidenceError(f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads version {FORMAT_VERSION}")
     body = data.get("body")
     if set(data) != {"separatrix", "kind", "sha256", "body"} or not isinstance(body, dict) or not isinstance(body.get("records"), dict):

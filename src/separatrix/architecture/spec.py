@@ -24,9 +24,15 @@ from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 
 MOST_LAYERS = 10_000
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>\d[\d_]*)|(?P<mark>[-+*()|@,=]))")
+_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>[0-9][0-9_]*)|(?P<mark>[-+*()|@,=]))")
 
 Layer = tuple[Mechanism, ...]
+
+
+def shown(text: str) -> str:
+    """A text as an error message shows it: on one line, at most 100 characters."""
+    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    return line if len(line) <= 100 else f"{line[:97]}..."
 
 
 class _Token(NamedTuple):
@@ -41,7 +47,7 @@ def _tokenise(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             place += len(text[place:]) - len(text[place:].lstrip())
-            raise SpecError(f"unexpected character {text[place]!r} at position {place} of '{text}'")
+            raise SpecError(f"unexpected character {text[place]!r} at position {place} of '{shown(text)}'")
         kind = match.lastgroup or ""
         tokens.append(_Token(kind, match[kind], match.start(kind)))
         place = match.end()
@@ -185,7 +191,7 @@ class _Parser:
         return SpecError(f"expected {expected}, found {found}{self._at(token.place)}")
 
     def _at(self, place: int) -> str:
-        return f" at position {place} of '{self.text}'"
+        return f" at position {place} of '{shown(self.text)}'"
 
 
 def _bounded_int(text: str, where: str) -> int:
