@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log2
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from separatrix.bits import LogSign, log_difference
 from separatrix.errors import SizeError, Undecided
+from separatrix.theory._descent import descend
 from separatrix.theory.search import Floats, evolve, least_factor, settle, spread
 
 
@@ -93,8 +95,9 @@ def holds(parameters: Parameters, sizes: Sizes) -> bool:
 
 @dataclass(frozen=True)
 class _Derived:
-    """What follows from m, n_1, X, q, beta, g, as floats: the smallest t and u_0, the largest r, and what n_2 must outweigh."""
+    """What follows from m, n_1, k = m - X, q, d = beta - u_0, g, as floats: X, the smallest t and u_0, the largest r, and what n_2 outweighs."""
 
+    X: Floats
     t: Floats
     u_0: Floats
     r: Floats
@@ -103,27 +106,32 @@ class _Derived:
 
 
 def _derive(points: Floats, s: Sizes) -> _Derived:
-    m, n_1, X, q, beta, g = points
-    N_1 = m * n_1
-    t = np.floor(s.sigma_0 / np.log2(m / np.maximum(X - 1, 0.5))) + 1 if s.sigma_0 else np.ones_like(m)
+    """k and d, not X and beta, because X / m and beta / u_0 come so close to 1 that only the differences can be searched."""
+    m, n_1, k, q, d, g = points
+    X, N_1 = m - k, m * n_1
+    shrinks = -np.log1p(-(k + 1) / m) / np.log(2)  # log2(m / (X - 1))
+    t = np.where((X > 1) & (s.sigma_0 > 0), np.floor(s.sigma_0 / shrinks) + 1, 1)
     u_0 = np.floor(s.sigma_0 / np.log2(N_1 / (q - 1))) if s.sigma_0 else np.zeros_like(m)
-    y = np.ceil((X - np.ceil(m / beta) * u_0) / np.maximum(beta - u_0, 1))
-    allowed = (m >= X) & (q <= N_1) & (beta <= m) & (t <= m) & (beta > u_0) & (y >= 1)
+    beta = u_0 + d
+    y = np.ceil((X - np.ceil(m / beta) * u_0) / d)
+    allowed = (X >= 1) & (q <= N_1) & (beta <= m) & (t <= m) & (y >= 1)
     late = m - t + X * t + 1
     kept = s.open_1 + np.minimum(X * s.sigma_1, s.sigma_1 + late * s.h_1)
     r = np.minimum(np.ceil(q * np.exp2(-(kept / n_1 + g * s.h_1) / np.maximum(y, 1))), q)
     owed = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1
-    return _Derived(t, u_0, np.maximum(r, 2), owed, allowed & (r >= 2))
+    return _Derived(X, t, u_0, np.maximum(r, 2), np.maximum(owed, 0), allowed & (r >= 2))
 
 
-def _branching(points: Floats, d: _Derived, s: Sizes) -> Floats:
-    """The smallest n_2 with (c), as floats."""
+def _branching(points: Floats, d: _Derived, s: Sizes, rounds: int = 1) -> Floats:
+    """The smallest n_2 with (c), as floats: up from a lower bound that counts fractions of a group, until the number of groups stays."""
     N_1, g, cost = points[0] * points[1], points[5], np.full_like(points[0], s.h_1 + s.h_2)
-    n_2 = least_factor(N_1, d.r, cost + d.r * s.sigma_2 / g, np.maximum(d.owed, 0))
-    if not s.sigma_2:
-        return n_2
-    groups = np.ceil(n_2 / g)
-    return np.maximum(least_factor(N_1, d.r, cost, np.maximum(d.owed, 0) + groups * d.r * s.sigma_2), (groups - 1) * g + 1)
+    n_2 = least_factor(N_1, d.r, cost + d.r * s.sigma_2 / g, d.owed)
+    for _ in range(rounds if s.sigma_2 else 0):
+        before, groups = n_2, np.ceil(n_2 / g)
+        n_2 = np.maximum(n_2, least_factor(N_1, d.r, cost, d.owed + groups * d.r * s.sigma_2))
+        if np.array_equal(before, n_2):
+            break
+    return n_2
 
 
 @lru_cache(maxsize=256)
@@ -136,59 +144,73 @@ def best(sizes: Sizes, *, steps: int = 3, quick: bool = False) -> Parameters | N
             n_2, N_1 = _branching(points, d, sizes), points[0] * points[1]
             return np.where(d.allowed & (points[5] <= n_2), points[0] + N_1 + (steps - 2) * n_2 * N_1 + 2, np.inf)
 
-    widest = 1e6 * (sizes.h_1 + sizes.h_2 + sizes.sigma_0 + sizes.sigma_1 + sizes.sigma_2)
-    high = (widest, widest, widest, widest, widest if sizes.sigma_0 else 1, widest if sizes.sigma_2 else 1)
-    count, children, generations = (60_000, 4_000, 40) if quick else (200_000, 20_000, 70)
-    low = (2, 1, 1, 2, 1, 1)
-    points = evolve(length, _starts(sizes, widest, count), low, high, children=children, generations=generations)
-    if not points.size and not quick and (smaller := best(Sizes(*(bits // 8 for bits in astuple(sizes))), steps=steps)) is not None:
-        points = evolve(length, _larger(smaller), low, high, children=children)
+    s, widest = sizes, 1e6 * (sizes.h_1 + sizes.h_2 + sizes.sigma_0 + sizes.sigma_1 + sizes.sigma_2)
+    places = widest + 1e2 * s.sigma_0 * (s.h_1 + 1) * (s.sigma_2 + 1)  # m grows with u_0 y, so with sigma_0 and g h_1, and g with sigma_2
+    rows = widest + 1e2 * s.sigma_0 * s.sigma_1
+    low, high = (2, 1, 0, 2, 1, 1), (places, rows, places, widest, widest if s.sigma_0 else 1, widest if s.sigma_2 else 1)
+    count, children, generations = (30_000, 4_000, 40) if quick else (100_000, 20_000, 70)
+    tries = []
+    for start in _starts(sizes, high, count):
+        points = evolve(length, start, low, high, children=children, generations=generations)
+        tries += [*points.T[:3], *(descend(length, point, low, high) for point in points.T[: 0 if quick else 1])]
     found = []
-    for point in points.T[:6]:
-        column = point[:, None]
-        with np.errstate(all="ignore"):
-            d = _derive(column, sizes)
-            n_2 = float(_branching(column, d, sizes)[0])
-        for near in _candidates(point, d, sizes, max(int(n_2), int(point[5]))):
-            least = settle(n_2, lambda n, p=near: n >= p.g and holds(replace(p, n_2=n), sizes))
+    for point in tries:
+        proof = _certified_proof(point, sizes)
+        if proof is not None:
+            with np.errstate(all="ignore"):
+                n_2 = float(_branching(point[:, None], _derive(point[:, None], sizes), sizes, rounds=60)[0])
+            least = settle(n_2, lambda n, p=proof: n >= p.g and holds(replace(p, n_2=n), sizes))
             if least is not None:
-                found.append(replace(near, n_2=least))
-                break
+                found.append(replace(proof, n_2=least))
     return min(found, key=lambda p: p.length(steps), default=None)
 
 
-def _starts(sizes: Sizes, widest: float, count: int) -> Floats:
-    """First points (m, n_1, X, q, beta, g): X = m or near it, beta = 1 or somewhat above u_0, the rest spread."""
+def _starts(s: Sizes, high: tuple[float, ...], count: int) -> tuple[Floats, Floats]:
+    """First points (m, n_1, k, q, d, g): some spread over the box, some where (a), (b) and the cost of a group in (c) balance."""
     rng = np.random.default_rng(0)
-    m, n_1, q = (spread(low, top, count, rng) for low, top in ((2, widest), (1, widest), (2, widest)))
-    X = m * (1 - np.where(rng.random(count) < 0.5, 0, spread(1e-7, 1, count, rng)))
+    m, n_1, q, g = (spread(1, high[axis], count, rng) for axis in (0, 1, 3, 5))
+    narrow = -m * np.expm1(-np.log(2) * s.sigma_0 / (m * rng.uniform(0.3, 1, count)))  # (a) with t a share of m
+    k = np.choose(np.arange(count) % 3, (np.zeros(count), narrow, m * spread(1e-7, 1, count, rng)))
+    d = s.sigma_0 / np.log2(np.maximum(m * n_1 / q, 1.001)) * spread(1e-4, 10, count, rng) + 1
+    wide = np.stack([m, n_1, k, q, d, g])
+    g = s.sigma_2 / spread(3, 400, count, rng) + 1
+    gain, share = spread(0.05, 20, count, rng), spread(1e-2, 1e2, count, rng)  # log(q / r), and E / n_1 over g h_1
+    q = ((s.h_1 + s.h_2) / spread(3, 400, count, rng) + 2) * np.exp2(gain)
+    u_0, k = s.sigma_0 / spread(5, 200, count, rng), s.sigma_0 * spread(0.7, 3, count, rng)
+    d = u_0 * spread(1e-3, 10, count, rng) + 1
+    y = (1 + share) * (g * s.h_1 + 1) / gain
+    m = (y * d + k) * (u_0 + d) / d + 1
+    E = np.minimum(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
+    return wide, np.stack([m, E / (share * (g * s.h_1 + 1)) + 1, k, q, d, g])
+
+
+def _positive(sign: Callable[[], LogSign]) -> bool:
+    try:
+        return sign().positive
+    except Undecided:
+        return False
+
+
+def _certified_proof(point: Floats, s: Sizes) -> Parameters | None:
+    """Parameters with n_2 = g at a point: the smallest u_0 and t and the largest r near their floats that `conditions` allow, certified."""
     with np.errstate(all="ignore"):
-        u_0 = np.where(q < m * n_1, sizes.sigma_0 / np.log2(m * n_1 / (q - 1)), 0) if sizes.sigma_0 else np.zeros(count)
-    beta = u_0 * (1 + spread(1e-4, 10, count, rng)) + 1
-    return np.stack([m, n_1, X, q, beta, spread(1, widest, count, rng)])
+        derived = _derive(point[:, None], s)
+    m, n_1, k, q, d, g = (int(value) for value in point)
+    X, N_1 = m - k, n_1 * m
+    effects = settle(float(derived.u_0[0]) + 1, lambda u: _positive(lambda: log_difference([(u, N_1), (-u, q - 1)], s.sigma_0)))
+    t = 1 if X == 1 else settle(float(derived.t[0]), lambda t: _positive(lambda: log_difference([(t, m), (-t, X - 1)], s.sigma_0)))
+    if effects is None or t is None:
+        return None
 
+    def proof(r: int) -> Parameters:
+        return Parameters(m=m, n_1=n_1, n_2=g, X=X, t=t, beta=effects - 1 + d, q=q, r=r, g=g, u_0=effects - 1)
 
-def _larger(smaller: Parameters, count: int = 200_000) -> Floats:
-    """First points from the parameters for smaller sizes, scaled up; m and X together, so that X/m stays."""
-    rng = np.random.default_rng(0)
-    factors = spread(1, 1e4, 6 * count, rng).reshape(6, count)
-    factors[2] = factors[0]
-    p = smaller
-    return np.array([[p.m], [p.n_1], [p.X], [p.q], [p.beta], [p.g]], float) * factors
-
-
-def _candidates(point: Floats, d: _Derived, sizes: Sizes, n_2: int) -> list[Parameters]:
-    """The derived integers at a point, and the same with the rounding of t, u_0 and r undone by one."""
-    m, n_1, X, q, beta, g = (int(value) for value in point)
-    t, u_0, r = (int(value[0]) for value in (d.t, d.u_0, d.r))
-    found = []
-    for contents in (r + 1, r, r - 1):
-        for more_t, more_u in ((0, 0), (1, 0), (0, 1), (1, 1)):
-            try:
-                found.append(Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t + more_t, beta=beta, q=q, r=contents, g=g, u_0=u_0 + more_u))
-            except (SizeError, ZeroDivisionError):
-                continue
-    return found
+    try:
+        proof(2)
+    except SizeError:
+        return None
+    fewer = settle(q + 1 - float(derived.r[0]), lambda x: x < q and _positive(lambda: conditions(proof(q + 1 - x), s)[2]))
+    return None if fewer is None else proof(q + 1 - fewer)
 
 
 @lru_cache(maxsize=256)
@@ -207,15 +229,12 @@ def best_at(sizes: Sizes, m: int, n_1: int, n_2: int, *, steps: int = 3) -> Para
             right = d.owed + n_2 * (sizes.h_1 + sizes.h_2) + np.ceil(n_2 / points[5]) * d.r * sizes.sigma_2
             return np.where(d.allowed, right - n_2 * d.r * log2(n_2 * n_1 * m), np.inf)
 
-    high = (float(m), float(n_1 * m), float(m if sizes.sigma_0 else 1), float(n_2 if sizes.sigma_2 else 1))
-    start = np.stack([spread(low, top, 60_000, rng) for low, top in zip((1, 2, 1, 1), high, strict=True)])
-    start[0, ::2] = m
-    rest = evolve(shortfall, start, (1, 2, 1, 1), high, children=6_000, generations=40)
-    for X, q, beta, g in rest.T[:3]:
-        point = np.array([m, n_1, X, q, beta, g], float)
-        with np.errstate(all="ignore"):
-            d = _derive(point[:, None], sizes)
-        for candidate in _candidates(point, d, sizes, n_2):
-            if holds(candidate, sizes):
-                return candidate
+    low, high = (0, 2, 1, 1), (float(m - 1), float(n_1 * m), float(m if sizes.sigma_0 else 1), float(n_2 if sizes.sigma_2 else 1))
+    start = np.stack([spread(max(least, 0.5), max(top, 1), 60_000, rng) for least, top in zip(low, high, strict=True)])
+    start[0, ::2] = 0
+    rest = evolve(shortfall, start, low, high, children=6_000, generations=40)
+    for part in (*rest.T[:3], *(descend(shortfall, part, low, high) for part in rest.T[:1])):
+        proof = _certified_proof(np.array([m, n_1, *part], float), sizes)
+        if proof is not None and holds(replace(proof, n_2=n_2), sizes):
+            return replace(proof, n_2=n_2)
     return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from separatrix.bits import LogSign, log_difference
 from separatrix.errors import SizeError, Undecided
+from separatrix.theory._descent import descend
 from separatrix.theory.search import Floats, evolve, least_factor, settle, spread
 
 
@@ -72,32 +73,43 @@ def _most_contents(q: Floats, t: Floats, g: Floats, sizes: Sizes) -> Floats:
     return np.minimum(np.ceil(q * np.exp2(-(sizes.sigma_1 + g * sizes.h_1) / t)), q)
 
 
+def _branching(q: Floats, t: Floats, g: Floats, r: Floats, sizes: Sizes, rounds: int = 2) -> Floats:
+    """The smallest n_1 with (b), as floats: up from a lower bound that counts fractions of a group, until the number of groups stays."""
+    m, cost, n_1, groups = np.maximum(q, t), np.full_like(q, sizes.h_1 + sizes.h_2), np.ones_like(q), np.ones_like(q)
+    owed = sizes.sigma_1 + sizes.open_2 + q * t * sizes.h_1
+    for _ in range(2):
+        n_1 = least_factor(m, r, cost + r * sizes.sigma_2 / g, owed + np.minimum(t, groups) * sizes.h_1)
+        groups = np.ceil(n_1 / g)
+    for _ in range(rounds):
+        n_1 = np.maximum(n_1, least_factor(m, r, cost, owed + np.minimum(t, groups) * sizes.h_1 + groups * r * sizes.sigma_2))
+        before, groups = groups, np.ceil(n_1 / g)
+        if np.array_equal(before, groups):
+            break
+    return n_1
+
+
 @lru_cache(maxsize=256)
 def best(sizes: Sizes, *, steps: int = 2, quick: bool = False) -> Parameters | None:
     """The certified parameters with the shortest prompt found, or None; `quick` looks less far. m = max(q, t), r and n_1 as (a) and (b) allow."""
 
-    def branching(q: Floats, t: Floats, g: Floats) -> tuple[Floats, Floats, Floats]:
-        m, r = np.maximum(q, t), np.maximum(_most_contents(q, t, g, sizes), 2)
-        owed, cost = sizes.sigma_1 + sizes.open_2 + (q * t + t) * sizes.h_1, np.full_like(m, sizes.h_1 + sizes.h_2)
-        n_1 = least_factor(m, r, cost + r * sizes.sigma_2 / g, owed)
-        groups = np.ceil(n_1 / g)
-        exact = least_factor(m, r, cost, owed - (t - np.minimum(t, groups)) * sizes.h_1 + groups * r * sizes.sigma_2)
-        return m, r, np.maximum(exact, (groups - 1) * g + 1) if sizes.sigma_2 else np.minimum(n_1, exact)
-
     def length(points: Floats) -> Floats:
         q, t, g = points
         with np.errstate(all="ignore"):
-            m, _, n_1 = branching(q, t, g)
-            return np.where((_most_contents(q, t, g, sizes) >= 2) & (g <= n_1), m + (steps - 1) * n_1 * m + 2, np.inf)
+            m, r = np.maximum(q, t), _most_contents(q, t, g, sizes)
+            n_1 = _branching(q, t, g, np.maximum(r, 2), sizes)
+            return np.where((r >= 2) & (g <= n_1), m + (steps - 1) * n_1 * m + 2, np.inf)
 
-    widest = 1e4 + 1e3 * (sizes.h_1 + sizes.h_2 + sizes.sigma_1 + sizes.sigma_2)
-    high = (widest, widest, widest if sizes.sigma_2 else 1)
+    groups = 1e4 + 1e3 * (sizes.h_1 + sizes.h_2 + sizes.sigma_1 + sizes.sigma_2)
+    places = groups + 10.0 * sizes.h_1 * sizes.sigma_2  # g grows with sigma_2, and q and t with g h_1
+    high = (places, places, groups if sizes.sigma_2 else 1)
     count, children, generations = (40_000, 3_000, 35) if quick else (200_000, 12_000, 70)
     points = evolve(length, _starts(high, count), (2, 1, 1), high, children=children, generations=generations)
     found = []
-    for q, t, g in points.T[:8]:
-        m, r, n_1 = (float(value) for value in branching(q, t, g))
-        found.append(_certified(int(m), n_1, int(r), int(q), int(t), int(g), sizes))
+    for q, t, g in (*points.T[:4], *(descend(length, point, (2, 1, 1), high) for point in points.T[: 0 if quick else 2])):
+        with np.errstate(all="ignore"):
+            r = _most_contents(q, t, g, sizes)
+            n_1 = float(_branching(*(np.array([x]) for x in (q, t, g, r)), sizes=sizes, rounds=60)[0])
+        found.append(_certified(n_1, int(r), int(q), int(t), int(g), sizes))
     return min((p for p in found if p), key=lambda p: p.length(steps), default=None)
 
 
@@ -109,14 +121,21 @@ def _starts(high: tuple[float, float, float], count: int) -> Floats:
     return np.stack([q, t, g])
 
 
-def _certified(m: int, n_1: float, r: int, q: int, t: int, g: int, sizes: Sizes) -> Parameters | None:
-    """The certified parameters with the smallest n_1 near its float estimate; r one smaller where rounding hid that (a) fails."""
-    for contents in (r + 1, r, r - 1):
-        if 2 <= contents <= q and _positive(lambda c=contents: log_difference([(t, q), (-t, c - 1)], sizes.sigma_1 + g * sizes.h_1)):
-            start = Parameters(m=m, n_1=max(g, int(n_1)), r=contents, q=q, t=t, g=g)
-            least = settle(n_1, lambda n, p=start: n >= g and holds(replace(p, n_1=n), sizes))
-            return None if least is None else replace(start, n_1=least)
-    return None
+def _certified(n_1: float, r: int, q: int, t: int, g: int, sizes: Sizes) -> Parameters | None:
+    """The certified parameters with the largest r and then the smallest n_1 near their float estimates."""
+    contents = _certified_contents(r, q, t, g, sizes)
+    if contents is None:
+        return None
+    start = Parameters(m=max(q, t), n_1=max(g, int(n_1)), r=contents, q=q, t=t, g=g)
+    least = settle(n_1, lambda n: n >= g and holds(replace(start, n_1=n), sizes))
+    return None if least is None else replace(start, n_1=least)
+
+
+def _certified_contents(r: int, q: int, t: int, g: int, sizes: Sizes) -> int | None:
+    """The largest r with (a) near its float estimate, certified; None if it is below 2."""
+    bits = sizes.sigma_1 + g * sizes.h_1
+    fewer = settle(q + 1 - r, lambda x: x < q and _positive(lambda: log_difference([(t, q), (-t, q - x)], bits)))
+    return None if fewer is None else q + 1 - fewer
 
 
 def _positive(sign: Callable[[], LogSign]) -> bool:
@@ -145,10 +164,9 @@ def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2) -> Parameters | N
     high = (float(m), float(m), float(n_1 if sizes.sigma_2 else 1))
     points = evolve(shortfall, _starts(high, 30_000), (2, 1, 1), high, children=4_000, generations=40)
     for q, t, g in points.T[:3]:
-        r = int(_most_contents(q, t, g, sizes))
-        for contents in (r + 1, r, r - 1):
-            if 2 <= contents <= q:
-                found = Parameters(m=m, n_1=n_1, r=contents, q=int(q), t=int(t), g=int(g))
-                if holds(found, sizes):
-                    return found
+        contents = _certified_contents(int(_most_contents(q, t, g, sizes)), int(q), int(t), int(g), sizes)
+        if contents is not None:
+            found = Parameters(m=m, n_1=n_1, r=contents, q=int(q), t=int(t), g=int(g))
+            if holds(found, sizes):
+                return found
     return None
