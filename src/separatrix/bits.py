@@ -215,19 +215,21 @@ class Count:
 
     def ceil_log2(self) -> int:
         """The number of bits that number the classes: the smallest b with self <= 2^b. Raises Undecided as `compare_bits` does."""
+        low, high = self._log2_integers()
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.exceeds_bits(middle) else (low, middle)
+        return low
+
+    def _log2_integers(self) -> tuple[int, int]:
+        """Integers around log2 that are at most two apart."""
         for precision in _PRECISIONS:
             with ctx.workprec(precision):
                 ball = self.log2_ball()
                 floor, ceiling = ball.lower().floor().unique_fmpz(), ball.upper().ceil().unique_fmpz()
             if floor is not None and ceiling is not None and ceiling - floor <= 2:
-                break
-        if floor is None or ceiling is None:
-            raise Undecided(f"the logarithm of {self} is open at {_PRECISIONS[-1]} bits of precision")
-        low, high = max(0, int(floor)), max(0, int(ceiling))
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.exceeds_bits(middle) else (low, middle)
-        return low
+                return max(0, int(floor)), max(0, int(ceiling))
+        raise Undecided(f"the logarithm of {self} is open at {_PRECISIONS[-1]} bits of precision")
 
     def log2_str(self, digits: int = 8) -> str:
         """A decimal enclosure of log2."""
