@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
 from separatrix.errors import CheckFailed, SeparatrixError
@@ -270,8 +271,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
     except SeparatrixError as error:
         return _fail(str(error), 1 if isinstance(error, CheckFailed) else 2)
-    except typer.TyperException as error:
-        message = error.format_message()  # pyright: ignore[reportAttributeAccessIssue]
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        message = error.format_message()
         return _fail(" ".join(message.split()) + " `separatrix --help` lists the commands.", 2)
     except BrokenPipeError:
         sys.stderr.close()
