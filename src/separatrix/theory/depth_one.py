@@ -10,6 +10,8 @@ import numpy as np
 
 from separatrix.bits import LogSign, log_difference
 from separatrix.errors import SizeError, Undecided
+from separatrix.theory._descent import descend
+from separatrix.theory.search import least_factor
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Spelling:
 
 
 PLAIN = Spelling()
+_WIDEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -89,68 +92,60 @@ def best(sizes: Sizes, *, steps: int = 2, spelling: Spelling = PLAIN) -> Paramet
     A grid over (m, r), geometric at first, is narrowed around its best cells until neighbouring integers are compared; t is the smallest that (a)
     allows and n_1 the smallest that (b) allows.
     """
-    low, high = 2.0, 1e12
-    ms = np.unique(np.round(np.geomspace(low, high, 400)))
-    candidates: list[tuple[float, float, float]] = []
-    shares = np.unique(np.concatenate([np.geomspace(1e-9, 1, 220), 1 - np.geomspace(1e-6, 0.5, 60)]))
-    candidates = _scan(ms[:, None], np.clip(np.round(ms[:, None] * shares[None, :]), 1, ms[:, None]), sizes, steps, spelling)
-    width = 1.08
+    ms = np.unique(np.round(np.geomspace(2, _WIDEST, 240)))
+    shares = np.unique(np.concatenate([np.geomspace(1e-9, 1, 120), 1 - np.geomspace(1e-6, 0.5, 30)]))
+    candidates = _best(*np.broadcast_arrays(ms[:, None], np.clip(np.round(ms[:, None] * shares), 1, ms[:, None])), sizes, steps, spelling)
+    width = 1.13
     for _ in range(14):
         finer: list[tuple[float, float, float]] = []
         for _, m, r in candidates[:6]:
             grid_m = _around(m, width)
             grid_r = np.concatenate([_around(r, width), grid_m])
-            finer += _scan(grid_m[:, None], np.minimum(grid_r[None, :], grid_m[:, None]), sizes, steps, spelling)
+            grid = np.broadcast_arrays(grid_m[:, None], np.minimum(grid_r[None, :], grid_m[:, None]))
+            finer += _best(*grid, sizes, steps, spelling)
         candidates = sorted(set(candidates[:6] + finer))
         width = 1 + (width - 1) * 0.5
-    for _, m, r in candidates[:6]:
-        found = _certified(int(m), int(r), sizes, spelling)
-        if found is not None:
-            return found
-    return None
+    points = [np.array([m, r]) for _, m, r in candidates[:6]]
+    if points:
+        points.insert(0, descend(lambda p: _lengths(p[0], p[1], sizes, steps, spelling), points[0], (2, 1), (_WIDEST, _WIDEST)))
+    found = [_certified(int(m), int(r), sizes, spelling) for m, r in points]
+    return min((p for p in found if p is not None), key=lambda p: p.length(steps), default=None)
 
 
 def _around(centre: float, width: float) -> np.ndarray:
     low, high = max(1.0, np.floor(centre / width) - 3), np.ceil(centre * width) + 3
-    return np.unique(np.round(np.linspace(low, high, 90))) if high - low > 90 else np.arange(low, high + 1)
+    return np.unique(np.round(np.linspace(low, high, 60))) if high - low > 60 else np.arange(low, high + 1)
 
 
-def _scan(m: np.ndarray, r: np.ndarray, sizes: Sizes, steps: int, spelling: Spelling) -> list[tuple[float, float, float]]:
-    """(prompt length, m, r) of the best cells, best first; floats, so only candidates."""
-    m, r = np.broadcast_arrays(m, r)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+def _lengths(m: np.ndarray, r: np.ndarray, sizes: Sizes, steps: int, spelling: Spelling) -> np.ndarray:
+    """Prompt lengths with the smallest t and n_1 that (a) and (b) allow, as floats; infinite where there are none."""
+    with np.errstate(all="ignore"):
         t = np.where(r <= 1, 1, np.floor(sizes.sigma_0 / np.log2(m / np.maximum(r - 1, 1e-300))) + 1)
         t = np.where((r > 1) & (sizes.sigma_0 == 0), 1, t)
-        n_1 = _branching(m, r, t, sizes, spelling)
-        length = np.where((t <= m) & (m >= 2), m + (steps - 1) * n_1 * m + 2, np.inf)
-    flat = length.ravel()
-    order = np.argsort(flat)[:24]
-    return [(float(flat[i]), float(m.ravel()[i]), float(r.ravel()[i])) for i in order if np.isfinite(flat[i]) and flat[i] < 1e30]
+        length = m + (steps - 1) * _branching(m, r, t, sizes, spelling) * m + 2
+        return np.where((r <= m) & (t <= m) & (m >= 2), length, np.inf)
+
+
+def _best(m: np.ndarray, r: np.ndarray, sizes: Sizes, steps: int, spelling: Spelling) -> list[tuple[float, float, float]]:
+    """(prompt length, m, r) of the best cells of a grid, best first."""
+    m, r = m.ravel(), r.ravel()
+    length = _lengths(m, r, sizes, steps, spelling)
+    order = np.argsort(length)[:24]
+    return [(float(length[i]), float(m[i]), float(r[i])) for i in order if length[i] < 1e30]
 
 
 def _branching(m: np.ndarray, r: np.ndarray, t: np.ndarray, sizes: Sizes, spelling: Spelling) -> np.ndarray:
     """The smallest n_1 with (b), as floats; infinite where none is found."""
     after = np.minimum(r * sizes.sigma_1, sizes.sigma_1 + (r * t * spelling.e_1 + spelling.s_0) * sizes.h)
 
-    def gap(n_1: np.ndarray) -> np.ndarray:
-        values = n_1 * m if spelling.K is None else np.minimum(spelling.K, n_1 * m)
-        return n_1 * (r * np.log2(values) - spelling.s_w * sizes.h) - sizes.first - after
-
-    low, high = np.zeros_like(m), np.ones_like(m)
-    for _ in range(100):
-        short = gap(high) <= 0
-        if not short.any():
-            break
-        low, high = np.where(short, high, low), np.where(short, high * 2, high)
-    high = np.where(gap(high) > 0, high, np.inf)
-    for _ in range(110):
-        active = (high - low > 1) & np.isfinite(high)
-        if not active.any():
-            break
-        middle = np.floor((low + np.where(np.isfinite(high), high, low)) / 2)
-        enough = gap(middle) > 0
-        high, low = np.where(active & enough, middle, high), np.where(active & ~enough, middle, low)
-    return high
+    owed = sizes.first + after
+    with np.errstate(all="ignore"):
+        n_1 = least_factor(m, r, np.full_like(m, spelling.s_w * sizes.h), owed)
+        if spelling.K is None:
+            return n_1
+        capped = r * np.log2(spelling.K) - spelling.s_w * sizes.h  # gained per value of w once n_1 m >= K
+        past = np.maximum(np.floor(owed / capped) + 1, np.ceil(spelling.K / m))
+        return np.where(n_1 * m <= spelling.K, n_1, np.where(capped > 0, past, np.inf))
 
 
 def _certified(m: int, r: int, sizes: Sizes, spelling: Spelling) -> Parameters | None:

@@ -148,7 +148,7 @@ def best(sizes: Sizes, *, steps: int = 3, quick: bool = False) -> Parameters | N
     places = widest + 1e2 * s.sigma_0 * (s.h_1 + 1) * (s.sigma_2 + 1)  # m grows with u_0 y, so with sigma_0 and g h_1, and g with sigma_2
     rows = widest + 1e2 * s.sigma_0 * s.sigma_1
     low, high = (2, 1, 0, 2, 1, 1), (places, rows, places, widest, widest if s.sigma_0 else 1, widest if s.sigma_2 else 1)
-    count, children, generations = (30_000, 4_000, 40) if quick else (100_000, 20_000, 70)
+    count, children, generations = (15_000, 1_500, 35) if quick else (40_000, 4_000, 60)
     tries = []
     for start in _starts(sizes, high, count):
         points = evolve(length, start, low, high, children=children, generations=generations)

@@ -102,7 +102,7 @@ def best(sizes: Sizes, *, steps: int = 2, quick: bool = False) -> Parameters | N
     groups = 1e4 + 1e3 * (sizes.h_1 + sizes.h_2 + sizes.sigma_1 + sizes.sigma_2)
     places = groups + 10.0 * sizes.h_1 * sizes.sigma_2  # g grows with sigma_2, and q and t with g h_1
     high = (places, places, groups if sizes.sigma_2 else 1)
-    count, children, generations = (40_000, 3_000, 35) if quick else (200_000, 12_000, 70)
+    count, children, generations = (20_000, 1_000, 30) if quick else (40_000, 2_500, 50)
     points = evolve(length, _starts(high, count), (2, 1, 1), high, children=children, generations=generations)
     found = []
     for q, t, g in (*points.T[:4], *(descend(length, point, (2, 1, 1), high) for point in points.T[: 0 if quick else 2])):
