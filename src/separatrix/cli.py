@@ -100,8 +100,11 @@ def construct(
         _print_json({"file": str(path), "record": built.record.envelope()})
         return
     typer.echo(built.record.statement)
-    for key, value in built.record.proof.items():
-        typer.echo(f"  {key}: {json.dumps(value) if isinstance(value, list | dict) else value}")
+    proof = dict(built.record.proof)
+    layers = proof.pop("layers")
+    _print_rows([{key.replace("_", " "): _brief(value) for key, value in layer.items()} for layer in layers], False)
+    for key, value in proof.items():
+        typer.echo(f"{key.replace('_', ' ')}: {value}")
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
 
 
@@ -231,6 +234,12 @@ def _task(text: str, **sizes: int | None) -> Task:
 
     given = [f"{key}={value}" for key, value in sizes.items() if value is not None]
     return parse_task(text if not given else f"{text}{',' if ':' in text else ':'}{','.join(given)}")
+
+
+def _brief(value: object) -> str:
+    """A number of a proof with three digits, for people; the file holds all of them."""
+    text = str(value)
+    return f"{float(text):.2e}" if len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit() else text
 
 
 def _console() -> Any:

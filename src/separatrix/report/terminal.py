@@ -51,9 +51,9 @@ class _TerminalTable:
         table = Table(
             title=_text(self.seen.title, ascii_only), title_justify="left", show_lines=True, width=min(_WIDEST, options.max_width)
         )
-        table.add_column("", ratio=4)
+        table.add_column("", ratio=4, overflow="fold")
         for column in self.seen.columns:
-            table.add_column(_text(column["title"], ascii_only), ratio=5)
+            table.add_column(_text(column["title"], ascii_only), ratio=5, overflow="fold")
         for row in self.seen.rows:
             cells = [_cell(self.seen.cells[row["key"], column["key"]], signs, ascii_only) for column in self.seen.columns]
             table.add_row(_text(row["title"], ascii_only), *cells)
