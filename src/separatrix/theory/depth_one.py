@@ -94,15 +94,16 @@ def best(sizes: Sizes, *, steps: int = 2, spelling: Spelling = PLAIN) -> Paramet
     """
     ms = np.unique(np.round(np.geomspace(2, _WIDEST, 240)))
     shares = np.unique(np.concatenate([np.geomspace(1e-9, 1, 120), 1 - np.geomspace(1e-6, 0.5, 30)]))
-    candidates = _best(*np.broadcast_arrays(ms[:, None], np.clip(np.round(ms[:, None] * shares), 1, ms[:, None])), sizes, steps, spelling)
+    grid_m, grid_r = np.broadcast_arrays(ms[:, None], np.clip(np.round(ms[:, None] * shares), 1, ms[:, None]))
+    candidates = _best(grid_m, grid_r, sizes, steps, spelling)
     width = 1.13
     for _ in range(14):
         finer: list[tuple[float, float, float]] = []
         for _, m, r in candidates[:6]:
-            grid_m = _around(m, width)
-            grid_r = np.concatenate([_around(r, width), grid_m])
-            grid = np.broadcast_arrays(grid_m[:, None], np.minimum(grid_r[None, :], grid_m[:, None]))
-            finer += _best(*grid, sizes, steps, spelling)
+            near_m = _around(m, width)
+            near_r = np.concatenate([_around(r, width), near_m])
+            grid_m, grid_r = np.broadcast_arrays(near_m[:, None], np.minimum(near_r[None, :], near_m[:, None]))
+            finer += _best(grid_m, grid_r, sizes, steps, spelling)
         candidates = sorted(set(candidates[:6] + finer))
         width = 1 + (width - 1) * 0.5
     points = [np.array([m, r]) for _, m, r in candidates[:6]]
