@@ -14,6 +14,7 @@ from separatrix.tasks.twosum import TwoSum
 __all__ = ["TASKS", "Batch", "Eva", "SeqComp", "Task", "TwoSum", "parse_task"]
 
 TASKS: dict[str, type[Task]] = {task.name: task for task in (Eva, SeqComp, TwoSum)}
+_MOST_DIGITS = 128
 
 
 def parse_task(text: str) -> Task:
@@ -22,13 +23,15 @@ def parse_task(text: str) -> Task:
     Raises UnknownNameError, SpecError or SizeError; `parse_task(task.spec) == task`.
     """
     name, colon, rest = (part.strip() for part in text.partition(":"))
+    if not name:
+        raise SpecError("the task is empty; write a task such as 'eva:n=64' or 'seqcomp:L=2,n=64' (`separatrix tasks` lists all)")
     if name not in TASKS:
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
     sizes: dict[str, Any] = {}
     for part in rest.split(",") if colon else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key or not value:
-            raise SpecError(f"expected size=value, found '{part.strip()}' in the task '{text}'; write {name}:{TASKS[name].usage}")
+            raise SpecError(f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are {TASKS[name].usage}")
         if key in sizes:
             raise SpecError(f"size '{key}' is given twice in the task '{text}'")
         sizes[key] = _value(key, value, text)
@@ -36,8 +39,8 @@ def parse_task(text: str) -> Task:
 
 
 def _value(key: str, value: str, text: str) -> int | str:
-    if not re.fullmatch(r"[-+]?\d[\d_]*", value):
+    if not re.fullmatch(r"[-+]?[0-9]+(_[0-9]+)*", value):
         return value
-    if len(value) > 14:
-        raise SizeError(f"{key}={value[:14]}... in the task '{text[:40]}' is too large; sizes go up to 10^12")
+    if len(value) > _MOST_DIGITS:
+        raise SizeError(f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes beyond 10^100")
     return int(value)

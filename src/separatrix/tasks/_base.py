@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,6 +16,7 @@ from separatrix.errors import SizeError, UnknownNameError
 
 Tokens = NDArray[np.int64]
 LARGEST_SIZE = 10**12
+"""Largest size of a task text, where a task does not say otherwise."""
 LARGEST_SAMPLE = 1 << 30
 """Most tokens one call of `sample` makes."""
 
@@ -99,7 +101,10 @@ class Task(ABC):
 
     def _checked(self, tokens: Tokens) -> Tokens:
         """`tokens` as int64, or SizeError when its shape or ids cannot be an instance."""
-        array = np.asarray(tokens)
+        try:
+            array = np.asarray(tokens)
+        except ValueError:
+            raise SizeError(f"{self.spec}: the rows of tokens differ in length; an instance has {self.length} tokens") from None
         if array.ndim != 2 or array.shape[1] != self.length:
             raise SizeError(f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch, {self.length})")
         if not np.issubdtype(array.dtype, np.integer):
@@ -108,26 +113,42 @@ class Task(ABC):
             raise SizeError(f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in [0, {self.vocabulary})")
         return array.astype(np.int64, copy=False)
 
+    def _below(self, part: Tokens, bound: int, what: str) -> None:
+        """Raises SizeError when a token of `part` is no value of [0, bound)."""
+        if part.size and part.max() >= bound:
+            raise SizeError(f"{self.spec}: {what} holds {part.max()}; it must lie in [0, {bound})")
+
     def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is not positive or asks for too many tokens at once."""
-        if batch < 1 or batch * self.length > LARGEST_SAMPLE:
-            raise SizeError(f"{self.spec}: batch is {batch}; it must be at least 1 and make at most 2^30 tokens")
-        return batch
+        """`batch`, or SizeError when it is no positive integer or asks for too many tokens at once."""
+        if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
+            raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
+        if int(batch) * self.length > LARGEST_SAMPLE:
+            raise SizeError(f"{self.spec}: batch is {batch}; with {self.length} tokens each that is more than 2^30 tokens at once")
+        return int(batch)
 
 
-def require(task: str, name: str, value: Any, low: int, high: int | None = None) -> int:
+def require(task: str, name: str, value: Any, low: int, high: int) -> int:
     """`value` as an int in [low, high], or a SizeError that names the task, the size and the smallest legal value."""
-    if type(value) is not int or value < low or (high is not None and value > high):
-        limit = f"from {low} to {high}" if high is not None else f"of at least {low}"
-        raise SizeError(f"{task}: {name} is {value!r}; it must be an integer {limit}")
+    if type(value) is not int or not low <= value <= high:
+        raise SizeError(f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}")
     return value
 
 
-def check_names(task: str, sizes: dict[str, Any], known: tuple[str, ...], *, needed: tuple[str, ...]) -> None:
+def _shown(value: Any) -> str:
+    """A value as an error message shows it: 10^12 and the like for powers of ten, and never thousands of digits."""
+    if not isinstance(value, int) or abs(value) < 10**9:
+        return repr(value)[:60]
+    if value.bit_length() > 1024:
+        return f"about {'-' * (value < 0)}2^{value.bit_length()}"
+    digits = str(value)
+    return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
+
+
+def check_names(task: type[Task], sizes: dict[str, Any], known: Sequence[str], *, needed: Sequence[str]) -> None:
     """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is missing."""
     for name in sizes:
         if name not in known:
-            raise UnknownNameError.of(f"size of '{task}'", name, known)
-    missing = [name for name in needed if name not in sizes]
-    if missing:
-        raise SizeError(f"{task}: the size {missing[0]} is missing; write {task}:{','.join(f'{name}=...' for name in needed)}")
+            raise UnknownNameError.of("size", name, known, where=f" of task '{task.name}'")
+    for name in needed:
+        if name not in sizes:
+            raise SizeError(f"{task.name}: the size {name} is missing; sizes are {task.usage}")

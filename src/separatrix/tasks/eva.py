@@ -1,8 +1,8 @@
 """Eva: evaluate a function that stands in the prompt.
 
-    position   0      1      ...   n-1    n
-    input      f(0)   f(1)   ...   f(n-1) x
-    target     .      .      ...   .      f(x)
+    position   0      1      2      3      4             position   0     1     ...   n-1     n
+    input      2      0      3      0      2             input      f(0)  f(1)  ...   f(n-1)  x
+    target     .      .      .      .      3             target     .     .     ...   .       f(x)
 
 Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary. Source: [Ye26], definition of function evaluation.
 """
@@ -16,13 +16,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from separatrix.bits import Count, Power
-from separatrix.errors import SizeError
 from separatrix.tasks._base import LARGEST_SIZE, Batch, Task, Tokens, check_names, require
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, init=False)
 class Eva(Task):
-    """f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2 (SizeError otherwise)."""
+    """f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2 (SizeError otherwise); V is n unless given.
+
+    The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x alone says nothing about a fixed value.
+    Since f may repeat values, naming the most frequent value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more
+    than 1/V: no retrieval is needed for that. No sampler with f uniform can avoid it, so it is the level to beat, beside chance.
+    """
 
     name: ClassVar[str] = "eva"
     title: ClassVar[str] = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
@@ -32,14 +36,14 @@ class Eva(Task):
     n: int
     V: int
 
-    def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 1, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+    def __init__(self, *, n: int, V: int | None = None) -> None:
+        object.__setattr__(self, "n", require(self.name, "n", n, 1, LARGEST_SIZE))
+        object.__setattr__(self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE))
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(cls.name, sizes, ("n", "V"), needed=("n",))
-        return cls(n=sizes["n"], V=sizes.get("V", sizes["n"]))
+        check_names(cls, sizes, ("n", "V"), needed=("n",))
+        return cls(**sizes)
 
     @property
     def length(self) -> int:
@@ -66,16 +70,12 @@ class Eva(Task):
         return Power(self.V, self.n)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        tokens = np.empty((self._batch(batch), self.length), np.int64)
-        tokens[:, :-1] = rng.integers(self.V, size=(batch, self.n))
-        tokens[:, -1] = rng.integers(self.n, size=batch)
-        return Batch(tokens, self._look_up(tokens))
+        batch = self._batch(batch)
+        f, x = rng.integers(self.V, size=(batch, self.n)), rng.integers(self.n, size=batch)
+        return Batch(np.column_stack((f, x)), f[np.arange(batch), x])
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        if tokens.size and (tokens[:, :-1].max() >= self.V or tokens[:, -1].max() >= self.n):
-            raise SizeError(f"{self.spec}: values must lie in [0, {self.V}) and the last token in [0, {self.n})")
-        return self._look_up(tokens)
-
-    def _look_up(self, tokens: Tokens) -> Tokens:
+        self._below(tokens[:, :-1], self.V, "f")
+        self._below(tokens[:, -1], self.n, "x")
         return np.take_along_axis(tokens, tokens[:, -1:], axis=1)[:, 0]

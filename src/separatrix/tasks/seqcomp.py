@@ -1,33 +1,47 @@
 """L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
 
-    position   0 ... N_{L-1}-1     ...   z_2          z_1           then   then
-    input      z_L, row by row     ...   N_1 entries  N_0 entries   z_0    w
-    target     .                         .            .             .      i_L
+    position   0 ... N_{L-1}-1       ...   then          then          then   then
+    input      z_L, row by row       ...   z_2 (N_1)     z_1 (N_0)     z_0    w
+    target     .                     ...   .             .             .      i_L
 
-N_0 = m, N_l = n_l N_{l-1}; z_1: [N_0] -> [N_0], z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1}), w_l in [n_l], one token.
-i_1 = z_1(z_0), i_l = z_l(w_{l-1}, i_{l-1}), where entry (a, i) of z_l stands at a N_{l-2} + i; the answer is i_L. All ids start at 0.
-Nothing can be composed while reading. Source: [CPW], [Ye26]; theory.md, section 2.
+    L = 2, m = 2, n_1 = 2:   position   0   1   2   3   4   5   6   7
+                             input      1   0   2   3   1   0   0   1
+                             target     .   .   .   .   .   .   .   3        i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = 3
+
+N_0 = m, N_l = n_l N_{l-1}; z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1}) with w_l in [n_l].
+i_1 = z_1(z_0); i_l = z_l(w_{l-1}, i_{l-1}), the entry at w_{l-1} N_{l-2} + i_{l-1} of z_l; the answer is i_L.
+All ids start at 0 and the parts share them. w is one token that counts its tuples, w_1 fastest; with L = 1 it is always 0. Since the
+function needed first stands last, nothing can be composed while reading. Source: [CPW], [Ye26]; theory.md, section 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from separatrix.bits import Count, Power
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, Batch, Task, Tokens, check_names, require
+from separatrix.tasks._base import Batch, Task, Tokens, check_names, require
 
 MOST_STEPS = 64
+LARGEST_PROMPT = 10**100
+"""Longest prompt, and largest m and n_l: theorems that bite at n = 10^25 are stated for tasks of that size."""
+
+Number = TypeVar("Number", int, Tokens)
+"""Integers or arrays of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeqComp(Task):
-    """z_0, w and every function uniform. 1 <= L <= 64, m >= 2, L-1 branching numbers n_l >= 1 (SizeError otherwise)."""
+    """Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, `branching` = (n_1, ..., n_{L-1}), n_l >= 1 (else SizeError).
+
+    A constant guess is right with probability 1/N_{L-1} exactly; naming the most frequent value of z_L is right somewhat more often (`Eva`).
+    """
 
     name: ClassVar[str] = "seqcomp"
     title: ClassVar[str] = "sequential composition of L functions, the one needed first standing last"
@@ -36,42 +50,47 @@ class SeqComp(Task):
 
     L: int
     m: int
-    branching: tuple[int, ...]
+    branching: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require(self.name, "L", self.L, 1, MOST_STEPS)
-        require(self.name, "m", self.m, 2, LARGEST_SIZE)
-        if len(self.branching) != self.L - 1:
-            raise SizeError(f"{self.name}: L={self.L} needs {self.L - 1} branching numbers n_1, ...; {len(self.branching)} are given")
+        require(self.name, "m", self.m, 2, LARGEST_PROMPT)
+        if not isinstance(self.branching, tuple) or len(self.branching) != self.L - 1:
+            raise SizeError(f"{self.name}: branching must be a tuple of L-1 = {self.L - 1} integers n_1, n_2, ...")
         for number, value in enumerate(self.branching, 1):
-            require(self.name, f"n_{number}", value, 1, LARGEST_SIZE)
-        if self.length > LARGEST_SIZE:
-            raise SizeError(f"{self.name}: the prompt would have {self.length:.3g} tokens; at most 10^12")
+            require(self.name, f"n_{number}", value, 1, LARGEST_PROMPT)
+        if self.length > LARGEST_PROMPT:
+            raise SizeError(f"{self.name}: about 2^{self.length.bit_length()} tokens, but a prompt has at most 10^100; lower m or the n_l")
 
     @classmethod
     def of_length(cls, L: int, n: int) -> Self:
         """The largest m whose prompt, with every n_l = 2, fits in n tokens. Raises SizeError when none does."""
-        require(cls.name, "L", L, 1, MOST_STEPS)
-        m = (n - 2) // (2**L - 1)
-        if m < 2:
-            raise SizeError(f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * (2**L - 1) + 2}")
-        return cls(L=L, m=m, branching=(2,) * (L - 1))
+        units = (1 << require(cls.name, "L", L, 1, MOST_STEPS)) - 1
+        if require(cls.name, "n", n, 1, LARGEST_PROMPT) < 2 * units + 2:
+            raise SizeError(f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}")
+        return cls(L=L, m=(n - 2) // units, branching=(2,) * (L - 1))
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        steps = require(cls.name, "L", sizes.get("L"), 1, MOST_STEPS)
-        if "n" in sizes:
-            check_names(cls.name, sizes, ("L", "n"), needed=("L", "n"))
-            return cls.of_length(steps, require(cls.name, "n", sizes["n"], 4, LARGEST_SIZE))
-        names = tuple(f"n_{number}" for number in range(1, steps))
-        check_names(cls.name, sizes, ("L", "m", *names, "n"), needed=("L", "m", *names))
-        return cls(L=steps, m=sizes["m"], branching=tuple(sizes[name] for name in names))
+        if "L" not in sizes:
+            check_names(cls, {}, (), needed=("L",))
+        L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
+        names = tuple(f"n_{number}" for number in range(1, L))
+        if "n" not in sizes:
+            check_names(cls, sizes, ("L", "m", "n", *names), needed=("m", *names))
+            return cls(L=L, m=sizes["m"], branching=tuple(sizes[name] for name in names))
+        check_names(cls, sizes, ("L", "m", "n", *names), needed=())
+        if len(sizes) > 2:
+            given = ", ".join(name for name in sizes if name not in ("L", "n"))
+            raise SizeError(f"{cls.name}: n chooses m and every n_l = 2, but {given} is given too; give either n, or m and n_1, n_2, ...")
+        return cls.of_length(L, sizes["n"])
 
     def sizes(self) -> dict[str, Any]:
         return {"L": self.L, "m": self.m} | {f"n_{number}": value for number, value in enumerate(self.branching, 1)}
 
     def N(self, level: int) -> int:
-        """N_l for 0 <= l <= L-1."""
+        """N_l for 0 <= l <= L-1 (SizeError otherwise)."""
+        require(self.name, "level", level, 0, self.L - 1)
         return self.m * prod(self.branching[:level])
 
     def entries(self, level: int) -> int:
@@ -79,13 +98,15 @@ class SeqComp(Task):
         return self.N(level - 1)
 
     def offset(self, level: int) -> int:
-        """Position of the first entry of z_l, 1 <= l <= L."""
+        """Position of the first entry of z_l, 1 <= l <= L; of z_0 for l = 0."""
+        require(self.name, "level", level, 0, self.L)
         return sum(self.entries(higher) for higher in range(level + 1, self.L + 1))
 
-    def position(self, level: int, w_before: Tokens | int, i_before: Tokens | int) -> Any:
-        """Position of entry (w_{l-1}, i_{l-1}) of z_l; for l = 1, w_before is 0 and i_before is z_0. Takes integers or arrays."""
+    def position(self, level: int, w_before: Number, i_before: Number) -> Number:
+        """Position of entry (w_{l-1}, i_{l-1}) of z_l, 1 <= l <= L; for l = 1 the entry is z_0 and w_before counts for nothing."""
+        require(self.name, "level", level, 1, self.L)
         row = self.N(level - 2) if level > 1 else 0
-        return self.offset(level) + np.asarray(w_before) * row + np.asarray(i_before)
+        return self.offset(level) + w_before * row + i_before
 
     @property
     def position_z0(self) -> int:
@@ -100,19 +121,21 @@ class SeqComp(Task):
         """Number of values of the token w: the product of the n_l."""
         return prod(self.branching)
 
-    def split_w(self, w: Tokens | int) -> tuple[Any, ...]:
+    def split_w(self, w: Number) -> tuple[Number, ...]:
         """(w_1, ..., w_{L-1}) of a token w: w_1 counts fastest."""
-        parts, rest = [], np.asarray(w)
+        parts: list[Number] = []
         for number in self.branching:
-            parts.append(rest % number)
-            rest = rest // number
+            parts.append(w % number)
+            w = w // number
         return tuple(parts)
 
-    def join_w(self, parts: tuple[Any, ...]) -> Any:
-        """Inverse of `split_w`."""
-        token: Any = 0
+    def join_w(self, parts: Sequence[Number]) -> Number | int:
+        """Inverse of `split_w`; 0 for L = 1. Raises SizeError for another number of parts than L-1."""
+        if len(parts) != self.L - 1:
+            raise SizeError(f"{self.spec}: w has {self.L - 1} parts, {len(parts)} are given")
+        token: Number | int = 0
         for number, part in zip(reversed(self.branching), reversed(parts), strict=True):
-            token = token * number + np.asarray(part)
+            token = token * number + part
         return token
 
     @property
@@ -140,13 +163,18 @@ class SeqComp(Task):
         return Power(self.N(self.L - 1), self.entries(self.L))
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        tokens = np.empty((self._batch(batch), self.length), np.int64)
+        batch = self._batch(batch)
+        rows, tokens = np.arange(batch), np.empty((batch, self.length), np.int64)
+        z_0 = rng.integers(self.m, size=batch)
+        w = [rng.integers(number, size=batch) for number in self.branching]
+        tokens[:, self.position_z0], tokens[:, self.position_w] = z_0, self.join_w(w)
+        start, i = self.position_z0, z_0
         for level in range(1, self.L + 1):
-            start, count = self.offset(level), self.entries(level)
-            tokens[:, start : start + count] = rng.integers(count, size=(batch, count))
-        tokens[:, self.position_z0] = rng.integers(self.m, size=batch)
-        tokens[:, self.position_w] = rng.integers(self.w_values, size=batch)
-        return Batch(tokens, self._follow(tokens)[:, -1])
+            z = rng.integers(self.entries(level), size=(batch, self.entries(level)))
+            start -= z.shape[1]
+            tokens[:, start : start + z.shape[1]] = z
+            i = z[rows, i] if level == 1 else z.reshape(batch, self.branching[level - 2], -1)[rows, w[level - 2], i]
+        return Batch(tokens, i)
 
     def answer(self, tokens: Tokens) -> Tokens:
         return self.intermediate(tokens)[:, -1]
@@ -154,23 +182,15 @@ class SeqComp(Task):
     def intermediate(self, tokens: Tokens) -> Tokens:
         """i_1, ..., i_L, shape (batch, L). Raises SizeError for tokens that are no instance."""
         tokens = self._checked(tokens)
-        self._check_ranges(tokens)
-        return self._follow(tokens)
-
-    def _check_ranges(self, tokens: Tokens) -> None:
-        parts = [(f"z_{level}", self.offset(level), self.entries(level), self.entries(level)) for level in range(1, self.L + 1)]
-        parts += [("z_0", self.position_z0, 1, self.m), ("w", self.position_w, 1, self.w_values)]
-        for name, start, count, limit in parts:
-            part = tokens[:, start : start + count]
-            if part.size and part.max() >= limit:
-                raise SizeError(f"{self.spec}: {name} holds {part.max()}; its values must lie in [0, {limit})")
-
-    def _follow(self, tokens: Tokens) -> Tokens:
-        """The chain i_1, ..., i_L."""
-        row, w = np.arange(len(tokens)), self.split_w(tokens[:, self.position_w])
-        current, chain = tokens[:, self.position_z0], []
         for level in range(1, self.L + 1):
-            before = w[level - 2] if level > 1 else 0
-            current = tokens[row, self.position(level, before, current)]
-            chain.append(current)
-        return np.stack(chain, axis=1)
+            start, count = self.offset(level), self.entries(level)
+            self._below(tokens[:, start : start + count], count, f"z_{level}")
+        self._below(tokens[:, self.position_z0], self.m, "z_0")
+        self._below(tokens[:, self.position_w], self.w_values, "w")
+        chain = np.empty((len(tokens), self.L), np.int64)
+        rows, current = np.arange(len(tokens)), tokens[:, self.position_z0]
+        w = (np.zeros_like(current), *self.split_w(tokens[:, self.position_w]))
+        for level in range(1, self.L + 1):
+            current = tokens[rows, self.position(level, w[level - 1], current)]
+            chain[:, level - 1] = current
+        return chain

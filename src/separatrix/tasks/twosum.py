@@ -16,6 +16,7 @@ from math import comb
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.bits import BinomialSum, Count, Exact, Sum
 from separatrix.errors import UnknownNameError
@@ -26,13 +27,16 @@ Form = Literal["query", "decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSum(Task):
-    """Sampled so that both answers have probability 1/2 exactly. n >= 1 (2 as a decision), M >= 3 (SizeError otherwise).
+    """n >= 1 (2 as a decision), M >= 3 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
 
-    Per query: q is uniform, the label a fair coin; the x_j are uniform over the values that do not cancel q, and for label 1 one uniform
-    place is overwritten with -q. So q alone says nothing, and neither does any x_j alone.
-    As a decision: every class {x, -x} gets one fair sign per instance and the tokens are drawn from the signed classes, so that nothing
-    cancels; for label 1 one place is overwritten with the negative of another. Each token alone is uniform over the values that are not
-    their own negatives, whatever the label.
+    Per query: a hole h is uniform; the x_j are independent and uniform over [M] without h; the label is a fair coin; q = -h for label 0 and
+    q = -x_j, j uniform, for label 1. So the x_j say nothing about the label, however they repeat, and q, uniform under both labels, alone
+    says nothing either: only their relation does.
+    As a decision: values are drawn among the N' = floor((M-1)/2) classes {x, -x} with x != -x. A class h stays free; n-1 tokens have
+    independent uniform other classes and one fair sign per class, so that nothing cancels; the label is a fair coin; the n-th token is the
+    negative of a uniform one for label 1 and of class h, with a fair sign, for label 0; it is put at a uniform place. So each token
+    alone is uniform under both labels, and which tokens are equal says nothing about the label: that last value is new in both cases.
+    (N' = 1, M = 3 or 4: no class can stay free, and label 0 repeats the only value.)
     """
 
     name: ClassVar[str] = "twosum"
@@ -52,7 +56,7 @@ class TwoSum(Task):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(cls.name, sizes, ("n", "M", "form"), needed=("n", "M"))
+        check_names(cls, sizes, ("n", "M", "form"), needed=("n", "M"))
         return cls(n=sizes["n"], M=sizes["M"], form=sizes.get("form", "query"))
 
     @property
@@ -81,55 +85,77 @@ class TwoSum(Task):
         return (self.M - 1) // 2
 
     def prefix_classes(self) -> Count:
-        """Per query: the sets of 1 to n values, sum_{j=1..min(n,M)} binomial(M, j) (theory.md, section 3).
+        """Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j) (theory.md, section 3).
 
-        As a decision, for n-1 tokens: the cancellation-free sets that n-1 tokens can have as their set of values, told apart by the last
-        token, and one class for prefixes that already hold a pair. A set has j signed classes and e of the s values that are their own
-        negatives, each of which occurs once.
+        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that hold a pair already; the others are told
+        apart by the last token, hence by their set of values. Such a set takes one of the two signs in j classes and holds e of the
+        `own` values that are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1. (Theory.md's binomial(N', n-1), from
+        distinct values of the half range, is the part with j = n-1 and one sign.)
         """
         if self.form == "query":
             return BinomialSum(self.M, min(self.n, self.M))
         t, own = self.n - 1, 2 - self.M % 2
-        terms: list[tuple[int, Count]] = []
-        for e in range(own + 1):
-            if t - e >= 1:
-                terms.append((comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2)))
-        rest = comb(own, t) + (t >= 2)
-        return Sum((*terms, (1, Exact(rest)))) if rest else Sum(tuple(terms))
+        signed = [(comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2)) for e in range(min(own, t - 1) + 1)]
+        return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=self._batch(batch))
-        return self._sample_query(labels, rng) if self.form == "query" else self._sample_decision(labels, rng)
+        return Batch(self._query(labels, rng) if self.form == "query" else self._decision(labels, rng), labels)
 
-    def _sample_query(self, labels: Tokens, rng: np.random.Generator) -> Batch:
+    def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
+        batch = len(labels)
+        hole = rng.integers(self.M, size=batch)
+        x = _avoiding(self.M, hole, self.n, rng)
+        met = x[np.arange(batch), rng.integers(self.n, size=batch)]
+        return np.column_stack((x, -np.where(labels == 1, met, hole) % self.M))
+
+    def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         batch, rows = len(labels), np.arange(len(labels))
-        tokens = np.empty((batch, self.length), np.int64)
-        query = rng.integers(self.M, size=batch)
-        target = -query % self.M
-        x = rng.integers(self.M - 1, size=(batch, self.n))
-        x += x >= target[:, None]
+        if self.pairs > 1:
+            free = rng.integers(self.pairs, size=batch)
+            classes = _avoiding(self.pairs, free, self.n - 1, rng) + 1
+        else:
+            free, classes = np.zeros(batch, np.int64), np.ones((batch, self.n - 1), np.int64)
+        minus = _one_per_class(classes, rng)
+        tokens = np.empty((batch, self.n), np.int64)
+        tokens[:, :-1] = np.where(minus, self.M - classes, classes)
+        met = rng.integers(self.n - 1, size=batch)
+        sign = rng.integers(2, size=batch) == 1 if self.pairs > 1 else minus[rows, met]
+        fresh = np.where(sign, self.M - free - 1, free + 1)
+        last = np.where(labels == 1, self.M - tokens[rows, met], fresh)
         place = rng.integers(self.n, size=batch)
-        x[rows, place] = np.where(labels == 1, target, x[rows, place])
-        tokens[:, :-1], tokens[:, -1] = x, query
-        return Batch(tokens, labels)
-
-    def _sample_decision(self, labels: Tokens, rng: np.random.Generator) -> Batch:
-        batch, rows = len(labels), np.arange(len(labels))
-        size = rng.integers(1, self.pairs + 1, size=(batch, self.n))
-        signs = rng.integers(2, size=(batch, self.pairs))
-        tokens = np.where(np.take_along_axis(signs, size - 1, axis=1) == 1, size, self.M - size)
-        first = rng.integers(self.n, size=batch)
-        second = (first + rng.integers(1, self.n, size=batch)) % self.n
-        tokens[rows, second] = np.where(labels == 1, self.M - tokens[rows, first], tokens[rows, second])
-        return Batch(tokens, labels)
+        tokens[:, -1] = tokens[rows, place]
+        tokens[rows, place] = last
+        return tokens
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         if self.form == "query":
             return ((tokens[:, :-1] + tokens[:, -1:]) % self.M == 0).any(axis=1).astype(np.int64)
-        own = (2 * tokens) % self.M == 0
-        ordered, negatives = np.sort(tokens, axis=1), -tokens % self.M
-        row = np.arange(len(tokens))[:, None] * self.M
-        partner = np.isin(negatives + row, ordered + row) & ~own
-        repeated = (ordered[:, 1:] == ordered[:, :-1]) & ((2 * ordered[:, 1:]) % self.M == 0)
-        return (partner.any(axis=1) | repeated.any(axis=1)).astype(np.int64)
+        # sorted by size, then sign, a value and its negative stand side by side
+        small = np.minimum(tokens, self.M - tokens)
+        keys = np.sort(2 * small + (tokens != small), axis=1)
+        left, right = keys[:, :-1], keys[:, 1:]
+        opposite = (left % 2 == 0) & (right == left + 1)
+        own_twice = (left == right) & (left % 2 == 0) & (left % self.M == 0)
+        return (opposite | own_twice).any(axis=1).astype(np.int64)
+
+
+def _avoiding(values: int, hole: Tokens, n: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, n): uniform over [values] without the row's hole."""
+    x = rng.integers(values - 1, size=(len(hole), n))
+    x += x >= hole[:, None]
+    return x
+
+
+def _one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """A fair coin for every class of every row, shape as `classes`: equal entries of a row have equal coins."""
+    order = np.argsort(classes, axis=1)
+    ordered = np.take_along_axis(classes, order, axis=1)
+    first = np.zeros_like(classes)
+    first[:, 1:] = np.where(ordered[:, 1:] != ordered[:, :-1], np.arange(1, classes.shape[1]), 0)
+    coins = rng.integers(2, size=classes.shape, dtype=np.int8) == 1
+    drawn = np.take_along_axis(coins, np.maximum.accumulate(first, axis=1), axis=1)
+    result = np.empty_like(coins)
+    np.put_along_axis(result, order, drawn, axis=1)
+    return result
