@@ -237,6 +237,7 @@ def test_an_open_verdict_alone_proves_nothing() -> None:
         ("2^16384, 10^12.", "2<sup>16384</sup>, 10<sup>12</sup>."),
         ("N_1^(n_1 r)", "N<sub>1</sub><sup>n<sub>1</sub> r</sup>"),
         ("sigma_0 + n_1 h", "σ<sub>0</sub> + n<sub>1</sub> h"),
+        ("n log2 V", "n log<sub>2</sub> V"),
         ("head_dim=4", "head_dim=4"),
         ("1,024 x 16 bits", "1,024 × 16 bits"),
         ("a^ b ^", "a^ b ^"),
@@ -262,6 +263,13 @@ def test_enclosures_read_as_powers_of_ten() -> None:
     assert str(notation.enclosure("1.5e+08")) == "1.5 × 10<sup>8</sup>"
 
 
+def test_bounds_are_shortened_with_all_digits_at_hand() -> None:
+    assert str(notation.bound("0.00000197049131661")) == '<span title="0.00000197049131661">1.970 × 10<sup>-6</sup></span>'
+    assert str(notation.bound("[22.1807097779 +/- 3e-11]")) == '<span title="[22.1807097779 +/- 3e-11]">22.18</span>'
+    assert str(notation.bound("0.5")) == "0.5"
+    assert str(notation.bound("i_1")) == "i<sub>1</sub>"
+
+
 def test_numbers_are_written_out_up_to_24_digits() -> None:
     assert notation.number(59_695_580_808) == "59,695,580,808"
     assert notation.number(10**23 + 7) == f"{10**23 + 7:,}"
@@ -274,8 +282,8 @@ def test_names_for_people() -> None:
     assert [notation.theorem_title(key) for key in ("III", "I'", "Ye26-1.1", "retrieval")] == [
         "Theorem III", "Theorem I'", "[Ye26, Thm 1.1]", "retrieval",
     ]  # fmt: skip
-    assert [notation.label(key) for key in ("cache_bits", "n_1", "sigma_0", "off_target_mass")] == [
-        "cache bits", "n_1", "sigma_0", "off target mass",
+    assert [notation.label(key) for key in ("cache_bits", "n_1", "sigma_0", "from_sigma_1", "from_n_1", "off_target_mass")] == [
+        "cache bits", "n_1", "sigma_0", "from sigma_1", "from n_1", "off target mass",
     ]  # fmt: skip
 
 
@@ -385,6 +393,15 @@ def test_the_n_of_a_task() -> None:
     assert task_size("twosum:n=32,M=64,form=query") == 32
     # N_1 = n_1 m = 12, n = N_1 + m + 2
     assert task_size("seqcomp:L=2,m=4,n_1=3") == 18
+
+
+def test_many_sizes_get_ticks_at_powers_of_two() -> None:
+    ns = [*range(5, 40)]
+    chart = bound_chart(BOUND | {"n": ns, "have": [9] * len(ns), "need": [str(n) for n in ns]}, name="x")
+    assert chart is not None
+    ticks = [layer["encoding"]["x"]["axis"]["values"] for layer in chart.spec["layer"] if "axis" in layer["encoding"].get("x", {})]
+    assert ticks
+    assert all(values == [8, 16, 32] for values in ticks)
 
 
 def test_labels_keep_apart_and_stay_inside() -> None:

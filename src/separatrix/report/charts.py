@@ -51,7 +51,10 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
         layers.append(beyond.mark_area(color=FAILS, opacity=0.14).encode(x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"))
     for key, colour in (("need", FAILS), ("have", SOLVES)):
         line = _data(alt, rows).encode(x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip)
-        layers += [line.mark_line(color=colour, strokeWidth=2.2), line.mark_point(color=colour, size=34, filled=True, opacity=1)]
+        layers += [
+            line.mark_line(color=colour, strokeWidth=2.2),
+            line.mark_point(color=colour, size=34 if len(rows) <= 12 else 14, filled=True, opacity=1),
+        ]
         above = last[key] > min(last["need"], last["have"])
         end = _data(alt, [{"n": last["n"], "bits": last[key], "title": bound[f"{key}_title"]}])
         text = end.mark_text(align="right", dx=-2, dy=-11 if above else 14, color=colour, fontSize=12, fontWeight="bold")
@@ -162,10 +165,10 @@ def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[st
 
 
 def _log_n(alt: Any, values: Sequence[float], *, title: str, domain: Sequence[float] | None = None) -> Any:
-    step = -(-len(values) // 8)
-    axis = alt.Axis(
-        values=list(values)[::step], format="," if values[-1] < 1e6 else ".3~s", labelOverlap=True, labelFlush=False, grid=False
-    )
+    if len(values) > 8:
+        powers = [2.0**e for e in range(math.ceil(math.log2(values[0])), math.floor(math.log2(values[-1])) + 1)]
+        values = powers[:: -(-len(powers) // 8)] if len(powers) > 1 else values[:: -(-len(values) // 8)]
+    axis = alt.Axis(values=list(values), format="," if values[-1] < 1e6 else ".3~s", labelOverlap=True, labelFlush=False, grid=False)
     limits = alt.Undefined if domain is None else list(domain)
     return alt.X("n:Q", title=title, scale=alt.Scale(type="log", base=2, nice=False, domain=limits), axis=axis)
 

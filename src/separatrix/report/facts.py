@@ -8,6 +8,7 @@ from typing import Any
 from separatrix.evidence import Certificate, Construction
 from separatrix.report import notation
 
+_FIRST = ("layer", "part", "mechanism", "carries", "fetches", "queries", "keys", "score_gap", "off_target_mass", "score_error")
 FORMS = {
     "collision": "Two prompts leave the same cache behind, so the model gives both the same answer. The right answers differ.",
     "block_swap": "Two prompts differ inside one block that is not opened, and both versions send the same message. The right answers differ.",
@@ -21,7 +22,8 @@ def proof_parts(construction: Construction) -> tuple[dict[str, Any], list[tuple[
     tables = []
     for key, value in construction.proof.items():
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-            tables.append((key, list(dict.fromkeys(name for item in value for name in item)), value))
+            names = dict.fromkeys(name for item in value for name in item)
+            tables.append((key, sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)), value))
         else:
             values |= _flat(key, value)
     return values, tables

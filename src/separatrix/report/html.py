@@ -36,7 +36,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {
-        "maths": notation.maths, "enclosure": notation.enclosure, "number": notation.number, "label": notation.label,
+        "maths": notation.maths, "enclosure": notation.enclosure, "bound": notation.bound, "number": notation.number, "label": notation.label,
         "theorem": notation.theorem_title, "svg": _safe,
     }  # fmt: skip
     environment.globals |= {

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 _WORDS = {">=": "≥", "<=": "≤", "!=": "≠", "->": "→", "+/-": "±", "Omega": "Ω", "Theta": "Θ", "sigma": "σ", "eps": "ε", "beta": "β"}
 _ASCII_WORD = re.compile(r">=|<=|!=|->|\+/-|(?<![A-Za-z])(?:Omega|Theta|sigma|eps|beta)(?![A-Za-z])")
 _TIMES = re.compile(r"(?<=\d) x (?=\d)")
 _SUBSCRIPT = re.compile(r"(?<![A-Za-z0-9_])([A-Za-zσβ])_(\d+|[A-Za-z])(?![A-Za-z0-9_])")
+_INDEX_OR_UNDERSCORE = re.compile(r"((?:(?<=_)|(?<![A-Za-z0-9]))(?:[A-Za-z]|sigma)_(?:\d+|[a-z])(?![A-Za-z0-9_]))|_")
+_LONG_DECIMAL = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
+_LOG2 = re.compile(r"(?<![A-Za-z])log2(?![A-Za-z0-9])")
 _EXPONENT = re.compile(r"(?<=\d)e([-+]?)0*(\d+)\b")
 _OPERAND = re.compile(r"[-+]?\w+(?:[.,]\d+)*")
 _ARXIV = re.compile(r"arXiv[: ]+(\d{4}\.\d{4,5})")
@@ -32,7 +36,7 @@ def maths(text: str) -> Any:
     from markupsafe import Markup, escape
 
     html = _raise_powers(str(escape(plain(text))))
-    html = _SUBSCRIPT.sub(r"\1<sub>\2</sub>", html)
+    html = _LOG2.sub("log<sub>2</sub>", _SUBSCRIPT.sub(r"\1<sub>\2</sub>", html))
     return Markup(_ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv \1</a>', html))
 
 
@@ -40,6 +44,18 @@ def enclosure(text: str) -> Any:
     """A rigorous enclosure such as "[9.5e-7 +/- 4e-13]" as safe HTML: 9.5 × 10⁻⁷ ± 4 × 10⁻¹³."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return maths(_EXPONENT.sub(lambda m: f" x 10^{m[1].replace('+', '')}{m[2]}", bare))
+
+
+def bound(text: str) -> Any:
+    """A decimal of a proof in four digits, all of them in its tooltip; other text as it is."""
+    from markupsafe import Markup
+
+    bare = text[1:-1].split(" ")[0] if text.startswith("[") and text.endswith("]") else text
+    if not _LONG_DECIMAL.fullmatch(bare):
+        return enclosure(text)
+    value = Decimal(bare)
+    short = f"{value:.3e}" if value and abs(value) < Decimal("0.001") else f"{value:.4g}"
+    return Markup('<span title="{}">{}</span>').format(text, enclosure(short))
 
 
 def _raise_powers(html: str) -> str:
@@ -92,7 +108,7 @@ def number(value: Any) -> str:
 
 def label(key: str) -> str:
     """A field name as words: cache_bits becomes "cache bits"; an index as in n_1 stays."""
-    return key if re.fullmatch(r"[A-Za-z]_(\d+|[a-z])|sigma_\d+", key) else key.replace("_", " ")
+    return _INDEX_OR_UNDERSCORE.sub(lambda m: m[0] if m[1] else " ", key)
 
 
 def theorem_title(key: str) -> str:
