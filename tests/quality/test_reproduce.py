@@ -72,13 +72,18 @@ def _edits(whole: dict[str, Any]):
                 body[name] = _changed(body[name])
                 yield edited
                 yield bundle_envelope(edited["body"])
-    for name, value in (("status", "OPEN"), ("headline", "it is so"), ("records", [])):
+    for name, value in (("status", "OPEN"), ("headline", "it is so"), ("records", []), ("number", "n >= 3"), ("bound", {"n": []})):
         edited = json.loads(json.dumps(whole))
         edited["body"]["cells"][0][name] = value
         yield bundle_envelope(edited["body"])
-    edited = json.loads(json.dumps(whole))
-    edited["body"]["models"][0]["lines"][0]["status"] = "SOLVABLE"
-    yield bundle_envelope(edited["body"])
+    for name, value in (("spec", "full"), ("pattern", "f"), ("context", 7), ("memory", []), ("vocabulary", 2), ("assumptions", [])):
+        edited = json.loads(json.dumps(whole))
+        edited["body"]["models"][0][name] = value
+        yield bundle_envelope(edited["body"])
+    for name, value in (("status", "SOLVABLE"), ("n", "3"), ("text", "never"), ("theorem", "II"), ("record", None)):
+        edited = json.loads(json.dumps(whole))
+        edited["body"]["models"][0]["lines"][0][name] = value
+        yield bundle_envelope(edited["body"])
     edited = json.loads(json.dumps(whole))
     edited["body"]["cells"][0]["records"].pop()
     yield bundle_envelope(edited["body"])

@@ -11,15 +11,15 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
 from separatrix.errors import SizeError
-from separatrix.evidence import Evidence, Role, Verdict, bundle_envelope, canonical, from_envelope
+from separatrix.evidence import Evidence, Role, bundle_envelope, canonical, from_envelope
 from separatrix.files import write_atomic
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS, Cell, task_at
 from separatrix.reproduce.jobs import Job
 from separatrix.reproduce.models import model_entry
 from separatrix.reproduce.pool import run_jobs
-from separatrix.tasks import SeqComp, parse_task
+from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory._base import family, number
+from separatrix.theory.summary import bound_curve, decisive
 
 DEFAULT_MODELS = ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 
@@ -134,20 +134,12 @@ def _entry(
         "column": cell.column,
         "status": main.status,
         "paper": cell.paper,
-        "number": _decisive(main),
+        "number": decisive(main),
         "headline": main.statement,
         "story": cell.story,
         "records": list(dict.fromkeys(record.digest for record in mine)),
-        "bound": _bound(main) if cell.bound else None,
+        "bound": bound_curve(main) if cell.bound else None,
     }
-
-
-def _decisive(verdict: Verdict) -> str:
-    """The number that decides a cell, short: from which n it fails, or the n it is built for."""
-    if verdict.status == "SOLVABLE":
-        task = parse_task(verdict.task)
-        return f"n = {number(task.length if isinstance(task, SeqComp) else task.sizes()['n'])}"
-    return f"n >= {number(verdict.n)}" if verdict.n is not None else "undecided"
 
 
 def _measurement(jobs: Sequence[Job], role: Role, results: dict[Job, dict[str, Any]]) -> Evidence:
@@ -157,19 +149,3 @@ def _measurement(jobs: Sequence[Job], role: Role, results: dict[Job, dict[str, A
     first = jobs[0]
     assert first.architecture is not None
     return measurement(first.architecture, first.task, dict(first.training), outcomes, role=role)
-
-
-def _bound(verdict: Verdict) -> dict[str, Any]:
-    """The curve of Theorem I: bits that n values need, and bits carried, around the n where they cross."""
-    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
-    tasks = family(task)
-    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
-    members = [tasks.at(n) for n in ns]
-    return {
-        "x": "n" if not isinstance(task, SeqComp) else "prompt length n",
-        "n": [member.length if isinstance(member, SeqComp) else n for n, member in zip(ns, members, strict=True)],
-        "have": [architecture.cache_bits(member.prefix_length) for member in members],
-        "need": [member.prefix_classes().log2_str(6) for member in members],
-        "have_title": "bits of cache",
-        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
-    }
