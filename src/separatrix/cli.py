@@ -286,6 +286,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         message = error.format_message()
         return _fail(" ".join(message.split()) + " `separatrix --help` lists the commands.", 2)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        return _fail("these sizes need more memory than there is; use a smaller n, fewer heads or a smaller batch", 2)
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -21,6 +21,8 @@ from separatrix.mixers import Mixer, State, mixer, state_numbers
 from separatrix.mixers._base import fan_in_normal
 from separatrix.tasks._base import Task
 
+MOST_NUMBERS = 1 << 31
+"""Most numbers in a model's embeddings and head together."""
 Cache = list[list[State]]
 """Per layer, per kind of heads: the state its mixer carries."""
 
@@ -48,6 +50,9 @@ class ModelConfig:
             value, low = getattr(self, f.name), 0 if f.name == "hidden" else 1
             if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
                 raise SizeError(f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40")
+        tables = (self.vocabulary + self.length + self.answers + 2) * self.width
+        if tables > MOST_NUMBERS:
+            raise SizeError(f"the model's tables would hold {tables:,} numbers; at most {MOST_NUMBERS:,}: use a smaller n or width")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -43,6 +43,8 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["construct", "twosum:n=8,M=6000", "--out", "x"], "5,7"),
         (["construct", "eva:n=8", "--arch", "gdn*2", "--out", "x"], "full"),
         (["refute", "linear", "--task", "eva"], "size n is missing"),
+        (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),
+        (["construct", "eva", "-n", "100000000", "--out", "x"], "use a smaller n"),
         (["theorems", "show", "VI"], "unknown theorem 'VI'"),
         (["mechanisms", "show", "gnd"], "Did you mean 'gdn'?"),
         (["verify", "no-such-file"], "no such file"),
