@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import itertools
+import math
+import pkgutil
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -12,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import separatrix.tasks
 from separatrix.errors import SeparatrixError, SizeError
 from separatrix.tasks import TASKS, Eva, SeqComp, Task, TwoSum, parse_task
 
@@ -19,7 +24,7 @@ EVERY_TASK: list[Task] = [
     Eva(n=5, V=5),
     Eva(n=3, V=8),
     Eva(n=8, V=3),
-    SeqComp(L=1, m=4, branching=()),
+    SeqComp(L=1, m=4),
     SeqComp(L=2, m=3, branching=(2,)),
     SeqComp(L=3, m=2, branching=(3, 2)),
     SeqComp(L=4, m=2, branching=(1, 2, 1)),
@@ -37,11 +42,25 @@ def subclasses(cls: type) -> Iterator[type]:
         yield from subclasses(sub)
 
 
+def concrete(module: str) -> set[type]:
+    """Every concrete task of a module and those inside it."""
+    return {cls for cls in subclasses(Task) if not inspect.isabstract(cls) and f"{cls.__module__}.".startswith(f"{module}.")}
+
+
 def test_no_task_is_missing_from_the_dict() -> None:
-    concrete = {cls for cls in subclasses(Task) if not getattr(cls, "__abstractmethods__", None)}
-    assert {cls for cls in concrete if cls.__module__.startswith("separatrix.")} == set(TASKS.values())
+    for found in pkgutil.iter_modules(separatrix.tasks.__path__, "separatrix.tasks."):
+        importlib.import_module(found.name)
+    assert concrete("separatrix") == set(TASKS.values())
     assert all(name == cls.name for name, cls in TASKS.items())
     assert {type(task) for task in EVERY_TASK} == set(TASKS.values())
+
+
+def test_a_task_that_no_dict_holds_is_seen() -> None:
+    class Forgotten(Eva):
+        """A task nobody registered."""
+
+    assert concrete(__name__) == {Forgotten}
+    assert Forgotten not in TASKS.values()
 
 
 def by_hand(task: Task, prompt: list[int]) -> int:
@@ -96,13 +115,82 @@ def test_equal_generators_give_equal_instances(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", EVERY_TASK, ids=str)
-def test_the_best_constant_guess_has_the_chance_stated(task: Task) -> None:
+def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     total = 20_000
     _, targets = task.sample(total, np.random.default_rng(5))
-    best = np.bincount(targets, minlength=task.answers) / total
+    share = np.bincount(targets, minlength=task.answers) / total
     error = (float(task.chance) * (1 - float(task.chance)) / total) ** 0.5
-    assert best.max() <= float(task.chance) + 4.5 * error
-    assert task.chance >= Fraction(1, task.answers)
+    assert task.chance == Fraction(1, task.answers)
+    assert np.abs(share - float(task.chance)).max() <= 4.5 * error
+
+
+TINY: list[Task] = [
+    Eva(n=1, V=2),
+    Eva(n=3, V=2),
+    Eva(n=2, V=4),
+    SeqComp(L=1, m=3),
+    SeqComp(L=2, m=2, branching=(2,)),
+    SeqComp(L=2, m=3, branching=(1,)),
+    SeqComp(L=3, m=2, branching=(1, 1)),
+    *(TwoSum(n=n, M=M) for n in (1, 2, 4) for M in (3, 4, 5)),
+    *(TwoSum(n=n, M=M, form="decision") for n in (2, 3, 4) for M in (3, 4, 5, 6)),
+]
+
+
+def ranges(task: Task) -> list[int]:
+    """How many values each place of a prompt may hold, from the definitions."""
+    if isinstance(task, Eva):
+        return [task.V] * task.n + [task.n]
+    if isinstance(task, TwoSum):
+        return [task.M] * (task.n + (task.form == "query"))
+    assert isinstance(task, SeqComp)
+    sizes = [math.prod((task.m, *task.branching[:level])) for level in range(task.L)]
+    return [size for size in reversed(sizes) for _ in range(size)] + [task.m, math.prod(task.branching)]
+
+
+@pytest.mark.parametrize("task", TINY, ids=str)
+def test_the_oracle_on_every_instance(task: Task) -> None:
+    limits = ranges(task)
+    assert (task.length, task.vocabulary) == (len(limits), max(limits))
+    prompts = list(itertools.product(*map(range, limits)))
+    expected = [by_hand(task, list(prompt)) for prompt in prompts]
+    assert task.answer(np.array(prompts)).tolist() == expected
+    if not isinstance(task, TwoSum):  # drawn uniformly from all instances, so that chance is a matter of counting
+        assert task.chance == Fraction(max(map(expected.count, expected)), len(expected))
+
+
+@pytest.mark.parametrize("task", TINY, ids=str)
+def test_one_token_past_its_range_at_any_place_is_refused(task: Task) -> None:
+    for place, limit in enumerate(ranges(task)):
+        for token in (limit, -1):
+            prompt = np.zeros((3, task.length), np.int64)
+            prompt[1, place] = token
+            with pytest.raises(SizeError, match="must lie in"):
+                task.answer(prompt)
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_drawing_touches_no_global_generator(task: Task) -> None:
+    before = np.random.get_state(legacy=True)  # noqa: NPY002
+    task.sample(10, np.random.default_rng(0))
+    after = np.random.get_state(legacy=True)  # noqa: NPY002
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("task", EVERY_TASK, ids=str)
+def test_no_prompts_have_no_answers(task: Task) -> None:
+    assert task.answer(np.zeros((0, task.length), np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("cls", TASKS.values(), ids=TASKS)
+def test_every_task_says_what_it_is(cls: type[Task]) -> None:
+    """The file opens with a token table: places, then inputs over targets; the listing has its texts."""
+    opening = (inspect.getmodule(cls).__doc__ or "").splitlines()[:9]  # type: ignore[union-attr]
+    rows = [row for word in ("position", "input", "target") for row, line in enumerate(opening) if word in line.split()[:3]]
+    assert rows[:3] == sorted(rows[:3])
+    assert {"position", "input", "target"} <= set(" ".join(opening).split())
+    assert all((cls.title, cls.usage, cls.source))
+    assert cls.__doc__
 
 
 def classes(task: Task, prefixes: Iterable[tuple[int, ...]], continuations: list[tuple[int, ...]]) -> int:
@@ -186,7 +274,18 @@ def test_the_largest_seqcomp_that_fits(n: int) -> None:
 @pytest.mark.parametrize("task", EVERY_TASK, ids=str)
 def test_what_is_no_instance_is_refused(task: Task) -> None:
     good = task.sample(2, np.random.default_rng(0)).tokens
-    for bad in (good[:, :-1], good[0], good.astype(float), good - task.vocabulary, good + task.vocabulary):
+    ragged: Any = [good[0].tolist(), good[1, 1:].tolist()]
+    bads: list[Any] = [
+        good[:, :-1],
+        good[0],
+        good.astype(float),
+        good > 0,
+        good - task.vocabulary,
+        good + task.vocabulary,
+        ragged,
+        good[None],
+    ]
+    for bad in bads:
         with pytest.raises(SizeError, match=r"tokens|ids|values"):
             task.answer(bad)
 
@@ -213,15 +312,30 @@ def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: 
         ("eva:n=4,n=5", "given twice"),
         ("eva:n=4,k=5", "unknown size"),
         ("eva:n=four", "must be an integer"),
-        (f"eva:n={10**30}", "too large"),
+        ("eva:n=1_", "must be an integer"),
+        ("eva:n=\u0663", "must be an integer"),
+        ("eva:n=1e3", "must be an integer"),
+        ("eva:n=-3", "n is -3"),
+        ("eva:n=1", "V is 1"),
+        (f"eva:n={10**30}", r"n is 10\^30; it must be an integer from 1 to 10\^12"),
+        (f"eva:n={'9' * 5000}", r"n=9{12}\.\.\. .* is too large"),
+        ("eva:n=4,,V=3", "size=value"),
+        ("eva:", "size=value"),
         ("evs:n=4", "Did you mean 'eva'"),
-        ("", "unknown task"),
+        ("", "the task is empty"),
+        (" :n=3", "the task is empty"),
+        ("xyzzy", r"Known: eva, seqcomp, twosum. `separatrix tasks` lists all"),
         ("seqcomp:m=4", "L"),
         ("seqcomp:L=0,m=4", "L is 0"),
         ("seqcomp:L=3,m=4,n_1=2", "n_2 is missing"),
         ("seqcomp:L=2,m=4,n_1=0", "n_1 is 0"),
         ("seqcomp:L=3,n=15", "the smallest is 16"),
-        ("seqcomp:L=2,n=64,m=4", "unknown size"),
+        ("seqcomp:L=2,n=64,m=4", "give either n, or m"),
+        ("seqcomp:L=2,n=64,n_1=4", "give either n, or m"),
+        ("seqcomp:L=2,m=4,n_1=2,n_2=2", "unknown size 'n_2' of task 'seqcomp'. Did you mean 'n_1'"),
+        ("seqcomp:L=65,m=4", "L is 65; it must be an integer from 1 to 64"),
+        ("seqcomp:L=1,m=1", "m is 1; it must be an integer from 2"),
+        (f"seqcomp:L=3,m=4,n_1={10**99},n_2={10**99}", r"a prompt has at most 10\^100"),
         ("twosum:n=4", "M is missing"),
         ("twosum:n=4,M=2", "M is 2"),
         ("twosum:n=1,M=8,form=decision", "n is 1"),
@@ -234,7 +348,35 @@ def test_bad_task_texts(text: str, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("batch", [0, -1, 10**10])
-def test_bad_batches(batch: int) -> None:
+@pytest.mark.parametrize("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])
+@pytest.mark.parametrize("task", [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7)], ids=str)
+def test_bad_batches(task: Task, batch: Any) -> None:
     with pytest.raises(SizeError, match="batch"):
-        Eva(n=5, V=5).sample(batch, np.random.default_rng(0))
+        task.sample(batch, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "task", [Eva(n=10**12), SeqComp(L=2, m=10**50, branching=(10**49,)), TwoSum(n=10**12, M=10**12)], ids=lambda t: t.name
+)
+def test_what_can_be_judged_but_not_drawn(task: Task) -> None:
+    """Sizes far beyond any memory: everything exact still answers, drawing says why it does not."""
+    assert parse_task(task.spec) == task
+    assert task.prefix_classes().exceeds_bits(10**12 - 1)
+    with pytest.raises(SizeError, match=r"2\^30"):
+        task.sample(1, np.random.default_rng(0))
+    with pytest.raises(SizeError, match="shape"):
+        task.answer(np.zeros((1, 3), np.int64))
+
+
+@pytest.mark.parametrize("size", [10**30, 10**5000, -(10**5000), 4.0, "4", True, None], ids=range(7))
+def test_bad_sizes_in_python(size: Any) -> None:
+    with pytest.raises(SizeError, match=r"n is .* integer from 1"):
+        Eva(n=size, V=4)
+    with pytest.raises(SizeError, match=r"M is .* integer from 3"):
+        TwoSum(n=4, M=size)
+
+
+@pytest.mark.parametrize("branching", [(), (2, 2), [2], None, (2.0,), (0,), (True,)])
+def test_bad_branching_in_python(branching: Any) -> None:
+    with pytest.raises(SizeError, match="n_1"):
+        SeqComp(L=2, m=4, branching=branching)

@@ -76,6 +76,12 @@ def _edits(whole: dict[str, Any]):
         edited = json.loads(json.dumps(whole))
         edited["body"]["cells"][0][name] = value
         yield bundle_envelope(edited["body"])
+    for field in ("cells", "models"):
+        for name in whole["body"][field][0]:
+            edited = json.loads(json.dumps(whole))
+            if name not in ("story", "paper", "name"):  # prose, covered by the hash
+                del edited["body"][field][0][name]
+                yield bundle_envelope(edited["body"])
     for name, value in (("spec", "full"), ("pattern", "f"), ("context", 7), ("memory", []), ("vocabulary", 2), ("assumptions", [])):
         edited = json.loads(json.dumps(whole))
         edited["body"]["models"][0][name] = value

@@ -74,7 +74,12 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
             raise CheckFailed(f"{path}: record {digest[:12]} ({record.architecture} on {record.task}): {error}") from None
         if progress is not None:
             progress(number + 1, len(records))
-    verify_table(body, records)
+    try:
+        verify_table(body, records)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvidenceError(
+            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again with this version"
+        ) from None
     return checked
 
 
