@@ -1,0 +1,102 @@
+"""2-Sum: answers by hand, the edge values 0 and M/2, counts by hand, and samplers that follow their description exactly."""
+
+from __future__ import annotations
+
+import itertools
+from math import comb
+
+import numpy as np
+import pytest
+from two_sum import Distribution, described, says_nothing
+
+from separatrix.tasks import TwoSum, parse_task
+
+
+def test_text() -> None:
+    assert parse_task("twosum:n=4,M=9") == parse_task("twosum:n=4,M=9,form=query") == TwoSum(n=4, M=9)
+    assert TwoSum(n=4, M=9, form="decision").spec == "twosum:n=4,M=9,form=decision"
+    assert (TwoSum(n=4, M=9).length, TwoSum(n=4, M=9).prefix_length) == (5, 4)
+    assert (TwoSum(n=4, M=9, form="decision").length, TwoSum(n=4, M=9, form="decision").prefix_length) == (4, 3)
+
+
+def test_answers_per_query_by_hand() -> None:
+    """0 cancels 0 and 4 cancels 4 modulo 8; the query does not cancel itself."""
+    prompts = [[1, 2, 7], [1, 2, 5], [0, 2, 0], [4, 2, 4], [1, 2, 0], [1, 2, 4], [3, 3, 5]]
+    assert TwoSum(n=2, M=8).answer(np.array(prompts)).tolist() == [1, 0, 1, 1, 0, 0, 1]
+
+
+def test_decisions_by_hand() -> None:
+    """0 and 4 cancel themselves modulo 8 only when they occur twice; modulo 9 only 0 does."""
+    prompts = [[1, 2, 7], [1, 2, 5], [0, 2, 0], [4, 2, 4], [1, 2, 0], [1, 2, 4], [3, 3, 5], [3, 3, 3], [0, 4, 4]]
+    assert TwoSum(n=3, M=8, form="decision").answer(np.array(prompts)).tolist() == [1, 0, 1, 1, 0, 0, 1, 0, 1]
+    assert TwoSum(n=3, M=9, form="decision").answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_large_moduli_do_not_overflow() -> None:
+    M = 10**12
+    prompts = np.array([[1, M - 1], [M - 1, M - 1], [M // 2, M // 2], [0, 0], [M - 2, 1]])
+    assert TwoSum(n=1, M=M).answer(prompts).tolist() == [1, 0, 1, 1, 0]
+    assert TwoSum(n=2, M=M, form="decision").answer(prompts).tolist() == [1, 0, 1, 1, 0]
+    for form in ("query", "decision"):
+        task = parse_task(f"twosum:n=40,M={M},form={form}")
+        tokens, targets = task.sample(2_000, np.random.default_rng(0))
+        assert (task.answer(tokens) == targets).all()
+        assert 0.4 < targets.mean() < 0.6
+
+
+def test_counts_by_hand() -> None:
+    """Per query, n = 2, M = 4: 4 + 6 sets. Decision, n = 3, M = 5: classes 1, 2 with signs: 4 sets of one, 4 of two; 0 with one of 4; dead."""
+    assert TwoSum(n=2, M=4).prefix_classes().exact() == 10
+    assert TwoSum(n=9, M=4).prefix_classes().exact() == 2**4 - 1
+    assert TwoSum(n=3, M=5, form="decision").prefix_classes().exact() == 4 + 4 + 4 + 1
+
+
+@pytest.mark.parametrize(("n", "M"), [(6, 64), (40, 4096), (1000, 10**9)])
+def test_the_decision_count_holds_the_promise_of_the_theory(n: int, M: int) -> None:
+    """n-1 distinct values of the half range 1..N' are pairwise distinguishable: binomial(N', n-1) classes at least."""
+    count = TwoSum(n=n, M=M, form="decision").prefix_classes()
+    assert count.exceeds_bits(comb((M - 1) // 2, n - 1).bit_length() - 1)
+
+
+CASES = [(1, 3, "query"), (2, 4, "query"), (3, 3, "query"), (4, 3, "query"), (2, 7, "decision"), (3, 7, "decision"), (3, 6, "decision"),
+         (4, 4, "decision"), (4, 5, "decision")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "M", "form"), CASES)
+def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None:
+    """Chi-square of whole prompts against the exact distribution, below freedom + 5 sigma; nothing outside it is drawn."""
+    task, total = parse_task(f"twosum:n={n},M={M},form={form}"), 60_000
+    exact = described(n, M, form)
+    assert sum(exact.values()) == 1
+    tokens, targets = task.sample(total, np.random.default_rng(n + M))
+    drawn = np.unique(np.column_stack((tokens, targets)), axis=0, return_counts=True)
+    counts = dict(zip(map(tuple, drawn[0].tolist()), drawn[1].tolist(), strict=True))
+    assert set(counts) <= {(*prompt, label) for prompt, label in exact}
+    chi2 = sum((counts.get((*prompt, label), 0) - total * p) ** 2 / (total * p) for (prompt, label), p in exact.items())
+    assert chi2 < len(exact) - 1 + 5 * (2 * (len(exact) - 1)) ** 0.5 + 5
+
+
+@pytest.mark.parametrize(("n", "M", "form"), CASES)
+def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -> None:
+    """Exact, in fractions: the label is independent of the x's and of q; as a decision, of each token and (N' > 1) of which are equal."""
+    exact = described(n, M, form)
+    assert sum(p for (_, label), p in exact.items() if label) * 2 == 1
+    assert all(says_nothing(exact, lambda prompt, place=place: prompt[place]) for place in range(n + (form == "query")))
+    if form == "query":
+        assert says_nothing(exact, lambda prompt: prompt[:-1])
+    elif M > 4:
+        assert says_nothing(exact, lambda prompt: tuple(prompt.index(x) for x in prompt))
+    assert not says_nothing(exact, lambda prompt: prompt)
+
+
+def test_a_sampler_that_plants_the_match_in_the_prompt_tells_by_its_repeats() -> None:
+    """The obvious sampler (draw q, draw x's that do not cancel it, overwrite one with -q) is caught: x's without repeats hint at label 1."""
+    n, M = 3, 4
+    planted: Distribution = {}
+    for q, place, label in itertools.product(range(M), range(n), (0, 1)):
+        for x in itertools.product([v for v in range(M) if (v + q) % M], repeat=n):
+            prompt = (*x[:place], -q % M, *x[place + 1 :], q) if label else (*x, q)
+            planted[prompt, label] = planted.get((prompt, label), 0) + 1
+    assert says_nothing(planted, lambda prompt: prompt[-1])
+    assert all(says_nothing(planted, lambda prompt, place=place: prompt[place]) for place in range(n))
+    assert not says_nothing(planted, lambda prompt: len(set(prompt[:-1])))
