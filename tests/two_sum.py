@@ -19,12 +19,18 @@ def described(n: int, M: int, form: str) -> Distribution:
 
 
 def _query(n: int, M: int) -> Iterator[tuple[Prompt, int, Fraction]]:
-    for hole in range(M):
-        for x in itertools.product([v for v in range(M) if v != hole], repeat=n):
-            p = Fraction(1, 2 * M * (M - 1) ** n)
-            yield (*x, -hole % M), 0, p
-            for met in x:
-                yield (*x, -met % M), 1, p / n
+    classes = range(1, (M - 1) // 2 + 1)
+    pairs = [(free, c) for free in classes for c in classes if c != free or len(classes) == 1]
+    for place, (free, c), met in itertools.product(range(n), pairs, (1, -1)):
+        met = met * c % M
+        allowed = [v for v in range(M) if v != M - met and (v not in (free, M - free) or len(classes) == 1)]
+        fresh = [free, M - free] if len(classes) > 1 else [met]
+        for others in itertools.product(allowed, repeat=n - 1):
+            p = Fraction(1, 2 * n * len(pairs) * 2 * len(allowed) ** (n - 1))
+            x = (*others[:place], met, *others[place:])
+            yield (*x, M - met), 1, p
+            for q in fresh:
+                yield (*x, q), 0, p / len(fresh)
 
 
 def _decision(n: int, M: int) -> Iterator[tuple[Prompt, int, Fraction]]:

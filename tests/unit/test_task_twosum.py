@@ -58,8 +58,9 @@ def test_the_decision_count_holds_the_promise_of_the_theory(n: int, M: int) -> N
     assert count.exceeds_bits(comb((M - 1) // 2, n - 1).bit_length() - 1)
 
 
-CASES = [(1, 3, "query"), (2, 4, "query"), (3, 3, "query"), (4, 3, "query"), (2, 7, "decision"), (3, 7, "decision"), (3, 6, "decision"),
-         (4, 4, "decision"), (4, 5, "decision")]  # fmt: skip
+QUERIES = [(1, 3), (2, 4), (3, 3), (4, 3), (1, 5), (3, 5), (2, 8)]
+DECISIONS = [(2, 7), (3, 7), (3, 6), (4, 4), (4, 5)]
+CASES = [*((*sizes, "query") for sizes in QUERIES), *((*sizes, "decision") for sizes in DECISIONS)]
 
 
 @pytest.mark.parametrize(("n", "M", "form"), CASES)
@@ -78,13 +79,13 @@ def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None
 
 @pytest.mark.parametrize(("n", "M", "form"), CASES)
 def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -> None:
-    """Exact, in fractions: the label is independent of the x's and of q; as a decision, of each token and (N' > 1) of which are equal."""
+    """Exact, in fractions: the label is independent of each token, per query of all the x's together, and (N' > 1) of which tokens are equal."""
     exact = described(n, M, form)
     assert sum(p for (_, label), p in exact.items() if label) * 2 == 1
     assert all(says_nothing(exact, lambda prompt, place=place: prompt[place]) for place in range(n + (form == "query")))
     if form == "query":
         assert says_nothing(exact, lambda prompt: prompt[:-1])
-    elif M > 4:
+    if M > 4:
         assert says_nothing(exact, lambda prompt: tuple(prompt.index(x) for x in prompt))
     assert not says_nothing(exact, lambda prompt: prompt)
 

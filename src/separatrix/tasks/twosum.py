@@ -29,14 +29,14 @@ Form = Literal["query", "decision"]
 class TwoSum(Task):
     """n >= 1 (2 as a decision), M >= 3 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
 
-    Per query: a hole h is uniform; the x_j are independent and uniform over [M] without h; the label is a fair coin; q = -h for label 0 and
-    q = -x_j, j uniform, for label 1. So the x_j say nothing about the label, however they repeat, and q, uniform under both labels, alone
-    says nothing either: only their relation does.
-    As a decision: values are drawn among the N' = floor((M-1)/2) classes {x, -x} with x != -x. A class h stays free; n-1 tokens have
-    independent uniform other classes and one fair sign per class, so that nothing cancels; the label is a fair coin; the n-th token is the
-    negative of a uniform one for label 1 and of class h, with a fair sign, for label 0; it is put at a uniform place. So each token
-    alone is uniform under both labels, and which tokens are equal says nothing about the label: that last value is new in both cases.
-    (N' = 1, M = 3 or 4: no class can stay free, and label 0 repeats the only value.)
+    Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2. The label is a fair coin and chooses the
+    last value drawn only: under label 1 the negative of a drawn one, under label 0 a value of a class that was left free, with a fair sign.
+    Per query, x_j at a uniform place j is uniform over the classes that are not free; the other x's are independent and uniform over all
+    values but -x_j and the free class; q is the last value. As a decision, n-1 tokens have independent uniform classes and one fair sign
+    per class, so that nothing cancels; the last value negates a uniform one of them and is put at a uniform place.
+    So the other tokens say nothing about the label, no token alone does (the last value, like every token of a decision, is uniform over
+    the classes under both labels), and neither does which tokens are equal: the last value is new under both labels.
+    (N' = 1, M = 3 or 4: no class can stay free; under label 0 the last value repeats the one that label 1 would negate.)
     """
 
     name: ClassVar[str] = "twosum"
@@ -103,30 +103,39 @@ class TwoSum(Task):
         return Batch(self._query(labels, rng) if self.form == "query" else self._decision(labels, rng), labels)
 
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        batch = len(labels)
-        hole = rng.integers(self.M, size=batch)
-        x = _avoiding(self.M, hole, self.n, rng)
-        met = x[np.arange(batch), rng.integers(self.n, size=batch)]
-        return np.column_stack((x, -np.where(labels == 1, met, hole) % self.M))
+        rows, place = np.arange(len(labels)), rng.integers(self.n, size=len(labels))
+        free, met = self._two_classes(len(labels), rng)
+        met = self._signed(met, rng)
+        last = self._last(labels, met, free, rng)
+        holes = np.stack((self.M - met, free, self.M - free), axis=1)
+        tokens = np.empty((len(labels), self.length), np.int64)
+        tokens[:, :-1] = _avoiding(self.M, holes if self.pairs > 1 else holes[:, :1], self.n, rng)
+        tokens[rows, place], tokens[:, -1] = met, last
+        return tokens
 
     def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         batch, rows = len(labels), np.arange(len(labels))
-        if self.pairs > 1:
-            free = rng.integers(self.pairs, size=batch)
-            classes = _avoiding(self.pairs, free, self.n - 1, rng) + 1
-        else:
-            free, classes = np.zeros(batch, np.int64), np.ones((batch, self.n - 1), np.int64)
-        minus = _one_per_class(classes, rng)
+        free, _ = self._two_classes(batch, rng)
+        classes = 1 + _avoiding(self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng)
         tokens = np.empty((batch, self.n), np.int64)
-        tokens[:, :-1] = np.where(minus, self.M - classes, classes)
-        met = rng.integers(self.n - 1, size=batch)
-        sign = rng.integers(2, size=batch) == 1 if self.pairs > 1 else minus[rows, met]
-        fresh = np.where(sign, self.M - free - 1, free + 1)
-        last = np.where(labels == 1, self.M - tokens[rows, met], fresh)
+        tokens[:, :-1] = np.where(_one_per_class(classes, rng), self.M - classes, classes)
+        last = self._last(labels, tokens[rows, rng.integers(self.n - 1, size=batch)], free, rng)
         place = rng.integers(self.n, size=batch)
         tokens[:, -1] = tokens[rows, place]
         tokens[rows, place] = last
         return tokens
+
+    def _two_classes(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        """Two different uniform classes, by their members in 1..N' (the same one if N' = 1)."""
+        first, step = rng.integers(self.pairs, size=batch), rng.integers(1, max(2, self.pairs), size=batch)
+        return 1 + first, 1 + (first + step) % self.pairs
+
+    def _signed(self, values: Tokens, rng: np.random.Generator) -> Tokens:
+        return np.where(rng.integers(2, size=len(values)) == 1, self.M - values, values)
+
+    def _last(self, labels: Tokens, met: Tokens, free: Tokens, rng: np.random.Generator) -> Tokens:
+        other = self._signed(free, rng) if self.pairs > 1 else met
+        return np.where(labels == 1, self.M - met, other)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
@@ -141,10 +150,11 @@ class TwoSum(Task):
         return (opposite | own_twice).any(axis=1).astype(np.int64)
 
 
-def _avoiding(values: int, hole: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): uniform over [values] without the row's hole."""
-    x = rng.integers(values - 1, size=(len(hole), n))
-    x += x >= hole[:, None]
+def _avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, n): uniform over [values] without the row's holes, shape (batch, number), which differ."""
+    x = rng.integers(values - holes.shape[1], size=(len(holes), n))
+    for hole in np.sort(holes, axis=1).T:
+        x += x >= hole[:, None]
     return x
 
 
