@@ -1,9 +1,8 @@
 """Tasks cannot be guessed: probes that see counts, repeats or single tokens gain no more than the task itself gives away; leaky variants are caught.
 
-Every probe is a ridge regression from features to one-hot answers, judged on instances it was not fitted to. 2-Sum makes every feature of
-every probe uncorrelated with the answer, so the score of a probe must not correlate with it at all; where a function stands in the prompt
-some values are
-likelier answers than others, so there a probe may reach the level that this gives, computed by hand.
+Every probe is a ridge regression from features to one-hot answers, judged on instances it was not fitted to. In 2-Sum every feature of every
+probe is uncorrelated with the answer, so no score may correlate with it. Where a function stands in the prompt some values are likelier
+answers than others, and a probe may reach the level that this gives, worked out by hand.
 """
 
 from __future__ import annotations
