@@ -17,7 +17,6 @@ from separatrix.architecture.presets import preset
 from separatrix.architecture.resolve import resolve
 from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
-from separatrix.report import memory
 from separatrix.report.card import render_card, size_text, theorem_text
 from separatrix.report.card_json import card_json, log10_of
 from separatrix.theory import CardLine
@@ -262,7 +261,7 @@ def test_log10_beyond_floats_is_text() -> None:
 
 
 def test_every_mechanism_belongs_to_a_kind_of_layer() -> None:
-    assert {memory.group(cls()) for cls in MECHANISMS.values()} <= set(LAYERS)
+    assert {cls.group for cls in MECHANISMS.values()} <= set(LAYERS)
     assert len({cls.symbol for cls in MECHANISMS.values()} | {"h"}) == len(MECHANISMS) + 1
 
 

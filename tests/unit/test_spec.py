@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.architecture import MECHANISMS, Architecture, stack
-from separatrix.architecture.mechanisms import Full, GatedDeltaNet, Linear, Mamba2, Mechanism, Sparse, Window
+from separatrix.architecture import MECHANISMS, Architecture, bounded_bits, stack
+from separatrix.architecture.mechanisms import Compressed, Full, GatedDeltaNet, Linear, Mamba2, Mechanism, Sparse, Window
 from separatrix.architecture.spec import parse_layers
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 
@@ -40,6 +40,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes[f.name] = draw(st.booleans())
         else:
             sizes[f.name] = draw(st.one_of(st.integers(1, 300), st.just(10**12)))
+    if cls is Compressed and ("topk" in sizes) != ("index_dim" in sizes):
+        sizes |= {"topk": 7, "index_dim": 3}
     return cls(**sizes)
 
 
@@ -205,8 +207,8 @@ def test_groups_around_the_reading_layers() -> None:
 def test_the_open_block_of_a_sparse_layer_counts_as_bounded_cache() -> None:
     """At most 3 tokens of a block of 4 are open, each 2 x 2 fp32; fewer when the prompt is shorter."""
     a = Architecture.parse("sparse(block=4)|gdn @ heads=1, head_dim=2")
-    assert a.bounded_bits(0, 100) == 3 * 4 * 32 + 4 * 32
-    assert a.bounded_bits(0, 2) == 2 * 4 * 32 + 4 * 32
+    assert bounded_bits(a.layers[0], 100) == 3 * 4 * 32 + 4 * 32
+    assert bounded_bits(a.layers[0], 2) == 2 * 4 * 32 + 4 * 32
     assert [group.sigma for group in a.groups(100)] == [0, 16 * 32]
 
 

@@ -13,6 +13,7 @@ from separatrix.theory import judge
 from separatrix.theory.blocks import BlockSizes, TheoremII
 from separatrix.theory.classes import TheoremI
 from separatrix.theory.one_layer import TheoremIPrime
+from separatrix.theory.upper import composable
 
 TINY = "heads=1, head_dim=1"
 
@@ -146,3 +147,21 @@ def test_no_contradiction_and_every_verdict_rechecks(spec: str, task: Task) -> N
 
 def test_exact_one_is_zero_bits() -> None:
     assert not Exact(1).exceeds_bits(0)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "steps"),
+    [
+        ("window(size=3)", 3),  # from z_0 to the last token of w = (w_1, w_2): two tokens back, the token itself included
+        ("window(size=2)", 2),
+        ("shortconv(width=64, conv=3)", 3),
+        ("shortconv(width=64, conv=2)", 2),
+        ("chunked(size=1000)", 2),  # a border between chunks may come in between
+        ("gdn", 3),
+        ("mamba(width=64)", 3),
+    ],
+)
+def test_a_carrier_reaches_the_last_token(carrier: str, steps: int) -> None:
+    architecture = Architecture.parse(f"{carrier} + full*3 @ head_dim=64")
+    layers = list(architecture.reading)
+    assert composable(architecture, layers, 8)[0] == steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -115,58 +116,74 @@ class Architecture:
             raise SizeError(f"vocabulary and context are {numbers[0]!r} and {numbers[1]!r}; each must be a positive integer or null")
         return cls(tuple(layers), name, tuple(notes), *numbers)
 
-    @property
+    @cached_property
+    def _kinds(self) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
+        """The distinct layers, and for every layer which of them it is: real stacks repeat a few layers many times."""
+        numbers: dict[Layer, int] = {}
+        which = tuple(numbers.setdefault(layer, len(numbers)) for layer in self.layers)
+        return tuple(numbers), which
+
+    def counted(self) -> list[tuple[Layer, int]]:
+        """The distinct layers, each with how often it stands in the stack, in order of first appearance."""
+        kinds, which = self._kinds
+        return [(layer, which.count(number)) for number, layer in enumerate(kinds)]
+
+    @cached_property
     def reading(self) -> tuple[int, ...]:
-        """Indices of the reading layers (those with full or sparse heads)."""
-        return tuple(i for i, layer in enumerate(self.layers) if any(part.reading for part in layer))
+        """Indices of the reading layers (those whose cache grows with every token)."""
+        kinds, which = self._kinds
+        reads = [any(part.reading for part in layer) for layer in kinds]
+        return tuple(i for i, number in enumerate(which) if reads[number])
 
     def read_bits(self, index: int) -> int:
         """h of layer `index`: the sum over its reading heads."""
         return sum(part.read_bits() for part in self.layers[index])
 
-    def bounded_bits(self, index: int, t: int) -> int:
-        """Cache bits of the non-reading heads of layer `index`, and open blocks of sparse ones, at any length up to t."""
-        total = 0
-        for part in self.layers[index]:
-            if isinstance(part, Sparse):
-                total += part.open_block_bits(min(t, part.block - 1))
-            elif not part.reading:
-                total += part.cache_bits(t)
-        return total
-
-    def _convolution_bits(self, index: int, t: int) -> int:
-        """Short convolutions on q, k, v of the reading heads of layer `index`: a bounded layer before it (theory.md, section 1)."""
-        items = (item for part in self.layers[index] if part.reading for item in part.cache(t))
-        return sum(item.bits.total for item in items if item.kind == "convolution")
-
     def groups(self, t: int) -> tuple[Group, ...]:
         """Groups 0..k of bounded layers around the k reading layers, sized for lengths up to t (theory.md, section 5)."""
+        kinds, which = self._kinds
+        bounded = [bounded_bits(layer, t) for layer in kinds]
         marks = (-1, *self.reading)
         groups = []
         for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
-            inside = self.bounded_bits(left, t) if left >= 0 else 0
-            between = sum(self.bounded_bits(i, t) for i in range(left + 1, right))
-            groups.append(Group(inside, between + (self._convolution_bits(right, t) if right < len(self.layers) else 0)))
+            inside = bounded[which[left]] if left >= 0 else 0
+            between = sum(bounded[number] for number in which[left + 1 : right])
+            groups.append(Group(inside, between + (_convolution_bits(self.layers[right], t) if right < len(self.layers) else 0)))
         return tuple(groups)
 
     def cache(self, t: int) -> dict[str, Bits]:
         """Bits carried after t tokens, by kind (state, convolution, window, kv), over all layers together."""
         total: dict[str, Bits] = {}
-        for layer in self.layers:
+        for layer, times in self.counted():
             for part in layer:
                 for item in part.cache(t):
-                    total[item.kind] = total.get(item.kind, Bits()) + item.bits
+                    total[item.kind] = total.get(item.kind, Bits()) + item.bits * times
         return total
 
     def cache_bits(self, t: int) -> int:
         """Bits carried after t tokens, over all layers together."""
-        return sum(bits.total for bits in self.cache(t).values())
+        return sum(part.cache_bits(t) * times for layer, times in self.counted() for part in layer)
+
+    def flops(self, t: int) -> int:
+        """Floating-point operations that mixing the t-th token takes in all layers (a multiply-add counts 2), projections not counted."""
+        return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the declared sizes take for granted, each said once."""
-        said = [text for layer in self.layers for part in layer for text in part.assumptions()]
+        said = [text for layer in self._kinds[0] for part in layer for text in part.assumptions()]
         return tuple(dict.fromkeys((*self.notes, *said)))
+
+
+def bounded_bits(layer: Layer, t: int) -> int:
+    """Cache bits of a layer's bounded heads, and the open blocks and windows of its reading ones, at any length up to t."""
+    return sum(part.open_bits(t) if part.reading else part.cache_bits(t) for part in layer)
+
+
+def _convolution_bits(layer: Layer, t: int) -> int:
+    """Short convolutions on q, k, v of a layer's reading heads: a bounded layer before it (theory.md, section 1)."""
+    items = (item for part in layer if part.reading for item in part.cache(t))
+    return sum(item.bits.total for item in items if item.kind == "convolution")
 
 
 def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:

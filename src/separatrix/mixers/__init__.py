@@ -23,8 +23,11 @@ MIXERS: dict[str, type[Mixer]] = {
     "sparse": SparseMixer,
 }
 
-DECLARED_ONLY = ("mamba2", "rglru", "mlp")
-"""Mechanisms with declared sizes and no mixer: two not built yet, and the layer that mixes no tokens."""
+DECLARED_ONLY = (
+    *("mla", "chunked", "indexed", "compressed"),
+    *("lightning", "retnet", "gla", "hgrn2", "deltanet", "kda", "mlstm", "rwkv", "rwkv4", "mamba", "mamba2", "rglru", "shortconv", "mlp"),
+)
+"""Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
 
 
 def mixer(mechanism: Mechanism, *, width: int) -> Mixer:

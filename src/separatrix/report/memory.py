@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from separatrix.architecture import Architecture, Layer, Sparse
-from separatrix.architecture.mechanisms import Mechanism
+from separatrix.architecture import Architecture, Layer
+from separatrix.architecture.mechanisms import Compressed, Mechanism, Sparse
 
 KINDS = {
     "state": "recurrent state",
@@ -17,17 +18,6 @@ KINDS = {
 }
 FAR = 1 << 62
 """Tokens by which every window and convolution buffer is full."""
-_GROUPS = {
-    "full": "full",
-    "sparse": "indexed",
-    "window": "windowed",
-    "linear": "recurrent",
-    "gdn": "recurrent",
-    "loglinear": "recurrent",
-    "mamba2": "recurrent",
-    "rglru": "recurrent",
-    "mlp": "other",
-}
 _ATTENTION = {"full", "indexed", "windowed"}
 
 
@@ -58,23 +48,25 @@ def rows(architecture: Architecture, context: int) -> list[Row]:
 
 def _per_token(architecture: Architecture) -> Fraction:
     """Bits of keys and values per token; compressed blocks count by their share."""
-    period = lcm(*(part.block for layer in architecture for part in layer if isinstance(part, Sparse)))
+    strides = (
+        part.block if isinstance(part, Sparse) else part.ratio for part in _parts(architecture) if isinstance(part, Sparse | Compressed)
+    )
+    period = lcm(*strides)
     return Fraction(architecture.cache(period)["kv"].total, period)
 
 
-def group(part: Mechanism) -> str:
-    """The kind of layer a mechanism makes: full, indexed, windowed, recurrent or other."""
-    return _GROUPS[part.name]
+def _parts(architecture: Architecture) -> Iterator[Mechanism]:
+    return (part for layer, _ in architecture.counted() for part in layer)
 
 
 def layer_counts(architecture: Architecture) -> dict[str, int]:
     """Layers by kind; a layer with attention and recurrence counts in both and in `parallel`."""
     counts: dict[str, int] = dict.fromkeys(("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0)
-    for layer in architecture:
-        kinds = {group(part) for part in layer}
+    for layer, times in architecture.counted():
+        kinds = {part.group for part in layer}
         for kind in kinds:
-            counts[kind] += 1
-        counts["parallel"] += "recurrent" in kinds and bool(kinds & _ATTENTION)
+            counts[kind] += times
+        counts["parallel"] += times * ("recurrent" in kinds and bool(kinds & _ATTENTION))
     return {"total": len(architecture), **counts}
 
 
@@ -92,9 +84,8 @@ def pattern(architecture: Architecture) -> str:
 def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, int]:
     """The most numbers of that kind of memory that a layer holds after t tokens, by mechanism; mechanisms without any are left out."""
     largest: dict[str, int] = {}
-    for layer in set(architecture):
-        for part in layer:
-            numbers = sum(item.bits.numbers for item in part.cache(t) if item.kind == kind)
-            if numbers:
-                largest[part.name] = max(numbers, largest.get(part.name, 0))
+    for part in _parts(architecture):
+        numbers = sum(item.bits.numbers for item in part.cache(t) if item.kind == kind)
+        if numbers:
+            largest[part.name] = max(numbers, largest.get(part.name, 0))
     return dict(sorted(largest.items()))

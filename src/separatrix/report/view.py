@@ -163,7 +163,7 @@ def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
 def _kind(mechanism: Any) -> str:
     if mechanism is None:
         return "other"
-    return mechanism.name if mechanism.name in {"full", "sparse", "window", "mlp"} else "recurrent"
+    return {"full": "full", "indexed": "sparse", "windowed": "window", "other": "mlp"}.get(mechanism.group, "recurrent")
 
 
 def _counts(squares: Iterable[LayerSquare]) -> list[tuple[LayerSquare, int]]:

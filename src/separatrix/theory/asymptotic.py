@@ -79,7 +79,7 @@ class ChenPengWu(_Asymptotic):
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
-        full = all(part.name == "full" and not part.sizes()["conv"] for layer in memory for part in layer)
+        full = all(part.group == "full" and not part.sizes()["conv"] for layer in memory for part in layer)
         if not isinstance(task, SeqComp) or not full or not memory or not len(memory) <= task.L:
             return None
         return self._vacuous(architecture, task, len(memory), 4 * len(memory))
@@ -106,10 +106,11 @@ class YeEtAl(_Asymptotic):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):
             return None
-        kinds = {part.name for layer in architecture for part in layer}
+        parts = [part for layer, _ in architecture.counted() for part in layer]
         full = len(architecture.reading)
-        if kinds & {"sparse", "loglinear", "window"} or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
+        covered = all(part.name in ("full", "mla", "mlp") or (part.group == "recurrent" and part.name != "loglinear") for part in parts)
+        if not covered or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
             return None
-        if not any(architecture.bounded_bits(i, 1 << 20) for i in range(len(architecture))):
+        if not any(part.group == "recurrent" for part in parts):
             return None
         return self._vacuous(architecture, task, full + 1, 4 * (full + 1) + 2)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
-from separatrix.architecture import Architecture, Sparse
+from separatrix.architecture import Architecture
 from separatrix.bits import LogSign
 from separatrix.errors import CheckFailed, SizeError
 from separatrix.evidence import Verdict
@@ -154,8 +154,8 @@ class DepthTheorem(Theorem):
 
 
 def open_bits(architecture: Architecture, index: int, t: int) -> int:
-    """Bits of the open blocks of the sparse heads of layer `index`: a block that straddles a cut must be known (theory.md, section 1)."""
-    return sum(part.open_block_bits(min(t, part.block - 1)) for part in architecture.layers[index] if isinstance(part, Sparse))
+    """Bits of the open blocks and windows of the reading heads of layer `index`: what straddles a cut must be known (theory.md, section 1)."""
+    return sum(part.open_bits(t) for part in architecture.layers[index])
 
 
 def _listed(found: Found) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import RGLRU, Full, GatedDeltaNet, Linear, LogLinear, Mamba2, Mechanism, Sparse, Window
+from separatrix.architecture.mechanisms import RGLRU, Full, Mamba, Mamba2, MatrixState, Mechanism, ShortConvolution, Sparse, Window
 from separatrix.evidence import Verdict
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum
 from separatrix.theory._base import Theorem
@@ -135,25 +135,29 @@ def composable(architecture: Architecture, full_layers: list[int], carried_bits:
     """(largest L that the constructions cover with these full layers, whether a bounded layer carries z_0 or i_1, of that many bits).
 
     The carrier stands before the first full layer or between the first and the second; heads beside the first would come too late (Theorem IV).
+    For L steps it hands the bits on from z_0 to the last token of w, L - 1 tokens later.
     """
     if not full_layers:
         return 0, False
     first, second = full_layers[0], full_layers[1] if len(full_layers) > 1 else full_layers[0]
-    carried = any(carries(part, carried_bits) for i in range(second) if i != first for part in architecture.layers[i])
+    steps = len(full_layers)
+    carried = any(carries(part, carried_bits, steps - 1) for i in range(second) if i != first for part in architecture.layers[i])
     return len(full_layers) - 1 + carried, carried
 
 
-def carries(part: Mechanism, bits: int) -> bool:
-    """Whether one head can hand that many bits, each as +-1, from one token to the next."""
+def carries(part: Mechanism, bits: int, distance: int) -> bool:
+    """Whether one head can hand that many bits, each as +-1, from one token to the one `distance` tokens later."""
     if not {part.format, getattr(part, "state_format", None) or part.format} <= set(FORMATS):
         return False
     if isinstance(part, Window):
-        return part.size >= 2 and part.dv >= bits
-    if isinstance(part, RGLRU):
+        return part.size > distance and part.dv >= bits
+    if isinstance(part, ShortConvolution):
+        return part.conv > distance and part.width >= bits
+    if isinstance(part, RGLRU | Mamba):
         return part.width >= bits
     if isinstance(part, Mamba2):
         return part.head_dim >= bits
-    return isinstance(part, Linear | GatedDeltaNet | LogLinear) and part.dv >= bits
+    return isinstance(part, MatrixState) and part.dv >= bits
 
 
 class Match2(Theorem):
