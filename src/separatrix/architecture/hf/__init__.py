@@ -1,36 +1,27 @@
 """Reading an architecture from a Hugging Face config.json: `json` only, no remote code, no guesses.
 
-A family is one function from the fields of the file to layers and notes, and one line in `FAMILIES`.
+A family is one function from the fields of the file to a `Reading`, and a line in the registry of its kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from separatrix.architecture import Architecture
+from separatrix.architecture.hf import _attention_only, _with_recurrence
+from separatrix.architecture.hf._built import built
+from separatrix.architecture.hf._family import Family
 from separatrix.architecture.hf._fields import Fields, shown
 from separatrix.architecture.hf._file import config_file, label, load_json
-from separatrix.architecture.hf.nemotron_h import nemotron_h
-from separatrix.architecture.hf.qwen3_next import qwen3_next
-from separatrix.architecture.hf.recurrent_gemma import recurrent_gemma
-from separatrix.architecture.mechanisms import Mechanism
+from separatrix.architecture.settings import Settings
 
-Family = Callable[[Fields], tuple[list[Mechanism], list[str]]]
+__all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
 
-FAMILIES: dict[str, Family] = {
-    "qwen3_next": qwen3_next,
-    "nemotron_h": nemotron_h,
-    "recurrent_gemma": recurrent_gemma,
-}
+FAMILIES: dict[str, Family] = {**_with_recurrence.FAMILIES, **_attention_only.FAMILIES}
 """`model_type` -> reader."""
 
-_CLASSES = {
-    "Qwen3NextForCausalLM": "qwen3_next",
-    "NemotronHForCausalLM": "nemotron_h",
-    "RecurrentGemmaForCausalLM": "recurrent_gemma",
-}
+CLASSES = {**_with_recurrence.CLASSES, **_attention_only.CLASSES}
 """`architectures[0]` -> `model_type`, for files without one."""
 
 _NESTED = ("text_config", "llm_config", "language_config")
@@ -38,27 +29,21 @@ _ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
 """Fields that a nested configuration may leave to the one around it."""
 
 
-def read_config(path: Path) -> Architecture:
-    """The architecture of a config.json, or of the folder that holds one. Raises ConfigError with the file, the field and the remedy."""
+def read_config(path: Path, *, settings: Settings | None = None) -> Architecture:
+    """The architecture of a config.json, or of the folder that holds one. Raises as `from_config` does."""
     file = config_file(path)
     name = file.absolute().parent.name if file.name == "config.json" else file.stem
-    return from_config(load_json(file), name, where=label(path))
+    return from_config(load_json(file), name, where=label(path), settings=settings)
 
 
-def from_config(data: Any, name: str = "", *, where: str = "") -> Architecture:
+def from_config(data: Any, name: str = "", *, where: str = "", settings: Settings | None = None) -> Architecture:
     """The architecture that the fields of a config.json describe; `where` (the file) begins every message, `name` if not given.
 
-    Raises ConfigError for data that is no object, a `model_type` nobody reads, and a field that is missing, of the wrong type or length.
+    `settings` are sizes given by hand. Raises ConfigError for data that is no object, a `model_type` nobody reads, and a field that is of the
+    wrong type or length; UnknownSizes, with an outline, where the file leaves sizes open; UnknownNameError for a setting that fits no layer.
     """
     fields = _text_fields(data, where or name or "the configuration")
-    layers, notes = _family(fields)(fields)
-    return Architecture(
-        tuple((layer,) for layer in layers),
-        name,
-        tuple(notes),
-        fields.optional_size("vocab_size"),
-        fields.optional_size("max_position_embeddings"),
-    )
+    return built(_family(fields)(fields), fields, name, settings or Settings())
 
 
 def _text_fields(data: Any, where: str) -> Fields:
@@ -84,7 +69,7 @@ def _family(fields: Fields) -> Family:
     if kind is None:
         classes = fields.data.get("architectures")
         first = classes[0] if isinstance(classes, list) and classes else None
-        kind = _CLASSES.get(first) if isinstance(first, str) else None
+        kind = CLASSES.get(first) if isinstance(first, str) else None
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise fields.unknown_family(tuple(FAMILIES))
     return FAMILIES[kind]

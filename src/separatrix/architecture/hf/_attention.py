@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from separatrix.architecture.hf._draft import Draft, Size, Unknown, Value
 from separatrix.architecture.hf._fields import Fields
-from separatrix.architecture.mechanisms import Full, Window
+from separatrix.architecture.mechanisms import Chunked, Full, Latent, Window
 
 ACCUMULATORS = (
     "softmax accumulators fp32 with a running maximum (assumed): the FlashAttention kernels of transformers and vLLM keep them so"
@@ -17,41 +18,75 @@ def state_note(dtype: str, stated_by: str | None = None) -> str:
     return f"recurrent state {dtype} (assumed): transformers keeps it in {dtype}; vLLM keeps it in the model's dtype by default"
 
 
-def convolution_note(dtype: str) -> str:
-    return f"convolution buffers {dtype} (assumed), the last K-1 inputs: transformers and vLLM keep them in the model's dtype"
+def convolution_note(dtype: str | Unknown) -> str:
+    return f"convolution buffers {_said(dtype)} (assumed), the last K-1 inputs: transformers and vLLM keep them in the model's dtype"
 
 
-def cache_note(dtype: str) -> str:
-    return f"keys and values {dtype} (assumed): transformers and vLLM keep them in the model's dtype unless told to quantise"
+def cache_note(dtype: str | Unknown) -> str:
+    return f"keys and values {_said(dtype)} (assumed): transformers and vLLM keep them in the model's dtype unless told to quantise"
 
 
-def full_attention(fields: Fields, *, head_dim: int) -> Full:
-    """Full attention from the usual fields (grouped heads). Raises ConfigError as `Fields` does."""
-    return Full(
-        heads=fields.size("num_attention_heads"),
-        kv_heads=fields.divisor("num_key_value_heads", "num_attention_heads"),
-        head_dim=head_dim,
-        format=fields.model_format(),
-        accumulator="fp32",
-        running_max=True,
+def _said(dtype: str | Unknown) -> str:
+    return "in the model's dtype" if isinstance(dtype, Unknown) else dtype
+
+
+def softmax_sizes(fields: Fields, *, head_dim: Size | None = None) -> dict[str, Value]:
+    """Sizes of grouped softmax attention from the usual fields; `head_dim` where it is not the field of that name."""
+    return {
+        "heads": fields.size("num_attention_heads"),
+        "kv_heads": fields.divisor("num_key_value_heads", "num_attention_heads"),
+        "head_dim": fields.size("head_dim") if head_dim is None else head_dim,
+        "format": fields.model_format(),
+        "accumulator": "fp32",
+        "running_max": True,
+    }
+
+
+def head_dim_or_quotient(fields: Fields) -> Size:
+    """`head_dim`, or hidden_size / num_attention_heads where a model type defines it so when the field is absent."""
+    given = fields.optional_size("head_dim")
+    if given is not None:
+        return given
+    return fields.quotient(fields.size("hidden_size"), fields.size("num_attention_heads"), "hidden_size / num_attention_heads")
+
+
+def full_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+    """Full attention from the usual fields (grouped heads)."""
+    return Draft(Full, softmax_sizes(fields, head_dim=head_dim))
+
+
+def window_attention(fields: Fields, *, head_dim: Size | None = None, window: str = "sliding_window") -> Draft:
+    """Sliding-window attention of the size in the field `window`."""
+    return Draft(Window, softmax_sizes(fields, head_dim=head_dim) | {"size": fields.size(window)})
+
+
+def chunked_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+    """Chunked attention of the size in `attention_chunk_size`."""
+    return Draft(Chunked, softmax_sizes(fields, head_dim=head_dim) | {"size": fields.size("attention_chunk_size")})
+
+
+def latent_attention(fields: Fields) -> Draft:
+    """Multi-head latent attention (MLA): the cache holds kv_lora_rank + qk_rope_head_dim numbers per token."""
+    return Draft(
+        Latent,
+        {
+            "heads": fields.size("num_attention_heads"),
+            "head_dim": fields.size("qk_nope_head_dim"),
+            "value_dim": fields.size("v_head_dim"),
+            "latent": fields.size("kv_lora_rank"),
+            "rope_dim": fields.size("qk_rope_head_dim", low=0),
+            "format": fields.model_format(),
+            "accumulator": "fp32",
+            "running_max": True,
+        },
     )
 
 
-def window_attention(fields: Fields, *, head_dim: int, window: str) -> Window:
-    """Sliding-window attention of the size in the field `window`. Raises ConfigError as `Fields` does."""
-    return Window(
-        heads=fields.size("num_attention_heads"),
-        kv_heads=fields.divisor("num_key_value_heads", "num_attention_heads"),
-        head_dim=head_dim,
-        size=fields.size(window),
-        format=fields.model_format(),
-        accumulator="fp32",
-        running_max=True,
-    )
-
-
-def attention_without_types(fields: Fields, *, head_dim: int) -> Full | Window:
-    """Attention where no field types it per layer: sliding if `sliding_window` is set and not switched off, full otherwise."""
+def attention_without_types(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+    """Attention where no field types it per layer: sliding if `sliding_window` is set and not switched off, else chunked if
+    `attention_chunk_size` is set, full otherwise."""
     if fields.has("sliding_window") and fields.flag("use_sliding_window") is not False:
-        return window_attention(fields, head_dim=head_dim, window="sliding_window")
+        return window_attention(fields, head_dim=head_dim)
+    if fields.has("attention_chunk_size"):
+        return chunked_attention(fields, head_dim=head_dim)
     return full_attention(fields, head_dim=head_dim)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from separatrix.architecture.hf._draft import Size, Unknown
 from separatrix.errors import ConfigError
 
 LARGEST = 10**9
@@ -21,6 +22,12 @@ _PATTERNS = (
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
+
+
+def _missing(*names: str) -> str:
+    first, *others = names
+    also = f" (also looked for {', '.join(others)})" if others else ""
+    return f"'{first}' is missing{also}"
 
 
 def shown(value: Any) -> str:
@@ -52,13 +59,16 @@ class Fields:
                 raise self.error(f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one")
         return there[0] if there else None
 
-    def size(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
-        """The integer in [low, high] under one of these spellings. Raises ConfigError if it is missing or no such integer."""
+    def size(self, *names: str, low: int = 1, high: int = LARGEST) -> Size:
+        """The integer in [low, high] under one of these spellings, unknown if it is missing. Raises ConfigError if it is no such integer."""
         value = self.optional_size(*names, low=low, high=high)
-        if value is None:
-            first, *others = names
-            also = f" (also looked for {', '.join(others)})" if others else ""
-            raise self.error(f"'{first}' is missing{also}, and sizes are not guessed; add it to the file")
+        return Unknown((_missing(*names),)) if value is None else value
+
+    def needed(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
+        """As `size`, but raises ConfigError where the field is missing: for what no outline can be drawn without."""
+        value = self.size(*names, low=low, high=high)
+        if isinstance(value, Unknown):
+            raise self.error(f"{value.looked_for[0]}, and sizes are not guessed; add it to the file")
         return value
 
     def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
@@ -71,12 +81,20 @@ class Fields:
             raise self.error(f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}")
         return value
 
-    def divisor(self, name: str, of: str) -> int:
+    def divisor(self, name: str, of: str) -> Size:
         """A size that divides another one (grouped heads)."""
         value, whole = self.size(name), self.size(of)
-        if whole % value:
+        if isinstance(value, int) and isinstance(whole, int) and whole % value:
             raise self.error(f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them")
         return value
+
+    def quotient(self, whole: Size, part: Size, what: str) -> Size:
+        """whole / part, where it is an integer by definition; `what` says in field names what is divided, for the error."""
+        if isinstance(whole, int) and isinstance(part, int):
+            if whole % part:
+                raise self.error(f"{what} is {whole} / {part}, which is no integer; correct the fields")
+            return whole // part
+        return whole // part
 
     def flag(self, name: str) -> bool | None:
         """True, false, or None where the field is absent."""
@@ -96,16 +114,14 @@ class Fields:
             raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(_FORMATS)}")
         return _FORMATS[short]
 
-    def model_format(self) -> str:
+    def model_format(self) -> str | Unknown:
         """The model's number format, from `dtype` or the older `torch_dtype`."""
         name = self.number_format("dtype", "torch_dtype")
-        if name is None:
-            raise self.error("'dtype' is missing (also looked for torch_dtype), and number formats are not guessed; add it to the file")
-        return name
+        return Unknown((_missing("dtype", "torch_dtype"),)) if name is None else name
 
-    def layers(self) -> int:
-        """Number of layers."""
-        return self.size("num_hidden_layers", high=MOST_LAYERS)
+    def layers(self, *names: str) -> int:
+        """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError where it is missing."""
+        return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
 
     def kinds(self, name: str, words: Mapping[str, str], *, tiled: bool = False) -> list[str]:
         """The kind of every layer, spelled by the list or string `name` in the words `words` (word -> kind).
@@ -129,7 +145,7 @@ class Fields:
         there = f"'{smells[0][:60]}' is there but " if smells else ""
         return self.error(
             f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)}); "
-            "add it to the file, or pass the stack itself, such as '(mamba2*7 + full)*4 @ heads=32, bf16'"
+            "add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
     def unknown_family(self, known: Sequence[str]) -> ConfigError:

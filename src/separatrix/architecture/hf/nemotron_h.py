@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from separatrix.architecture.hf._attention import ACCUMULATORS, attention_without_types, cache_note, convolution_note, state_note
+from separatrix.architecture.hf._draft import Draft, Reading
 from separatrix.architecture.hf._fields import Fields
-from separatrix.architecture.mechanisms import Mamba2, Mechanism, PositionWise
+from separatrix.architecture.mechanisms import Mamba2, PositionWise
 
 SYMBOLS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "mlp"}
 WORDS = {"mamba": "mamba", "attention": "attention", "mlp": "mlp", "moe": "mlp"}
 """`layers_block_type`, the list that newer files hold instead of the string."""
 
 
-def nemotron_h(fields: Fields) -> tuple[list[Mechanism], list[str]]:
-    """Layers and notes, from `hybrid_override_pattern` or `layers_block_type`; heads * head_dim wins over `expand` * `hidden_size`."""
+def nemotron_h(fields: Fields) -> Reading:
+    """`hybrid_override_pattern` or `layers_block_type`; heads * head_dim wins over `expand` * `hidden_size`."""
     if fields.has("block_configs"):
         raise fields.error("'block_configs' gives every layer its own sizes, which is not read; pass the stack itself as a spec")
     if fields.has("hybrid_override_pattern"):
@@ -21,21 +22,23 @@ def nemotron_h(fields: Fields) -> tuple[list[Mechanism], list[str]]:
         kinds = fields.kinds("layers_block_type", WORDS)
     else:
         raise fields.no_pattern(("hybrid_override_pattern", "layers_block_type"))
-    heads, groups = fields.size("mamba_num_heads"), fields.divisor("n_groups", "mamba_num_heads")
     stated = fields.number_format("mamba_ssm_cache_dtype")
     dtype = fields.model_format()
-    makers: dict[str, Mechanism] = {
-        "mamba": Mamba2(
-            heads=heads,
-            head_dim=fields.size("mamba_head_dim"),
-            state=fields.size("ssm_state_size"),
-            groups=groups,
-            conv=fields.size("conv_kernel"),
-            format=dtype,
-            state_format=stated or "fp32",
+    drafts = {
+        "mamba": Draft(
+            Mamba2,
+            {
+                "heads": fields.size("mamba_num_heads"),
+                "head_dim": fields.size("mamba_head_dim"),
+                "state": fields.size("ssm_state_size"),
+                "groups": fields.divisor("n_groups", "mamba_num_heads"),
+                "conv": fields.size("conv_kernel"),
+                "format": dtype,
+                "state_format": stated or "fp32",
+            },
         ),
         "attention": attention_without_types(fields, head_dim=fields.size("attention_head_dim", "head_dim")),
-        "mlp": PositionWise(format=dtype),
+        "mlp": Draft(PositionWise, {"format": dtype}),
     }
     state = state_note(stated or "fp32", "mamba_ssm_cache_dtype" if stated else None)
-    return [makers[kind] for kind in kinds], [state, convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
+    return Reading.of([drafts[kind] for kind in kinds], [state, convolution_note(dtype), cache_note(dtype), ACCUMULATORS])

@@ -1,20 +1,23 @@
-"""Qwen3-Next: Gated DeltaNet with a full attention layer every few layers."""
+"""Qwen3-Next and Qwen3.5: Gated DeltaNet with a full attention layer every few layers."""
 
 from __future__ import annotations
 
 from separatrix.architecture.hf._attention import ACCUMULATORS, cache_note, convolution_note, full_attention, state_note
+from separatrix.architecture.hf._draft import Draft, Reading
 from separatrix.architecture.hf._fields import Fields
-from separatrix.architecture.mechanisms import GatedDeltaNet, Mechanism
+from separatrix.architecture.mechanisms import GatedDeltaNet
 
 WORDS = {"linear_attention": "linear", "full_attention": "full", "mamba": "linear", "attention": "full"}
 _DEFAULT_INTERVAL = 4
 
 
-def qwen3_next(fields: Fields) -> tuple[list[Mechanism], list[str]]:
-    """Layers and notes. `layer_types` wins over `full_attention_interval` n (full iff (i+1) % n == 0; 4 in transformers if absent)."""
-    notes = [state_note("fp32"), convolution_note(fields.model_format()), cache_note(fields.model_format()), ACCUMULATORS]
+def qwen3_next(fields: Fields) -> Reading:
+    """`layer_types` wins over `full_attention_interval` n (full iff (i+1) % n == 0; 4 in transformers if absent)."""
+    stated = fields.number_format("mamba_ssm_dtype")
+    state = state_note(stated or "fp32", "mamba_ssm_dtype" if stated else None)
+    notes = [state, convolution_note(fields.model_format()), cache_note(fields.model_format()), ACCUMULATORS]
     if fields.flag("use_sliding_window") and fields.has("sliding_window"):
-        raise fields.error("'use_sliding_window' is true, but a qwen3_next model has no sliding layers; set it to false")
+        raise fields.error("'use_sliding_window' is true, but such a model has no sliding layers; set it to false")
     if fields.has("layer_types"):
         kinds = fields.kinds("layer_types", WORDS)
     else:
@@ -23,14 +26,17 @@ def qwen3_next(fields: Fields) -> tuple[list[Mechanism], list[str]]:
             interval = _DEFAULT_INTERVAL
             notes.append(f"full attention every {interval}th layer (assumed): the file does not say, and transformers takes {interval}")
         kinds = ["full" if (i + 1) % interval == 0 else "linear" for i in range(fields.layers())]
-    attention = full_attention(fields, head_dim=fields.size("head_dim"))
-    recurrent = GatedDeltaNet(
-        heads=fields.size("linear_num_value_heads"),
-        key_heads=fields.divisor("linear_num_key_heads", "linear_num_value_heads"),
-        head_dim=fields.size("linear_key_head_dim"),
-        value_dim=fields.size("linear_value_head_dim"),
-        conv=fields.size("linear_conv_kernel_dim"),
-        format=fields.model_format(),
-        state_format="fp32",
+    attention = full_attention(fields)
+    recurrent = Draft(
+        GatedDeltaNet,
+        {
+            "heads": fields.size("linear_num_value_heads"),
+            "key_heads": fields.divisor("linear_num_key_heads", "linear_num_value_heads"),
+            "head_dim": fields.size("linear_key_head_dim"),
+            "value_dim": fields.size("linear_value_head_dim"),
+            "conv": fields.size("linear_conv_kernel_dim"),
+            "format": fields.model_format(),
+            "state_format": stated or "fp32",
+        },
     )
-    return [attention if kind == "full" else recurrent for kind in kinds], notes
+    return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)

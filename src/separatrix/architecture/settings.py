@@ -1,0 +1,105 @@
+"""Sizes given by hand, over what a file or spec says: `mamba2.state=128`, `dtype=bf16`, `vocabulary=32000`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from separatrix.architecture.mechanisms import MECHANISMS, Mechanism
+from separatrix.bits import NumberFormat
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+
+_WAY = "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16, vocabulary=N, context=N"
+MOST = 10**12
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Sizes by (mechanism, size), and what holds for the whole model."""
+
+    sizes: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    dtype: str | None = None
+    vocabulary: int | None = None
+    context: int | None = None
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Settings:
+        """Settings from texts such as "mamba2.state=128". Raises SpecError, UnknownNameError or SizeError that names the text."""
+        sizes: dict[tuple[str, str], Any] = {}
+        whole: dict[str, Any] = {}
+        for text in texts:
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if not equals or not key or not value:
+                raise SpecError(f"--set {text[:60]!r} is no setting; {_WAY}")
+            name, dot, size = key.partition(".")
+            target, place = (sizes, (name, size)) if dot else (whole, name)
+            if place in target:
+                raise SpecError(f"--set {key[:60]} is given twice; keep one")
+            if dot:
+                _check_name(name, size, text)
+                sizes[name, size] = _value(value)
+            elif name == "dtype":
+                whole[name] = NumberFormat(value).name
+            elif name in ("vocabulary", "context"):
+                number = _value(value)
+                if type(number) is not int or not 1 <= number <= MOST:
+                    raise SizeError(f"--set {text[:60]}: {name} must be an integer from 1 to 10^12")
+                whole[name] = number
+            else:
+                raise UnknownNameError.of(
+                    "setting", name[:60], ["dtype", "vocabulary", "context"], where=f" in --set {text[:60]!r}; {_WAY}"
+                )
+        return cls(sizes, **whole)
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes) or any(value is not None for value in (self.dtype, self.vocabulary, self.context))
+
+    def over(self, cls: type[Mechanism], sizes: Mapping[str, Any], among: Iterable[str]) -> dict[str, Any]:
+        """`sizes` of a mechanism with what is set by hand in their place; `among` are the names of all mechanisms of the model."""
+        own = {f.name for f in fields(cls)}
+        changed = dict(sizes)
+        if self.dtype is not None:
+            changed["format"] = self.dtype
+        there = set(among)
+        for (name, size), value in self.sizes.items():
+            if _meant(name, there) == cls.name and size in own:
+                changed[size] = value
+        return changed
+
+    def check_used(self, among: Iterable[str]) -> None:
+        """Raises UnknownNameError for a setting of a mechanism that the model does not have."""
+        there = sorted(set(among))
+        for name, size in self.sizes:
+            meant = _meant(name, set(there))
+            if meant not in there:
+                raise UnknownNameError(f"--set {name}.{size}: no layer of this model is '{name}'; it has {', '.join(there)}")
+            if size not in {f.name for f in fields(MECHANISMS[meant])}:
+                known = [f.name for f in fields(MECHANISMS[meant])]
+                raise UnknownNameError.of(f"size of '{meant}'", size, known, where=f" in --set {name}.{size}")
+
+    def notes(self) -> list[str]:
+        """What was set by hand, to be printed with every verdict."""
+        words = [f"{name}.{size} = {value}" for (name, size), value in self.sizes.items()]
+        words += [f"dtype = {self.dtype}"] if self.dtype is not None else []
+        return [f"set by hand: {', '.join(words)}"] if words else []
+
+
+def _meant(name: str, there: set[str]) -> str:
+    """`mamba` means the model's Mamba-2 where it has no other."""
+    return "mamba2" if name == "mamba" and "mamba" not in there and "mamba2" in there else name
+
+
+def _check_name(name: str, size: str, text: str) -> None:
+    if name not in MECHANISMS:
+        raise UnknownNameError.of("mechanism", name[:60], MECHANISMS, where=f" in --set {text[:60]!r}", listing="separatrix mechanisms")
+    known = {f.name for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name]) for f in fields(cls)}
+    if size not in known:
+        raise UnknownNameError.of(f"size of '{name}'", size[:60], known, where=f" in --set {text[:60]!r}")
+
+
+def _value(text: str) -> Any:
+    digits = text.replace("_", "")
+    if digits.isascii() and digits.lstrip("-").isdigit():
+        return int(digits) if len(digits) <= 14 else 10**14
+    return {"true": True, "false": False}.get(text.lower(), text)
