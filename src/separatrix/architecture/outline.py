@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from separatrix.architecture import Architecture
 from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import ConfigError
 
@@ -27,6 +30,25 @@ class Outline:
 
     def __len__(self) -> int:
         return len(self.layers)
+
+    def __iter__(self) -> Iterator[tuple[Part, ...]]:
+        return iter(self.layers)
+
+    def counted(self) -> list[tuple[tuple[Part, ...], int]]:
+        """The distinct layers, each with how often it stands in the stack."""
+        return list(Counter(self.layers).items())
+
+    @property
+    def known(self) -> Architecture | None:
+        """The layers and heads of which every size is known, or None if there are none."""
+        layers = [tuple(part for part in layer if isinstance(part, Mechanism)) for layer in self.layers]
+        kept = tuple(layer for layer in layers if layer)
+        return Architecture(kept, self.name, self.notes, self.vocabulary, self.context) if kept else None
+
+    @property
+    def unsized(self) -> set[type[Mechanism]]:
+        """The mechanisms of which some size is unknown."""
+        return {part for layer in self.layers for part in layer if isinstance(part, type)}
 
 
 class UnknownSizes(ConfigError):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from separatrix.architecture import Architecture, Layer
+from separatrix.architecture import Architecture
 from separatrix.architecture.mechanisms import Compressed, Mechanism, Sparse
+from separatrix.architecture.outline import Outline, Part
 
 KINDS = {
     "state": "recurrent state",
@@ -59,7 +60,7 @@ def _parts(architecture: Architecture) -> Iterator[Mechanism]:
     return (part for layer, _ in architecture.counted() for part in layer)
 
 
-def layer_counts(architecture: Architecture) -> dict[str, int]:
+def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
     """Layers by kind; a layer with attention and recurrence counts in both and in `parallel`."""
     counts: dict[str, int] = dict.fromkeys(("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0)
     for layer, times in architecture.counted():
@@ -70,13 +71,13 @@ def layer_counts(architecture: Architecture) -> dict[str, int]:
     return {"total": len(architecture), **counts}
 
 
-def symbol(layer: Layer) -> str:
+def symbol(layer: tuple[Part, ...]) -> str:
     """One character for a layer: its mechanism's own, or h for heads of several mechanisms."""
     symbols = {part.symbol for part in layer}
     return symbols.pop() if len(symbols) == 1 else "h"
 
 
-def pattern(architecture: Architecture) -> str:
+def pattern(architecture: Architecture | Outline) -> str:
     """One symbol per layer, first layer first."""
     return "".join(symbol(layer) for layer in architecture)
 

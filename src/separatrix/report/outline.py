@@ -1,0 +1,92 @@
+"""The card of a model whose file leaves sizes open: its layers are drawn and counted, what is not known is named, nothing is guessed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from separatrix.architecture.mechanisms import LayerKind
+from separatrix.architecture.outline import Outline
+from separatrix.report.card_json import bytes_of, check_context
+from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_GROWING: set[LayerKind] = {"full", "indexed"}
+_HOLDS: dict[str, set[LayerKind]] = {
+    "state_bytes": {"recurrent", "convolution"},
+    "window_bytes": {"windowed"},
+    "kv_bytes_per_token": _GROWING,
+}
+
+
+def outline_json(outline: Outline, context: int) -> dict[str, Any]:
+    """As `card_json`, null where a number depends on a size that is not known. Raises SizeError for a context that is not positive."""
+    check_context(context)
+    known = outline.known
+    memory = {row.kind: row for row in rows(known, context)} if known else {}
+    cache: dict[str, Any] = {
+        "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
+        "convolution_numbers": _numbers(outline, "convolution", FAR, "convolution"),
+        "state_bytes": bytes_of(sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)),
+        "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
+        "kv_bytes_per_token": bytes_of(memory["kv"].per_token if "kv" in memory else 0),
+    }
+    unsized = {cls.group for cls in outline.unsized}
+    cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
+    return {
+        "name": outline.name,
+        "context": context,
+        "layers": layer_counts(outline),
+        "pattern": pattern(outline),
+        "cache": cache | {"total_bytes": None},
+        "verdicts": [
+            {
+                "question": question,
+                "task": None,
+                "status": "OPEN",
+                "theorem": "none",
+                "n": None,
+                "text": text,
+                "sizes": {},
+                "assumptions": list(outline.notes),
+            }
+            for question, text in _verdicts(outline)
+        ],
+        "assumptions": list(outline.notes),
+        "unknown": [*outline.missing, *(name for name in ("vocabulary", "context") if getattr(outline, name) is None)],
+    }
+
+
+def render_outline(outline: Outline, context: int) -> RenderableType:
+    """The outline as something rich prints, in ASCII. Raises SizeError for a context that is not positive."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    data = outline_json(outline, context)
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in data["layers"].items() if number and kind != "total")
+    lines = [Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"), Text(" ".join(data["pattern"])), Text()]
+    lines += [Text("What that means", "bold")]
+    lines += [Text.assemble(f"  {line['question']}   ", (line["status"], "bold yellow"), f"   {line['text']}") for line in data["verdicts"]]
+    lines += [Text(), Text("Not known", "bold"), Text(f"  {', '.join(data['unknown'])}")]
+    sets = " ".join(f"--set {name}=..." for name in outline.missing)
+    lines += [Padding(Text(f"sizes are not guessed; supply them: {sets}"), (0, 0, 0, 2))]
+    return Group(*lines)
+
+
+def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
+    known = largest_numbers(outline.known, kind, t) if outline.known else {}
+    return known | {cls.name: None for cls in outline.unsized if group == cls.group or (kind == "convolution" and cls.group == "recurrent")}
+
+
+def _verdicts(outline: Outline) -> list[tuple[str, str]]:
+    parts = [part for layer, _ in outline.counted() for part in layer]
+    if any(part.reading or part.name == "loglinear" for part in parts):
+        return [("what it can compute", "depends on the sizes that are not known")]
+    return [
+        (
+            "recall of one of n facts",
+            "fails from some n on (Theorem I: the cache is bounded); which n depends on the sizes that are not known",
+        )
+    ]
