@@ -51,6 +51,15 @@ class Fields:
     def has(self, name: str) -> bool:
         return self.data.get(name) is not None
 
+    def section(self, name: str) -> Fields:
+        """These fields and those of the object `name`, spelled "name.field". Raises ConfigError where `name` is there and no object."""
+        inner = self.data.get(name)
+        if inner is None:
+            return self
+        if not isinstance(inner, dict):
+            raise self.error(f"'{name}' is {shown(inner)}; it must be an object with fields of its own")
+        return Fields({**self.data, **{f"{name}.{key}": value for key, value in inner.items()}}, self.where)
+
     def find(self, *names: str) -> str | None:
         """The spelling under which a field is there. Raises ConfigError when two spellings disagree."""
         there = [name for name in names if self.has(name)]
@@ -123,8 +132,8 @@ class Fields:
         """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError where it is missing."""
         return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
 
-    def kinds(self, name: str, words: Mapping[str, str], *, tiled: bool = False) -> list[str]:
-        """The kind of every layer, spelled by the list or string `name` in the words `words` (word -> kind).
+    def kinds(self, name: str, words: Mapping[Any, str], *, tiled: bool = False) -> list[str]:
+        """The kind of every layer, spelled by the list or string `name` in the words or integers `words` (word -> kind).
 
         The list has one entry per layer, or is repeated over the depth if `tiled`. Raises ConfigError for another length or word.
         """
@@ -135,8 +144,8 @@ class Fields:
             rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
             raise self.error(f"'{name}' has {len(value)} entries and {rule}; correct one of them")
         for number, word in enumerate(value):
-            if not isinstance(word, str) or word not in words:
-                raise self.error(f"'{name}'[{number}] is {shown(word)}; this model type has {', '.join(words)}")
+            if type(word) not in (str, int) or word not in words:
+                raise self.error(f"'{name}'[{number}] is {shown(word)}; this model type has {', '.join(str(known) for known in words)}")
         return [words[value[i % len(value)]] for i in range(layers)]
 
     def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
