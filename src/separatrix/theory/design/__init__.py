@@ -1,0 +1,22 @@
+"""The inverse problem: given tasks, a context and a cache budget, which layouts can do it, and which provably do?"""
+
+from __future__ import annotations
+
+from separatrix.theory.design.costs import Cost
+from separatrix.theory.design.search import DesignResult, Point, design
+from separatrix.theory.design.space import PLACES, Family, Layout, Place, Space
+from separatrix.theory.design.tasks import check_context, task_for_context
+
+__all__ = [
+    "PLACES",
+    "Cost",
+    "DesignResult",
+    "Family",
+    "Layout",
+    "Place",
+    "Point",
+    "Space",
+    "check_context",
+    "design",
+    "task_for_context",
+]

@@ -1,0 +1,98 @@
+"""Tasks for a context: sizes that follow from it are filled in, and what does not fit is refused."""
+
+from __future__ import annotations
+
+from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
+from separatrix.tasks import TASKS, Eva, Task, parse_task
+from separatrix.theory._base import first_size
+
+LONGEST_CONTEXT = 10**12
+
+
+def check_context(context: object) -> int:
+    """The context, or SizeError unless it is an integer from 1 to 10^12."""
+    if type(context) is not int or not 1 <= context <= LONGEST_CONTEXT:
+        shown = str(context) if not isinstance(context, int) or abs(context) < 10**15 else f"about 2^{context.bit_length()}"
+        raise SizeError(f"context is {shown[:40]}; it must be a number of tokens from 1 to 10^12")
+    return context
+
+
+def used_tokens(task: Task) -> int:
+    """Tokens of the context a task takes: its prompt. The facts of Eva alone, as on the capability card; its question is the next token."""
+    return task.n if isinstance(task, Eva) else task.length
+
+
+def check_fits(task: Task, context: int) -> None:
+    """Raises SizeError for a task that is longer than the context."""
+    if used_tokens(task) > context:
+        raise SizeError(
+            f"task '{task.spec}' takes {used_tokens(task):,} tokens, the context is {context:,}; "
+            f"give smaller sizes or a longer --context, or leave {_growing(task.name)} out to fill the context"
+        )
+
+
+def task_for_context(text: str, context: int) -> Task:
+    """The task of a text such as "seqcomp:L=3" or "eva:V=50000" at a context of that many tokens.
+
+    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1. Raises what `parse_task` raises, and SizeError
+    for a task that does not fit.
+    """
+    check_context(context)
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    if name not in TASKS:
+        parse_task(text)
+        raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
+    given = [part.partition("=")[0].strip() for part in rest.split(",") if part.strip()]
+    if name == "seqcomp" and "n" not in given:
+        steps = dict(part.split("=", 1) for part in rest.replace(" ", "").split(",") if "=" in part).get("L", "")
+        missing = [f"n_{level}" for level in range(1, min(int(steps), 100))] if steps.isdecimal() and len(steps) < 6 else []
+        given_more = [f"{size}=1" for size in missing if size not in given]
+        text = _with(text, *given_more)
+    grows = _growing(name)
+    if grows in given or "n" in given:
+        task = parse_task(text)
+        check_fits(task, context)
+        return task
+    return _largest(text, grows, context)
+
+
+def _growing(name: str) -> str:
+    """The size of a task that grows with the prompt."""
+    return "m" if name == "seqcomp" else "n"
+
+
+def _with(text: str, *sizes: str) -> str:
+    if not sizes:
+        return text
+    return f"{text.rstrip().rstrip(',')}{',' if ':' in text and text.partition(':')[2].strip() else '' if ':' in text else ':'}{','.join(sizes)}"
+
+
+def _largest(text: str, size: str, context: int) -> Task:
+    """The task with the largest `size` that fits in the context."""
+    parsed, problem, smallest = {}, None, None
+    for value in (1, 2, 3, 4):  # tasks differ in their smallest size
+        try:
+            parsed[value] = parse_task(_with(text, f"{size}={value}"))
+            smallest = value
+            break
+        except SeparatrixError as error:
+            problem = error
+    if smallest is None:
+        assert problem is not None
+        raise problem
+
+    def beyond(value: int) -> bool:
+        try:
+            return used_tokens(parse_task(_with(text, f"{size}={value}"))) > context
+        except SizeError:
+            return True
+
+    first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)
+    if first == smallest:
+        task = parsed[smallest]
+        raise SizeError(
+            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} = {smallest} it takes {used_tokens(task):,}; "
+            "give a longer --context or smaller sizes"
+        )
+    assert first is not None
+    return parse_task(_with(text, f"{size}={first - 1}"))

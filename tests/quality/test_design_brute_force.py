@@ -1,0 +1,164 @@
+"""`design` against brute force: every stack written out, judged by `judge` itself, the Pareto fronts by their definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import cycle, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from separatrix.architecture import Architecture, Layer
+from separatrix.tasks import Task, parse_task
+from separatrix.theory import judge
+from separatrix.theory.design import Layout, Space, design
+
+Costs = tuple[int, int, int]
+
+
+def layers(text: str) -> tuple[Layer, ...]:
+    return Architecture.parse(text).layers
+
+
+@cache
+def statuses(stack: tuple[Layer, ...], task: Task) -> frozenset[str]:
+    return frozenset(verdict.status for verdict in judge(Architecture(stack), task))
+
+
+def stacks(space: Space) -> dict[tuple[Layer, ...], set[tuple[int, int]]]:
+    """Every stack of the space, with (number of bounded layers before the second reader, its depth) for each way to write it."""
+    found: dict[tuple[Layer, ...], set[tuple[int, int]]] = {}
+    for depth, reads in ((depth, reads) for depth in space.depths for reads in product((False, True), repeat=depth)):
+        if space.readings is not None and sum(reads) not in space.readings:
+            continue
+        if (any(reads) and not space.readers) or (not all(reads) and not space.fills):
+            continue
+        for reader, fill in product(space.readers or ((),), space.fills or ((),)):
+            bounded = cycle(fill)
+            stack = tuple(reader if read else next(bounded) for read in reads)
+            readers = [i for i, read in enumerate(reads) if read]
+            second = readers[1] if len(readers) > 1 else depth
+            found.setdefault(stack, set()).add((sum(not read for read in reads[:second]), depth))
+    return found
+
+
+def front(stacks: Sequence[tuple[Layer, ...]], context: int) -> dict[Costs, set[tuple[Layer, ...]]]:
+    """The stacks that no other one beats, by their costs."""
+    costs = {stack: (a.cache_bits(context), a.flops(context), len(a.reading)) for stack in stacks for a in [Architecture(stack)]}
+    beaten = {cost for cost in set(costs.values()) for other in set(costs.values()) if other != cost and all(map(int.__le__, other, cost))}
+    kept: dict[Costs, set[tuple[Layer, ...]]] = {}
+    for stack, cost in costs.items():
+        if cost not in beaten:
+            kept.setdefault(cost, set()).add(stack)
+    return kept
+
+
+def told_apart(stack: tuple[Layer, ...]) -> object:
+    """Stacks that the theorems cannot tell apart have the same answer: with three readers and more, which bounded layers stand first."""
+    readers = [i for i, layer in enumerate(stack) if any(part.reading for part in layer)]
+    if len(readers) <= 2:
+        return stack
+    bounded = [layer for i, layer in enumerate(stack) if i not in readers]
+    return frozenset(stack[i] for i in range(readers[1]) if i != readers[0]), len(stack), stack[readers[0]], tuple(bounded)
+
+
+def check(space: Space, tasks: Sequence[Task], context: int, budget: int) -> None:
+    found = design(tasks, context=context, cache_bits=budget, space=space)
+    every = stacks(space)
+    said = {stack: [statuses(stack, task) for task in tasks] for stack in every}
+    allowed = [stack for stack in every if not any("FAILS" in status for status in said[stack])]
+    solved = [stack for stack in every if all("SOLVABLE" in status for status in said[stack])]
+    for points, whole, beyond in ((found.not_excluded, allowed, found.beyond), (found.proved, solved, found.beyond_proved)):
+        fitting = [stack for stack in whole if Architecture(stack).cache_bits(context) <= budget]
+        expected = front(fitting, context)
+        got = {(p.cost.cache_bits, p.cost.flops, p.cost.reading): {layout.layers for layout in p.layouts} for p in points}
+        assert set(got) == set(expected)
+        for cost, members in expected.items():
+            assert got[cost] <= members
+            assert {told_apart(stack) for stack in got[cost]} == {told_apart(stack) for stack in members}
+        if expected:
+            assert beyond is None
+        else:
+            least = min((Architecture(stack).cache_bits(context) for stack in whole), default=None)
+            assert (beyond and beyond.cost.cache_bits) == least
+
+
+FULL = layers("full(heads=1, head_dim=16, format=bf16)")
+NARROW = layers("full(heads=1, head_dim=6, format=p8)")
+TINY = layers("full(heads=1, head_dim=4, format=p8)")
+SPARSE = layers("sparse(heads=1, head_dim=16, block=4, topk=1)")
+BESIDE = layers("full(heads=1, head_dim=16, format=bf16)|gdn(heads=1, head_dim=8, format=bf16)")
+GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
+SMALL = layers("gdn(heads=1, head_dim=2, format=p8)")
+BIT = layers("gdn(heads=1, head_dim=1, format=p4)")
+WINDOW = layers("window(heads=1, head_dim=8, size=4, format=bf16)")
+GRIDS = {
+    "recall": (Space((1, 2, 3, 4), (FULL[0], NARROW[0]), (GDN, SMALL, WINDOW)), ("eva:n=64,V=64",), 65, 1 << 20),
+    "recall by blocks": (Space((1, 3), (SPARSE[0],), (GDN, SMALL)), ("eva:n=60,V=16",), 61, 1 << 20),
+    "recall in a cycle": (Space((3, 4), (FULL[0],), ((*SMALL, *WINDOW), (*SMALL, *SMALL))), ("eva:n=40,V=8",), 64, 1 << 20),
+    "composition": (Space((1, 2, 3, 4, 5), (FULL[0],), (GDN, BIT)), ("seqcomp:L=2,m=16,n_1=1",), 64, 1 << 20),
+    "composition that one layer fails": (Space((1, 2, 3), (TINY[0], FULL[0]), (BIT, GDN)), ("seqcomp:L=2,m=40,n_1=8",), 400, 1 << 22),
+    "head-wise": (Space((2, 3, 4), (BESIDE[0], FULL[0]), (BIT,)), ("seqcomp:L=2,m=16,n_1=1",), 64, 1 << 22),
+    "deeper composition": (Space((4, 5), (FULL[0],), (BIT, (*WINDOW, *BIT)), readings=(0, 1, 3, 4, 5)), ("seqcomp:L=3,m=8,n_1=2,n_2=1",), 64, 1 << 22),
+    "pairs": (Space((1, 2, 3), (FULL[0], SPARSE[0]), (GDN, SMALL)), ("twosum:n=48,M=22",), 64, 1 << 20),
+    "pairs by blocks": (Space((1,), (*SPARSE, *layers("sparse(heads=1, head_dim=1, block=8, topk=1, format=p4)")), ()), ("twosum:n=64,M=64",), 80, 1 << 22),
+    "several tasks": (Space((1, 2, 3, 4), (FULL[0],), (GDN, WINDOW)), ("eva:n=60,V=60", "seqcomp:L=2,m=16,n_1=2"), 64, 1 << 18),
+    "too little memory": (Space((2, 3), (FULL[0],), (GDN,)), ("eva:n=60,V=60",), 64, 1 << 8),
+    "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_fronts_are_those_of_the_definition(name: str) -> None:
+    space, tasks, context, budget = GRIDS[name]
+    check(space, [parse_task(task) for task in tasks], context, budget)
+
+
+TWO_READERS = layers("full(heads=1, head_dim=1, format=p1)")
+
+
+@pytest.mark.parametrize("task", ["seqcomp:L=2,m=12,n_1=40", "seqcomp:L=3,m=6,n_1=2,n_2=60"])
+def test_two_readers_that_theorems_iv_and_v_exclude(task: str) -> None:
+    parsed = parse_task(task)
+    space = Space((2, 3), (TWO_READERS[0], FULL[0]), (layers("rglru(width=1, format=p1)"),), readings=(1, 2))
+    check(space, [parsed], parsed.length, 1 << 26)
+    excluded = {verdict.theorem for verdict in judge(Architecture(TWO_READERS * 2), parsed) if verdict.status == "FAILS"}
+    assert excluded & {"IV", "V"}  # else the case tests nothing
+
+
+SIZES = st.sampled_from((1, 2, 4, 8, 12))
+FORMATS = st.sampled_from(("p1", "p4", "p8", "bf16", "fp32"))
+READERS = st.builds(lambda d, p: layers(f"full(heads=1, head_dim={d}, format={p})")[0], SIZES, FORMATS)
+BOUNDED = st.one_of(
+    st.builds(lambda d, p: layers(f"gdn(heads=1, head_dim={d}, format={p})")[0], SIZES, FORMATS),
+    st.builds(lambda d, p, s: layers(f"window(heads=1, head_dim={d}, format={p}, size={s})")[0], SIZES, FORMATS, SIZES),
+    st.builds(lambda p: layers(f"loglinear(heads=1, head_dim=1, format={p})")[0], FORMATS),
+    st.just(layers("mlp")[0]),
+)
+FILLS = st.lists(BOUNDED, min_size=1, max_size=2).map(tuple)
+TASKS = st.one_of(
+    st.builds(lambda n, V: f"eva:n={n},V={V}", st.integers(1, 60), st.integers(2, 60)),
+    st.builds(lambda m, n_1: f"seqcomp:L=2,m={m},n_1={n_1}", st.integers(2, 12), st.integers(1, 4)),
+    st.builds(lambda n, M: f"twosum:n={n},M={M}", st.integers(1, 60), st.integers(3, 60)),
+)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    depths=st.lists(st.integers(1, 3), min_size=1, max_size=2, unique=True).map(tuple),
+    readers=st.lists(READERS, min_size=1, max_size=2).map(tuple),
+    fills=st.lists(FILLS, min_size=1, max_size=2).map(tuple),
+    tasks=st.lists(TASKS, min_size=1, max_size=2),
+    budget=st.integers(0, 1 << 16),
+)
+def test_random_grids(depths, readers, fills, tasks, budget) -> None:
+    check(Space(depths, readers, fills), [parse_task(task) for task in tasks], 64, budget)
+
+
+def test_places_are_what_they_are_called() -> None:
+    space = Space((6,), FULL, (SMALL,), readings=(2,), places=("even", "start", "end"))
+    (family,) = space.families()
+    spelled = {"".join("f" if part.reading else "." for (part,) in Layout(family, gaps).layers) for gaps in family.placements(space.places)}
+    assert spelled == {"..f..f", "ff....", "....ff"}
