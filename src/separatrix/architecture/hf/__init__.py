@@ -66,6 +66,9 @@ def _text_fields(data: Any, where: str) -> Fields:
 
 def _family(fields: Fields) -> Family:
     kind = fields.data.get("model_type")
+    native = _with_recurrence.without_type(fields)
+    if native is not None:
+        return native
     if kind is None:
         classes = fields.data.get("architectures")
         first = classes[0] if isinstance(classes, list) and classes else None

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from separatrix.architecture.hf._attention import ACCUMULATORS, attention_without_types, cache_note, convolution_note, state_note
-from separatrix.architecture.hf._draft import Draft, Reading
+from separatrix.architecture.hf._draft import Draft, Reading, Size
 from separatrix.architecture.hf._fields import Fields
+from separatrix.architecture.hf._lists import spelled
 from separatrix.architecture.mechanisms import Mamba2, PositionWise
 
 SYMBOLS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "mlp"}
-WORDS = {"mamba": "mamba", "attention": "attention", "mlp": "mlp", "moe": "mlp"}
-"""`layers_block_type`, the list that newer files hold instead of the string."""
+WORDS = {"mamba": "mamba", "linear_attention": "mamba", "attention": "attention", "full_attention": "attention", "mlp": "mlp", "moe": "mlp"}
+"""`layers_block_type` or `layer_types`, the list that newer files hold instead of the string."""
+LISTS = (("hybrid_override_pattern", SYMBOLS), ("layers_block_type", WORDS), ("layer_types", WORDS))
 
 
 def nemotron_h(fields: Fields) -> Reading:
-    """`hybrid_override_pattern` or `layers_block_type`; heads * head_dim wins over `expand` * `hidden_size`."""
+    """`hybrid_override_pattern`, `layers_block_type` or `layer_types`; heads * head_dim wins over `expand` * `hidden_size`."""
     if fields.has("block_configs"):
         raise fields.error("'block_configs' gives every layer its own sizes, which is not read; pass the stack itself as a spec")
-    if fields.has("hybrid_override_pattern"):
-        kinds = fields.kinds("hybrid_override_pattern", SYMBOLS)
-    elif fields.has("layers_block_type"):
-        kinds = fields.kinds("layers_block_type", WORDS)
-    else:
-        raise fields.no_pattern(("hybrid_override_pattern", "layers_block_type"))
+    listed = next((fields.data[name] for name, _ in LISTS if isinstance(fields.data.get(name), list | str)), None)
+    if listed is not None and not fields.has("num_hidden_layers"):  # transformers' class takes the depth from the list, and saves no other
+        fields = Fields({**fields.data, "num_hidden_layers": len(listed)}, fields.where)
+    kinds = spelled(fields, LISTS)
+    if kinds is None:
+        raise fields.no_pattern(tuple(name for name, _ in LISTS))
     stated = fields.number_format("mamba_ssm_cache_dtype")
     dtype = fields.model_format()
     drafts = {
@@ -31,8 +33,8 @@ def nemotron_h(fields: Fields) -> Reading:
                 "heads": fields.size("mamba_num_heads"),
                 "head_dim": fields.size("mamba_head_dim"),
                 "state": fields.size("ssm_state_size"),
-                "groups": fields.divisor("n_groups", "mamba_num_heads"),
-                "conv": fields.size("conv_kernel"),
+                "groups": _groups(fields),
+                "conv": fields.size("conv_kernel", "mamba_d_conv"),
                 "format": dtype,
                 "state_format": stated or "fp32",
             },
@@ -42,3 +44,10 @@ def nemotron_h(fields: Fields) -> Reading:
     }
     state = state_note(stated or "fp32", "mamba_ssm_cache_dtype" if stated else None)
     return Reading.of([drafts[kind] for kind in kinds], [state, convolution_note(dtype), cache_note(dtype), ACCUMULATORS])
+
+
+def _groups(fields: Fields) -> Size:
+    groups, heads = fields.size("n_groups", "mamba_n_groups"), fields.size("mamba_num_heads")
+    if isinstance(groups, int) and isinstance(heads, int) and heads % groups:
+        raise fields.error(f"'{fields.find('n_groups', 'mamba_n_groups')}' is {groups}, which does not divide 'mamba_num_heads' = {heads}")
+    return groups
