@@ -12,6 +12,7 @@ from separatrix.architecture.mechanisms import GatedDeltaNet, Mamba2
 from separatrix.architecture.outline import UnknownSizes
 from separatrix.architecture.settings import Settings
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.report.outline import outline_json
 
 SILENT = {key: value for key, value in NEMOTRON.items() if key not in ("ssm_state_size", "conv_kernel", "torch_dtype")}
 
@@ -54,6 +55,33 @@ def test_an_outline_keeps_what_is_known() -> None:
     assert outline.unsized == {Mamba2}
     assert outline.known is not None
     assert outline.known.cache(50)["kv"].total == 50 * 2 * 1 * 32 * 16
+
+
+def test_numbers_are_counted_where_the_number_format_alone_is_unknown() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read({key: value for key, value in QWEN.items() if key != "torch_dtype"})
+    card = outline_json(caught.value.outline, 1000)
+    assert card["unknown"] == ["dtype"]
+    assert card["layers"] == {
+        **dict.fromkeys(("windowed", "indexed", "convolution", "parallel", "other"), 0),
+        **{"total": 8, "full": 2, "recurrent": 6},
+    }
+    assert card["pattern"] == "gggfgggf"
+    assert card["cache"]["recurrent_numbers"] == {"gdn": 4 * 16 * 8}
+    assert card["cache"]["convolution_numbers"] == {"gdn": 3 * (2 * 2 * 16 + 4 * 8)}
+    assert [card["cache"][key] for key in ("state_bytes", "kv_bytes_per_token", "total_bytes")] == [None] * 3
+    assert card["cache"]["window_bytes"] == 0
+
+
+def test_numbers_that_depend_on_an_unknown_size_are_null() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read({key: value for key, value in NEMOTRON.items() if key != "ssm_state_size"})
+    card = outline_json(caught.value.outline, 1000)
+    assert card["unknown"] == ["mamba2.state", "context"]
+    assert card["cache"] == {
+        **{"recurrent_numbers": {"mamba2": None}, "convolution_numbers": {"mamba2": None}, "state_bytes": None, "window_bytes": 0},
+        **{"kv_bytes_per_token": 2 * 32 * 2, "total_bytes": None},
+    }
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ class Outline:
     layers: tuple[tuple[Part, ...], ...]
     name: str
     missing: tuple[str, ...]
+    shapes: tuple[tuple[Part, ...], ...] = ()
+    """As `layers`, but with the sizes of mechanisms of which the number format alone is unknown: they tell numbers, never bits."""
     notes: tuple[str, ...] = ()
     vocabulary: int | None = None
     context: int | None = None
@@ -41,14 +43,28 @@ class Outline:
     @property
     def known(self) -> Architecture | None:
         """The layers and heads of which every size is known, or None if there are none."""
-        layers = [tuple(part for part in layer if isinstance(part, Mechanism)) for layer in self.layers]
-        kept = tuple(layer for layer in layers if layer)
-        return Architecture(kept, self.name, self.notes, self.vocabulary, self.context) if kept else None
+        return _whole(self.layers)
+
+    @property
+    def shaped(self) -> Architecture | None:
+        """The layers and heads of which everything but the number format is known, to count numbers, or None if there are none."""
+        return _whole(self.shapes)
 
     @property
     def unsized(self) -> set[type[Mechanism]]:
         """The mechanisms of which some size is unknown."""
         return {part for layer in self.layers for part in layer if isinstance(part, type)}
+
+    @property
+    def shapeless(self) -> set[type[Mechanism]]:
+        """The mechanisms of which more than the number format is unknown."""
+        return {part for layer in self.shapes for part in layer if isinstance(part, type)}
+
+
+def _whole(layers: tuple[tuple[Part, ...], ...]) -> Architecture | None:
+    kept = [tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers]
+    found = tuple(layer for layer in kept if layer)
+    return Architecture(found) if found else None
 
 
 class UnknownSizes(ConfigError):

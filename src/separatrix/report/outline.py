@@ -76,8 +76,10 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
 
 
 def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
-    known = largest_numbers(outline.known, kind, t) if outline.known else {}
-    return known | {cls.name: None for cls in outline.unsized if group == cls.group or (kind == "convolution" and cls.group == "recurrent")}
+    known = largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
+    return known | {
+        cls.name: None for cls in outline.shapeless if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
+    }
 
 
 def _verdicts(outline: Outline) -> list[tuple[str, str]]:

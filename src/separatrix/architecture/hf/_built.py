@@ -19,18 +19,21 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
     among = {draft.cls.name for draft in drafts.values()}
     settings.check_used(among)
     parts: dict[int, Part] = {}
+    shapes: dict[int, Part] = {}
     missing: dict[str, Unknown] = {}
     for key, draft in drafts.items():
         sizes = settings.over(draft.cls, draft.sizes, among)
         unknown = {size: value for size, value in sizes.items() if isinstance(value, Unknown)}
         missing |= {"dtype" if size == "format" else f"{draft.cls.name}.{size}": value for size, value in unknown.items()}
-        parts[key] = draft.cls if unknown else _mechanism(draft, sizes, fields)
-    layers = tuple(tuple(parts[id(draft)] for draft in layer) for layer in reading.layers)
+        formats = {size for size in unknown if size.endswith("format") or size == "accumulator"}
+        shapes[key] = draft.cls if set(unknown) - formats else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
+        parts[key] = draft.cls if unknown else shapes[key]
+    layers, shaped = (tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers) for found in (parts, shapes))
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
     context = settings.context or fields.optional_size("max_position_embeddings")
     notes = (*reading.notes, *settings.notes())
     if missing:
-        outline = Outline(layers, name, tuple(missing), notes, vocabulary, context)
+        outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context)
         raise UnknownSizes(_message(missing, fields), outline)
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
