@@ -20,7 +20,7 @@ def minimax(fields: Fields) -> Reading:
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         raise fields.no_pattern(("attn_type_list", "layer_types"))
-    ported = fields.data.get("model_type") == "minimax" and not fields.has("attn_type_list")
+    ported = not fields.has("attn_type_list")  # the released files all have it, those that transformers saves do not
     sizes = {
         "heads": fields.size("num_attention_heads"),
         "head_dim": fields.size("head_dim"),
