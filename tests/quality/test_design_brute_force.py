@@ -116,16 +116,33 @@ def test_the_fronts_are_those_of_the_definition(name: str) -> None:
     check(space, [parse_task(task) for task in tasks], context, budget)
 
 
-TWO_READERS = layers("full(heads=1, head_dim=1, format=p1)")
+READS_LITTLE = layers("full(heads=1, head_dim=1, format=p8)")
+ITS_CONVOLUTIONS = layers("full(heads=1, head_dim=1, format=p8, conv=3) + full(heads=1, head_dim=1, format=p8, conv=9)")
+ITS_NEIGHBOURS = layers("full(heads=1, head_dim=1, format=p8)|gdn(heads=1, head_dim=4, format=p8)")
+STATES = tuple(layers(f"gdn(heads=1, head_dim={d}, format=p8)") for d in (2, 4, 6))
+TWO_READ = layers("full(heads=1, head_dim=2, format=p4)")
+BESIDE_ONE = layers("full(heads=1, head_dim=2, format=p4)|rglru(width=1, format=p4)")
+NUMBER = layers("rglru(width=1, format=p4)")
+DECISIVE = {
+    "III": (Space((1, 2, 3, 4), READS_LITTLE, STATES, readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
+    "III, convolutions": (Space((1, 2, 3), (*ITS_CONVOLUTIONS, *READS_LITTLE), STATES[:1], readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
+    "III, head-wise": (Space((1, 2, 3), ITS_NEIGHBOURS, STATES, readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
+    "III, windows and states": (Space((4,), READS_LITTLE, ((*STATES[0], *WINDOW), STATES[1]), readings=(1,)), "seqcomp:L=2,m=24,n_1=8"),
+    "IV": (Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)), "seqcomp:L=2,m=24,n_1=200"),
+    "V": (Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)), "seqcomp:L=3,m=24,n_1=1,n_2=200"),
+}
 
 
-@pytest.mark.parametrize("task", ["seqcomp:L=2,m=12,n_1=40", "seqcomp:L=3,m=6,n_1=2,n_2=60"])
-def test_two_readers_that_theorems_iv_and_v_exclude(task: str) -> None:
-    parsed = parse_task(task)
-    space = Space((2, 3), (TWO_READERS[0], FULL[0]), (layers("rglru(width=1, format=p1)"),), readings=(1, 2))
-    check(space, [parsed], parsed.length, 1 << 26)
-    excluded = {verdict.theorem for verdict in judge(Architecture(TWO_READERS * 2), parsed) if verdict.status == "FAILS"}
-    assert excluded & {"IV", "V"}  # else the case tests nothing
+@pytest.mark.parametrize("name", DECISIVE)
+def test_theorems_of_depth_decide_the_front(name: str) -> None:
+    space, text = DECISIVE[name]
+    task = parse_task(text)
+    check(space, [task], task.length, 1 << 30)
+    decided = [
+        (stack, {verdict.theorem for verdict in judge(Architecture(stack), task) if verdict.status == "FAILS"}) for stack in stacks(space)
+    ]
+    assert any(theorems == {name[: len(name.split(",")[0])]} for _, theorems in decided)  # it alone excludes some stack ...
+    assert any(not theorems for _, theorems in decided)  # ... and none excludes another one
 
 
 SIZES = st.sampled_from((1, 2, 4, 8, 12))

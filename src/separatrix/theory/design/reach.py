@@ -16,6 +16,9 @@ from separatrix.theory.search import Floats
 
 _MARGIN = 1e-9
 _EDGES = 400
+_COARSE = 60
+_AXES = ((slice(None), None, None), (None, slice(None), None), (None, None, slice(None)))
+"""Intervals of three parameters, each along an axis of its own."""
 
 
 def surely_silent(sizes: Any, task: SeqComp) -> bool:
@@ -28,9 +31,9 @@ def surely_silent(sizes: Any, task: SeqComp) -> bool:
     return False
 
 
-def _intervals(high: float) -> tuple[Floats, Floats]:
+def _intervals(high: float, count: int = _EDGES) -> tuple[Floats, Floats]:
     """Intervals that cover the integers 1..high: single ones first, then longer and longer ones."""
-    lows = np.unique(np.concatenate([np.arange(1, min(high, 64) + 1), np.floor(np.geomspace(1, max(high, 1), _EDGES))]))
+    lows = np.unique(np.concatenate([np.arange(1, min(high, count / 4) + 1), np.floor(np.geomspace(1, max(high, 1), count))]))
     return lows, np.concatenate([lows[1:] - 1, [high]])
 
 
@@ -62,25 +65,31 @@ def _two(s: depth_two.Sizes, task: SeqComp) -> float:
 
 
 def _three(s: depth_three.Sizes, task: SeqComp) -> float:
-    """V, over intervals of Y = y beta and g: y <= Y <= 2m, E >= sigma_1, and beta > u_0 >= floor(sigma_0 / log N_1)."""
-    n_1, n_2 = float(task.branching[0]), float(task.branching[1])
-    N_1 = n_1 * task.m
-    (Y, Y_high), (g, g_high) = _intervals(2 * float(task.m)), _intervals(n_2)
-    least = np.floor(s.sigma_0 / np.log2(max(N_1, 2)) * (1 - _MARGIN)) + 1
-    Y, Y_high, g, g_high = np.maximum(Y, least)[:, None], Y_high[:, None], g[None, :], g_high[None, :]
-    groups = np.ceil(n_2 / g_high)
+    """V, over intervals of X, Y = y beta and g: beta > u_0 >= floor(sigma_0 / log N_1), and (y-1) beta <= X, so Y <= 2X unless y = 1."""
+    n_1, n_2, m = float(task.branching[0]), float(task.branching[1]), float(task.m)
+    N_1, least = n_1 * m, np.floor(s.sigma_0 / np.log2(max(n_1 * m, 2)) * (1 - _MARGIN)) + 1
+    edges = [_intervals(m, _COARSE), _intervals(2 * m, _COARSE), _intervals(n_2 if s.sigma_2 else 1, _COARSE)]
+    (X, X_high), (Y, Y_high), (g, g_high) = ((low[place], high[place]) for (low, high), place in zip(edges, _AXES, strict=True))
+    t = np.maximum(1, s.sigma_0 / np.log2(m / np.maximum(X - 1, 0.5)) * (1 - _MARGIN)) if s.sigma_0 else np.ones_like(X)
+    late = m + (X - 1) * t + 1
+    kept = s.open_1 + np.minimum(X * s.sigma_1, s.sigma_1 + late * s.h_1)
+    places = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least))
+    groups, Y = np.ceil(n_2 / g_high), np.maximum(Y, least)
     gained = n_2 * np.log2(n_2 * N_1) - groups * s.sigma_2
-    fixed = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + 1) * s.h_1 + n_2 * (s.h_1 + s.h_2)
+    fixed = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + late) * s.h_1 + n_2 * (s.h_1 + s.h_2)
     each = n_1 * Y * s.h_1
-    return _chosen(N_1, ((s.open_1 + s.sigma_1) / n_1 + g * s.h_1) / Y_high, gained, fixed - each, each)
+    allowed = (t <= m) & (Y_high >= Y) & (least <= m)
+    return _chosen(N_1, (kept / n_1 + g * s.h_1) / places, gained, fixed - each, each, allowed)
 
 
-def _chosen(most: float, bits: Floats, gained: Floats, owed: Floats, each: Floats) -> float:
+def _chosen(most: float, bits: Floats, gained: Floats, owed: Floats, each: Floats, allowed: Floats | bool = True) -> float:
     """The largest r gained - owed - q each with 2 <= r < q 2^-bits + 1 and q <= most: linear in q, so an end of its range is best."""
     share = np.exp2(-bits) * (1 + _MARGIN)
     least = np.maximum(2, 1 / share)
-    ends = [_most((q * share + 1) * np.maximum(gained, 0), owed + q * each) for q in (np.minimum(least, most), np.full_like(share, most))]
-    return max(ends) if np.any(least <= most * (1 + _MARGIN)) else -np.inf
+    feasible = (least <= most * (1 + _MARGIN)) & allowed
+    ends = [(q * share + 1) * np.maximum(gained, 0) for q in (np.minimum(least, most), np.full_like(share, most))]
+    owes = [owed + q * each for q in (np.minimum(least, most), np.full_like(share, most))]
+    return max(_most(np.where(feasible, end, 0), np.where(feasible, owe, 1)) for end, owe in zip(ends, owes, strict=True))
 
 
 _BOUNDS: dict[type, Callable[[Any, SeqComp], float]] = {

@@ -55,9 +55,7 @@ class DesignResult:
     """With nothing proved within the budget: the smallest cache that is proved sufficient, if any."""
 
 
-def design(
-    tasks: Sequence[Task], *, context: int, cache_bits: int, space: Space, progress: Progress | None = None
-) -> DesignResult:
+def design(tasks: Sequence[Task], *, context: int, cache_bits: int, space: Space, progress: Progress | None = None) -> DesignResult:
     """Every layout of the space judged against every task at a context of that many tokens and a cache budget in bits, one sequence.
 
     `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context or budget out of range, and a task that does not

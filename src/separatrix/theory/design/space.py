@@ -168,7 +168,9 @@ class Space:
                 if len(found) > MOST_FAMILIES or classes > MOST_CLASSES:
                     raise SizeError("more than 20 million layouts; name fewer numbers of layers, state sizes, windows or blocks")
         if not found:
-            raise SizeError("no stack has that many layers of these kinds; allow other numbers of layers or reading layers, or name more mechanisms")
+            raise SizeError(
+                "no stack has that many layers of these kinds; allow other numbers of layers or reading layers, or name more mechanisms"
+            )
         return list(found.values())
 
 

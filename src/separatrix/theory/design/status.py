@@ -101,7 +101,7 @@ class Oracle:
     def placement_fails(self, family: Family, gaps: tuple[int, ...], prefix: Callable[[Family, int], list[int]]) -> str | None:
         """A theorem that says FAILS with the reading layers there, beside those of `family_fails`; None if none does."""
         for theorem in self._depth:
-            if not isinstance(self.task, SeqComp) or family.reading != theorem.reading_layers or self.task.L < theorem.least_steps:
+            if not isinstance(self.task, SeqComp) or family.reading != theorem.reading_layers or theorem.least_steps > self.task.L:
                 continue
             outline = cast(Architecture, _Outline(family, gaps, prefix(family, self.task.length)))
             sizes = theorem.sizes(outline, self.task.length)
