@@ -54,7 +54,7 @@ def expected(config: Config) -> tuple[str, dict[str, int]]:
 
 
 def _untyped(c: Config) -> str:
-    if "n_layer" in c and ("ssm_cfg" in c or "attn_layer_idx" in c):
+    if "n_layer" in c and "model_type" not in c and ("ssm_cfg" in c or "attn_layer_idx" in c):
         return "mamba_ssm"
     return {"Qwen3NextForCausalLM": "qwen3_next", "NemotronHForCausalLM": "nemotron_h", "RecurrentGemmaForCausalLM": "recurrent_gemma"}[
         c["architectures"][0]
@@ -132,7 +132,7 @@ def kimi(c: Config) -> list[list[Part]]:
         base = min([*full, *kda])
         listed = every(n, {i - base for i in full})
     elif full is not None or kda is not None:
-        one = full if full is not None else kda
+        one = full or kda or []
         shift = 1 if n in one else 0
         listed = every(n, {i for i in range(n) if (i + shift in one) == (full is not None)})
     else:

@@ -15,7 +15,8 @@ _LAYERS = ("Mamba1", "Mamba2")
 
 def is_native(fields: Fields) -> bool:
     """Whether the file is spelled as mamba_ssm spells its own."""
-    return not fields.has("model_type") and fields.has("n_layer") and (fields.has("ssm_cfg") or fields.has("attn_layer_idx"))
+    own, sizes = ("ssm_cfg", "attn_layer_idx"), ("n_layer", "d_model")
+    return not fields.has("model_type") and any(map(fields.has, own)) and any(map(fields.has, sizes))
 
 
 def mamba_ssm(fields: Fields) -> Reading:
