@@ -8,6 +8,8 @@ import pytest
 
 from separatrix.architecture import MECHANISMS, Architecture, mechanism
 from separatrix.errors import SizeError
+from separatrix.mixers import mixer
+from separatrix.theory.upper import carries
 
 
 def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
@@ -49,6 +51,20 @@ def test_recurrent_state_and_convolution(name: str, sizes: dict[str, int], state
 )
 def test_keys_and_values_per_token(name: str, sizes: dict[str, int], per_token: int) -> None:
     assert numbers(name, 1000, "kv", **sizes) == 1000 * per_token
+
+
+def test_a_window_whose_keys_are_its_values_stores_them_once() -> None:
+    """DeepSeek-V4: one vector of 512 numbers per token; transformers' cache lets keys and values point to the same storage."""
+    assert numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128, shared=True) == 128 * 512
+    assert numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128) == 128 * 2 * 512
+    with pytest.raises(SizeError, match="has one dimension"):
+        mechanism("window", head_dim=8, value_dim=4, shared=True)
+    shared = mechanism("window", heads=1, head_dim=8, size=9, shared=True)
+    with pytest.raises(SizeError, match="shared=true"):
+        mixer(shared, width=8)
+    # the carrying construction needs keys that tell places and values that tell bits
+    assert carries(mechanism("window", heads=1, head_dim=8, size=9), 8, 3)
+    assert not carries(shared, 8, 3)
 
 
 def test_compressed_entries_window_and_waiting_tokens() -> None:

@@ -31,7 +31,9 @@ DECLARED_ONLY = (
 
 
 def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
-    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for a mechanism that has declared sizes only."""
+    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one that has declared sizes only."""
     if mechanism.name not in MIXERS:
         raise SizeError(f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built: {', '.join(MIXERS)}")
+    if getattr(mechanism, "shared", False):
+        raise SizeError(f"'{mechanism.name}' with shared=true (key and value in one) has declared sizes but no mixer; set shared=false")
     return MIXERS[mechanism.name](mechanism, width=width)

@@ -150,7 +150,7 @@ def carries(part: Mechanism, bits: int, distance: int) -> bool:
     if not {part.format, getattr(part, "state_format", None) or part.format} <= set(FORMATS):
         return False
     if isinstance(part, Window):
-        return part.size > distance and part.dv >= bits
+        return part.size > distance and part.dv >= bits and not part.shared
     if isinstance(part, ShortConvolution):
         return part.conv > distance and part.width >= bits
     if isinstance(part, RGLRU | Mamba):
