@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from math import log2
 
 from separatrix.errors import CheckFailed
+from separatrix.protocols.collision import Line
+from separatrix.protocols.existence import one_reading, two_readings
+from separatrix.protocols.one_reading import Entries, OneReadingSizes
+from separatrix.protocols.two_readings import TwoReadingsSizes
 
 
 @dataclass(frozen=True)
@@ -23,18 +27,39 @@ class Gap:
         return None if self.exists_from is None else log2(self.exists_from / (self.fails_to + 1))
 
 
-def gap(fails: Callable[[int], bool], exists: Callable[[int], bool], largest: int) -> Gap:
-    """The gap by trying 1, 2, ... up to the first size at which a protocol exists.
+def gap(fails: Callable[[int], bool], exists: Callable[[int], bool], sizes: Iterable[int]) -> Gap:
+    """The gap by trying the sizes, in rising order, up to the first at which a protocol exists.
 
-    Raises CheckFailed where the theorem says "fails" and a protocol exists, at any size up to the largest.
+    Raises CheckFailed where a protocol exists and the theorem says "fails", at that size or a larger one.
     """
-    fails_to = 0
-    for size in range(1, largest + 1):
-        if fails(size):
-            fails_to = size
-        if exists(size):
-            wrong = next((later for later in range(size, largest + 1) if fails(later)), None)
-            if wrong is not None:
-                raise CheckFailed(f"the theorem says that {wrong} values are too few, but a protocol with {size} is right everywhere")
-            return Gap(fails_to, size)
-    return Gap(fails_to, None)
+    sizes = list(sizes)
+    fails_to = max((size for size in sizes if fails(size)), default=0)
+    exists_from = next((size for size in sizes if exists(size)), None)
+    if exists_from is not None and exists_from <= fails_to:
+        raise CheckFailed(f"the theorem says that {fails_to} values are too few, but a protocol with {exists_from} is right everywhere")
+    return Gap(fails_to, exists_from)
+
+
+def gap_iii(sizes: OneReadingSizes, reads: Iterable[int]) -> Gap:
+    """The gap of Theorem III in the number of values that a token reads. Raises CheckFailed where it or the search is wrong."""
+
+    def at(k: int) -> OneReadingSizes:
+        return replace(sizes, reads=k)
+
+    return gap(lambda k: at(k).failing() is not None, lambda k: _runs(one_reading(at(k)), sizes.prompts()), reads)
+
+
+def gap_iv(sizes: TwoReadingsSizes, reads: Iterable[int]) -> Gap:
+    """The gap of Theorem IV in the number of values that a token reads in layer 2. Raises CheckFailed where it or the search is wrong."""
+
+    def at(k: int) -> TwoReadingsSizes:
+        return replace(sizes, reads_2=k)
+
+    return gap(lambda k: at(k).failing() is not None, lambda k: _runs(two_readings(at(k)), sizes.prompts()), reads)
+
+
+def _runs(line: Line | None, prompts: Iterable[tuple[Entries, int]]) -> bool:
+    """Whether there is a protocol; one that was found is run on every prompt."""
+    if line is not None and any(line.run(tokens).answer != right for tokens, right in prompts):
+        raise CheckFailed("the search returned a protocol that is wrong on some prompt")
+    return line is not None
