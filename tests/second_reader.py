@@ -90,8 +90,10 @@ def delta(c: Config, hk: int, hv: int, dk: int, dv: int, kernel: int, state_p: i
 
 
 def qwen(c: Config) -> list[list[Part]]:
-    n, interval = c["num_hidden_layers"], c.get("full_attention_interval", 4)
-    listed = c.get("layer_types", every(n, {i for i in range(n) if (i + 1) % interval == 0}))
+    n, listed = c["num_hidden_layers"], c.get("layer_types")
+    if listed is None:
+        interval = c.get("full_attention_interval", 4)
+        listed = every(n, {i for i in range(n) if (i + 1) % interval == 0})
     names = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
     state_p = {"bfloat16": 16, "float16": 16, "float64": 64}.get(c.get("mamba_ssm_dtype", "").removeprefix("torch."), 32)
     return stack(listed, words(delta(c, *(c[f"linear_{name}"] for name in names), state_p=state_p), attention(c)))
@@ -170,15 +172,19 @@ def jamba(c: Config) -> list[list[Part]]:
 
 
 def bamba(c: Config) -> list[list[Part]]:
-    part = mamba2_part(round(c["mamba_expand"] * c["hidden_size"]), c["mamba_d_state"], c["mamba_n_groups"], c["mamba_d_conv"])
-    if isinstance(c.get("mamba_d_head"), int):
-        part = mamba2_part(c["mamba_n_heads"] * c["mamba_d_head"], c["mamba_d_state"], c["mamba_n_groups"], c["mamba_d_conv"])
-    listed = every(c["num_hidden_layers"], set(c["attn_layer_indices"])) if "attn_layer_indices" in c else types(c)
+    explicit = isinstance(c.get("mamba_d_head"), int)
+    inner = c["mamba_n_heads"] * c["mamba_d_head"] if explicit else round(c["mamba_expand"] * c["hidden_size"])
+    part = mamba2_part(inner, c["mamba_d_state"], c["mamba_n_groups"], c["mamba_d_conv"])
+    indexed = "attn_layer_indices" in c and c.get("model_type") == "bamba"
+    listed = every(c["num_hidden_layers"], set(c["attn_layer_indices"])) if indexed else types(c)
     return stack(listed or [], words(part, attention(c)))
 
 
 def falcon_h1(c: Config) -> list[list[Part]]:
-    inner = c["mamba_d_ssm"] if c["mamba_d_ssm"] is not None else round(c["mamba_expand"] * c["hidden_size"])
+    if isinstance(c.get("mamba_d_head"), int):
+        inner = c["mamba_n_heads"] * c["mamba_d_head"]
+    else:
+        inner = c["mamba_d_ssm"] if c["mamba_d_ssm"] is not None else round(c["mamba_expand"] * c["hidden_size"])
     pair = [attention(c, c["head_dim"]), mamba2_part(inner, c["mamba_d_state"], c["mamba_n_groups"], c["mamba_d_conv"])]
     return [pair] * c["num_hidden_layers"]
 
@@ -189,7 +195,8 @@ def mamba(c: Config) -> list[list[Part]]:
 
 
 def mamba2(c: Config) -> list[list[Part]]:
-    inner = round(c["expand"] * c["hidden_size"])
+    explicit = "num_heads" in c and "head_dim" in c
+    inner = c["num_heads"] * c["head_dim"] if explicit else round(c["expand"] * c["hidden_size"])
     return [[mamba2_part(inner, c["state_size"], c["n_groups"], c["conv_kernel"])]] * c["num_hidden_layers"]
 
 
@@ -245,6 +252,8 @@ def with_attn(c: Config, layers: list[Part], beside: list[Part] | None = None) -
     out = [[part] for part in layers]
     specs = c.get("attn") or []
     for spec in [specs] if isinstance(specs, dict) else specs:
+        if not spec["layers"]:
+            continue
         heads, window = spec["num_heads"], spec.get("window_size") or 0
         kv = 2 * (spec.get("num_kv_heads") or heads) * (c["hidden_size"] // heads)
         for i in spec["layers"]:
@@ -254,7 +263,7 @@ def with_attn(c: Config, layers: list[Part], beside: list[Part] | None = None) -
 
 def fla(symbol: str) -> Callable[[Config], list[list[Part]]]:
     def read(c: Config) -> list[list[Part]]:
-        hidden, channels, kernel = c["hidden_size"], 0, 1
+        hidden, channels, kernel = c.get("hidden_size", 0), 0, 1
         if symbol == "e":
             ratio = c["expand_ratio"] if "expand_ratio" in c else hidden // c["num_heads"]
             heads = c.get("num_heads") or hidden // ratio

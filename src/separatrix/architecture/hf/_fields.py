@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -162,6 +163,11 @@ class Fields:
         patterns = [name for name in _PATTERNS if self.has(name)]
         if not self.has("model_type") and not patterns and any(str(name).startswith(_RECURRENT) for name in self.data):
             return self.no_pattern(_PATTERNS)
-        what = f"is {shown(self.data['model_type'])}, which is not read" if self.has("model_type") else "is missing"
+        kind = self.data.get("model_type")
+        what = f"is {shown(kind)}, which is not read" if self.has("model_type") else "is missing"
+        near = difflib.get_close_matches(kind[:60], known, n=3, cutoff=0.6) if isinstance(kind, str) else []
+        read = (
+            f"the nearest of the {len(known)} that are: {', '.join(near)}" if near else f"{len(known)} are, such as {', '.join(known[:3])}"
+        )
         remedy = "pass the stack itself instead, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
-        return self.error(f"'model_type' {what}; known: {', '.join(known)}. For another model, {remedy}")
+        return self.error(f"'model_type' {what}; {read}. For another model, {remedy}")

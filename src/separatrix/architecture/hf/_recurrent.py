@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from separatrix.architecture.hf._attention import ACCUMULATORS, cache_note, convolution_note, full_attention, state_note
@@ -22,7 +21,7 @@ def factor(fields: Fields, *names: str) -> Fraction | Unknown:
         first, *others = names
         return Unknown((f"'{first}' is missing" + (f" (also looked for {', '.join(others)})" if others else ""),))
     value = fields.data[name]
-    if type(value) not in (int, float) or not math.isfinite(value) or not 0 < value <= LARGEST:
+    if type(value) not in (int, float) or not 0 < value <= LARGEST:  # not a number compares false
         raise fields.error(f"'{name}' is {shown(value)}; it must be a positive number of at most {LARGEST:,}")
     return Fraction(str(value))
 
