@@ -30,7 +30,8 @@ def statuses(stack: tuple[Layer, ...], task: Task) -> frozenset[str]:
 def stacks(space: Space) -> dict[tuple[Layer, ...], set[tuple[int, int]]]:
     """Every stack of the space, with (number of bounded layers before the second reader, its depth) for each way to write it."""
     found: dict[tuple[Layer, ...], set[tuple[int, int]]] = {}
-    for depth, reads in ((depth, reads) for depth in space.depths for reads in product((False, True), repeat=depth)):
+    for reads in (mask for number in space.depths for mask in product((False, True), repeat=number)):
+        depth = len(reads)
         if space.readings is not None and sum(reads) not in space.readings:
             continue
         if (any(reads) and not space.readers) or (not all(reads) and not space.fills):
@@ -89,11 +90,13 @@ FULL = layers("full(heads=1, head_dim=16, format=bf16)")
 NARROW = layers("full(heads=1, head_dim=6, format=p8)")
 TINY = layers("full(heads=1, head_dim=4, format=p8)")
 SPARSE = layers("sparse(heads=1, head_dim=16, block=4, topk=1)")
+FEW_BITS = layers("sparse(heads=1, head_dim=1, block=8, topk=1, format=p4)")
 BESIDE = layers("full(heads=1, head_dim=16, format=bf16)|gdn(heads=1, head_dim=8, format=bf16)")
 GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 SMALL = layers("gdn(heads=1, head_dim=2, format=p8)")
 BIT = layers("gdn(heads=1, head_dim=1, format=p4)")
 WINDOW = layers("window(heads=1, head_dim=8, size=4, format=bf16)")
+EXACT = tuple(layers(f"rglru(width={width}, format=p8)") for width in (23, 24, 47, 48))  # 64 log2 64 = 384 = 8 x 48 bits
 GRIDS = {
     "recall": (Space((1, 2, 3, 4), (FULL[0], NARROW[0]), (GDN, SMALL, WINDOW)), ("eva:n=64,V=64",), 65, 1 << 20),
     "recall by blocks": (Space((1, 3), (SPARSE[0],), (GDN, SMALL)), ("eva:n=60,V=16",), 61, 1 << 20),
@@ -103,7 +106,9 @@ GRIDS = {
     "head-wise": (Space((2, 3, 4), (BESIDE[0], FULL[0]), (BIT,)), ("seqcomp:L=2,m=16,n_1=1",), 64, 1 << 22),
     "deeper composition": (Space((4, 5), (FULL[0],), (BIT, (*WINDOW, *BIT)), readings=(0, 1, 3, 4, 5)), ("seqcomp:L=3,m=8,n_1=2,n_2=1",), 64, 1 << 22),
     "pairs": (Space((1, 2, 3), (FULL[0], SPARSE[0]), (GDN, SMALL)), ("twosum:n=48,M=22",), 64, 1 << 20),
-    "pairs by blocks": (Space((1,), (*SPARSE, *layers("sparse(heads=1, head_dim=1, block=8, topk=1, format=p4)")), ()), ("twosum:n=64,M=64",), 80, 1 << 22),
+    "pairs by blocks": (Space((1,), (*SPARSE, *FEW_BITS), ()), ("twosum:n=64,M=64",), 80, 1 << 22),
+    "states as wide as needed": (Space((1, 2), FULL, EXACT, readings=(0,)), ("eva:n=64,V=64",), 65, 1 << 20),
+    "states against readers": (Space((1,), FULL, (layers("gdn(heads=8, head_dim=32)"),)), ("eva:n=64,V=64",), 65, 1 << 20),
     "several tasks": (Space((1, 2, 3, 4), (FULL[0],), (GDN, WINDOW)), ("eva:n=60,V=60", "seqcomp:L=2,m=16,n_1=2"), 64, 1 << 18),
     "too little memory": (Space((2, 3), (FULL[0],), (GDN,)), ("eva:n=60,V=60",), 64, 1 << 8),
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.tasks import SeqComp
 from separatrix.theory import depth_one, depth_three, depth_two
@@ -82,7 +83,7 @@ def _three(s: depth_three.Sizes, task: SeqComp) -> float:
     return _chosen(N_1, (kept / n_1 + g * s.h_1) / places, gained, fixed - each, each, allowed)
 
 
-def _chosen(most: float, bits: Floats, gained: Floats, owed: Floats, each: Floats, allowed: Floats | bool = True) -> float:
+def _chosen(most: float, bits: Floats, gained: Floats, owed: Floats, each: Floats, allowed: NDArray[np.bool_] | bool = True) -> float:
     """The largest r gained - owed - q each with 2 <= r < q 2^-bits + 1 and q <= most: linear in q, so an end of its range is best."""
     share = np.exp2(-bits) * (1 + _MARGIN)
     least = np.maximum(2, 1 / share)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from separatrix.errors import SizeError
 from separatrix.tasks import Task
 from separatrix.theory.design.costs import Cost, Costs
+from separatrix.theory.design.explain import Explainer, Neighbour
 from separatrix.theory.design.space import Family, Layout, Space
 from separatrix.theory.design.status import Oracle
 from separatrix.theory.design.tasks import check_context, check_fits
 
+MOST_EXPLAINED = 64
+"""Points whose neighbours are looked at."""
 Progress = Callable[[int, int], None]
 
 
@@ -23,6 +26,7 @@ class Point:
 
     cost: Cost
     layouts: tuple[Layout, ...]
+    neighbours: tuple[Neighbour, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -45,6 +49,8 @@ class DesignResult:
     proved: tuple[Point, ...]
     layouts: int
     """Layouts looked at, one for every placement the theorems can tell apart."""
+    within: int
+    """How many of them fit the budget."""
     judged: int
     """How many of them had to be judged; the others cost no less than one that was kept."""
     excluded: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -117,14 +123,16 @@ class _Search:
                 done += classes[number]
                 progress(done, total)
         progress(total, total)
+        explainer = Explainer(self.space, families, self.costs, self.oracles, self.context)
         return DesignResult(
             tasks=self.tasks,
             context=self.context,
             budget_bits=self.budget,
             space=self.space,
-            not_excluded=_points(self.open.points.items()),
-            proved=_points(self.proved.points.items()),
+            not_excluded=_explained(_points(self.open.points.items()), explainer, proved=False),
+            proved=_explained(_points(self.proved.points.items()), explainer, proved=True),
             layouts=total,
+            within=sum(classes[number] for cost, number in costed if cost.cache_bits <= self.budget),
             judged=self.judged,
             excluded=dict(self.excluded),
             beyond=next(iter(_points([self.open.beyond] if self.open.beyond else [])), None),
@@ -170,6 +178,13 @@ class _Search:
 
 def _points(found: Iterable[tuple[Cost, list[Layout]]]) -> tuple[Point, ...]:
     return tuple(Point(cost, tuple(sorted(layouts, key=_naturalness))) for cost, layouts in found)
+
+
+def _explained(points: tuple[Point, ...], explainer: Explainer, *, proved: bool) -> tuple[Point, ...]:
+    return (
+        tuple(replace(point, neighbours=explainer.neighbours(point, proved=proved)) for point in points[:MOST_EXPLAINED])
+        + points[MOST_EXPLAINED:]
+    )
 
 
 def _naturalness(layout: Layout) -> tuple[int, int]:

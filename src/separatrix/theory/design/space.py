@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from math import comb
 from typing import Literal
 
@@ -14,6 +14,7 @@ from separatrix.errors import SizeError, SpecError
 
 Place = Literal["any", "even", "start", "end"]
 PLACES: tuple[Place, ...] = ("any", "even", "start", "end")
+NAMED: dict[Place, str] = {"even": "evenly spaced", "end": "at the end", "start": "at the start"}
 TOLD_APART = 2
 """Up to that many reading layers Theorems III, IV and V see how much stands in every gap; beyond, only what stands before the second counts."""
 MOST_FAMILIES = 500_000
@@ -49,7 +50,7 @@ class Family:
         elif self.reading <= TOLD_APART:
             for marks in combinations(range(self.depth), self.reading):
                 ends = (-1, *marks, self.depth)
-                yield tuple(right - left - 1 for left, right in zip(ends, ends[1:], strict=False))
+                yield tuple(right - left - 1 for left, right in pairwise(ends))
         else:
             even = self.named("even")
             for before in range(min(len(self.fill), self.bounded) + 1):
@@ -72,7 +73,7 @@ class Family:
         if place == "end":
             return (rest, *(0,) * k)
         ends = [-(-rest * i // k) for i in range(k + 1)]
-        return (*(right - left for left, right in zip(ends, ends[1:], strict=False)), 0)
+        return (*(right - left for left, right in pairwise(ends)), 0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Layout:
             return "none"
         if not self.family.bounded:
             return "every layer"
-        for name, said in (("even", "evenly spaced"), ("end", "at the end"), ("start", "at the start")):
+        for name, said in NAMED.items():
             if gaps == self.family.named(name):
                 return said
         layers = [sum(gaps[: i + 1]) + i + 1 for i in range(k)]

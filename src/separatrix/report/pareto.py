@@ -1,0 +1,195 @@
+"""What `design` found, as a table for terminals and as plain data. Nothing here decides anything: see theory/design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from separatrix.quantities import format_bytes
+from separatrix.report.card import theorem_text
+from separatrix.report.card_json import bytes_of
+from separatrix.theory.design import DesignResult, Layout, Neighbour, Point
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SHOWN = 12
+PROVED, OPEN = "proved sufficient", "not excluded"
+
+
+def design_json(result: DesignResult) -> dict[str, Any]:
+    """The result as plain data: bytes, operations and layers are exact integers (bytes a float where a number format leaves a fraction)."""
+    return {
+        "tasks": [task.spec for task in result.tasks],
+        "context": result.context,
+        "budget_bytes": bytes_of(result.budget_bits),
+        "layouts": result.layouts,
+        "layouts_within_budget": result.within,
+        "within_budget": result.within,
+        "judged": result.judged,
+        "excluded": [{"theorem": theorem, "task": task, "layouts": count} for (theorem, task), count in result.excluded.items()],
+        "proved_sufficient": [_point_json(point) for point in result.proved],
+        "not_excluded": [_point_json(point) for point in result.not_excluded],
+        "smallest_not_excluded_beyond_budget": result.beyond and _point_json(result.beyond),
+        "smallest_proved_beyond_budget": result.beyond_proved and _point_json(result.beyond_proved),
+        "assumptions": assumptions(result),
+    }
+
+
+def _point_json(point: Point) -> dict[str, Any]:
+    return {
+        **_cost_json(point),
+        "architecture": point.layout.architecture.spec,
+        "place": point.layout.place,
+        "placements": len(point.layouts),
+        "neighbours": [
+            {"change": other.change, "architecture": other.layout.architecture.spec, **_cost_json(other), "status": other.status}
+            | {"task": other.task, "theorem": other.theorem, "n": other.n}
+            for other in point.neighbours
+        ],
+    }
+
+
+def _cost_json(found: Point | Neighbour) -> dict[str, Any]:
+    cost = found.cost
+    return {"cache_bytes": bytes_of(cost.cache_bits), "flops_per_token": cost.flops, "reading_layers": cost.reading}
+
+
+def assumptions(result: DesignResult) -> list[str]:
+    """What the layouts' sizes take for granted, each said once."""
+    stacks = [point.layout.architecture for point in (*result.proved, *result.not_excluded)]
+    return list(dict.fromkeys(text for stack in stacks for text in stack.assumptions))
+
+
+def render_design(result: DesignResult, *, everything: bool = False) -> RenderableType:
+    """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12 points of each."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [_header(result), Text()]
+    if not result.not_excluded:
+        return Group(*parts, *_nothing(result))
+    proved_costs = {point.cost for point in result.proved}
+    parts += [Text.assemble((PROVED.capitalize(), "bold blue"), ": a construction solves every task")]
+    if result.proved:
+        parts += _front(result.proved, everything)
+    else:
+        parts.append(_indented(_nothing_proved(result)))
+    parts += [
+        Text(),
+        Text.assemble((OPEN.capitalize(), "bold yellow"), ": no theorem says that a task fails; whether weights exist is open"),
+    ]
+    parts += _front(result.not_excluded, everything, proved_costs)
+    granted = assumptions(result)
+    if granted:
+        parts += [Text(), Text("Taken for granted", "bold"), *(_indented(text) for text in granted)]
+    return Group(*parts)
+
+
+def _header(result: DesignResult) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3))
+    for number, task in enumerate(result.tasks):
+        grid.add_row("" if number else "tasks", Text(task.spec, "bold"))
+    grid.add_row("context", f"{result.context:,} token{'s' if result.context > 1 else ''}")
+    grid.add_row("cache", f"at most {format_bytes(result.budget_bits)} for one sequence of that length")
+    depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
+    grid.add_row("layouts", f"{result.layouts:,} of {depths} layers that the theorems can tell apart; {result.judged:,} had to be judged")
+    return grid
+
+
+def _front(points: Sequence[Point], everything: bool, proved: set[Any] | None = None) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown = points if everything else points[:_SHOWN]
+    figures = [(format_bytes(point.cost.cache_bits), f"{count_text(point.cost.flops)} FLOPs/token") for point in shown]
+    wide = [max(len(figure[column]) for figure in figures) for column in (0, 1)]
+    parts: list[RenderableType] = []
+    for point, (memory, work) in zip(shown, figures, strict=True):
+        mark = "o" if proved is not None and point.cost not in proved else "*"
+        parts.append(_indented(Text.assemble(f"{mark} ", (f"{memory:>{wide[0]}}   {work:>{wide[1]}}", "bold"), f"   {_places(point)}")))
+        lines = [Text(layout_text(point.layout)), *(_neighbour(other) for other in point.neighbours)]
+        parts += [Padding(line, (0, 0, 0, 6)) for line in lines]
+    if len(points) > len(shown):
+        parts.append(_indented(f"and {len(points) - len(shown):,} more; --all prints them"))
+    return parts
+
+
+def layout_text(layout: Layout) -> str:
+    """The stack as a spec, without the sizes its layers share."""
+    return layout.architecture.spec
+
+
+def _places(point: Point) -> str:
+    layout, other = point.layout, len(point.layouts) - 1
+    k = layout.family.reading
+    if not k:
+        return "no reading layer"
+    text = f"{k:,} reading layer{'s' if k > 1 else ''} {layout.place}" if layout.family.bounded else f"all {k:,} layers read"
+    return f"{text} (+ {other:,} other placement{'s' if other > 1 else ''})" if other else text
+
+
+def _neighbour(other: Neighbour) -> Any:
+    from rich.text import Text
+
+    text = Text(f"{other.change}: ", "dim")
+    if other.status == "OPEN":
+        return text.append(f"open, no construction known for {other.task}", "yellow")
+    text.append("FAILS", "bold red")
+    since = "" if other.n is None else f" from n = {count_text(other.n)}"
+    return text.append(f" on {other.task} by {theorem_text(other.theorem)}{since}", "not dim")
+
+
+def _nothing(result: DesignResult) -> list[RenderableType]:
+    from rich.text import Text
+
+    return [Text.assemble(("Nothing fits: ", "bold red"), line) if not i else _indented(line) for i, line in enumerate(obstacles(result))]
+
+
+def obstacles(result: DesignResult) -> list[str]:
+    """With nothing within the budget: what excludes everything, and which budget would do."""
+    lines = [
+        f"{theorem_text(theorem)} says FAILS on {task} for {count:,} layout{'s' if count > 1 else ''} within the budget"
+        for (theorem, task), count in sorted(result.excluded.items(), key=lambda item: -item[1])
+    ]
+    outside = result.layouts - result.within
+    if outside:
+        who = f"{outside:,} of {result.layouts:,} layouts carry" if result.within else "every layout carries"
+        lines.append(f"{who} more than {format_bytes(result.budget_bits)} at {result.context:,} tokens")
+    if result.beyond is not None:
+        lines.append(f"the smallest cache that no theorem excludes is {_budget(result.beyond)}")
+    else:
+        lines.append("no budget would do: theorems exclude every layout; allow more reading layers, wider ones, or larger states")
+    if result.beyond_proved is not None:
+        lines.append(_nothing_proved(result))
+    return lines
+
+
+def _nothing_proved(result: DesignResult) -> str:
+    if result.beyond_proved is None:
+        return "no construction here covers these tasks with any of the layouts, whatever the budget"
+    return f"the smallest cache that is proved sufficient is {_budget(result.beyond_proved)}"
+
+
+def _budget(point: Point) -> str:
+    bits = point.cost.cache_bits
+    exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
+    return f"{format_bytes(bits)} (--cache {exact}): {layout_text(point.layout)}"
+
+
+def count_text(value: int) -> str:
+    """A count for people: with separators, in three digits with a suffix from a million on."""
+    for power, suffix in ((10**12, "T"), (10**9, "G"), (10**6, "M")):
+        if power <= value < 1000 * power:
+            return f"{value / power:,.3g} {suffix}"
+    return f"{value:,}" if value < 10**15 else f"about 10^{len(str(value)) - 1}"
+
+
+def _indented(text: Any) -> RenderableType:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return Padding(Text(text) if isinstance(text, str) else text, (0, 0, 0, 2))

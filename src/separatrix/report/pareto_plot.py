@@ -1,0 +1,190 @@
+"""The fronts of `design` drawn: cache bytes against operations per token, one mark per layout, written as HTML, SVG or PNG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from separatrix.errors import OutputError
+from separatrix.files import write_atomic
+from separatrix.quantities import format_bytes
+from separatrix.report.drawing import libraries, vega_javascript, vega_lite_version
+from separatrix.report.pareto import OPEN, PROVED, count_text
+from separatrix.theory.design import Cost, DesignResult
+
+SUFFIXES = (".html", ".svg", ".png")
+_INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = "#16202a", "#56626e", "#e2e5e9", "#0a62a0", "#bf4a0b", "#fdfdfc"
+_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+_WIDTH, _HEIGHT = 620, 380
+_EXCLUDED = "excluded by a theorem"
+_FEWEST_PIXELS = 15
+
+
+def check_plot(path: Path) -> None:
+    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file that exists already."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise OutputError(f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in {', '.join(SUFFIXES)}")
+    if path.is_dir():
+        raise OutputError(f"--plot {path}: this is a folder; name a file in it")
+    if path.exists():
+        raise OutputError(f"--plot {path}: the file exists; remove it or choose another name")
+    if not path.parent.is_dir():
+        raise OutputError(f"--plot {path}: there is no folder {path.parent}; create it first")
+    libraries()
+
+
+def write_plot(result: DesignResult, path: Path) -> None:
+    """Draws both fronts, the budget and the neighbours that theorems exclude. Raises OutputError and MissingExtraError as `check_plot` does."""
+    check_plot(path)
+    _, vl_convert = libraries()
+    spec = pareto_spec(result)
+    kind, text = path.suffix.lower(), json.dumps(spec, sort_keys=True)
+    if kind == ".png":
+        write_atomic(path, vl_convert.vegalite_to_png(text, vl_version=vega_lite_version(), scale=2))
+        return
+    svg = vl_convert.vegalite_to_svg(text, vl_version=vega_lite_version())
+    write_atomic(path, svg if kind == ".svg" else _page(result, text, svg))
+
+
+def pareto_spec(result: DesignResult) -> dict[str, Any]:
+    """The Vega-Lite specification."""
+    alt, _ = libraries()
+    rows = _rows(result)
+    budget = result.budget_bits / 8
+    xs, ys = [row["cache"] for row in rows] + [budget], [row["flops"] for row in rows]
+    if not rows:
+        ys = [1.0]
+    x = alt.X("cache:Q", title=f"cache at {result.context:,} tokens, one sequence", **_scaled(alt, xs, _BYTES))
+    y = alt.Y("flops:Q", title="floating-point operations to mix one token there, projections not counted", **_scaled(alt, ys, _PLAIN))
+    kinds = [PROVED, OPEN, _EXCLUDED]
+    colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _MUTED, _FAILS]), legend=None)
+    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE]), legend=None)
+    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross"]), legend=None)
+    tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TIPS]
+    points = alt.Chart(alt.Data(values=rows)).mark_point(size=95, strokeWidth=1.8, opacity=1)
+    rule = alt.Chart(alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}]))
+    layers = [
+        rule.mark_rule(color=_INK, strokeDash=[4, 3]).encode(x=x),
+        rule.mark_text(color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold").encode(
+            x=x, y=alt.value(3), text="label:N"
+        ),
+        points.encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips),
+    ]
+    for kind, tint in zip(kinds, (_SOLVES, _MUTED, _FAILS), strict=True):
+        labels = alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind and row["label"]]))
+        text = labels.mark_text(align="left", dx=9, dy=-1, color=tint, fontSize=12, fontWeight="bold" if kind == PROVED else "normal")
+        layers.append(text.encode(x=x, y=y, text="label:N"))
+    title = alt.TitleParams(
+        [" and ".join(task.spec for task in result.tasks)],
+        subtitle=[f"filled: {PROVED}   hollow: {OPEN}   cross: {_EXCLUDED}   labels: reading layers"],
+        anchor="start", color=_INK, subtitleColor=_MUTED, fontSize=14, subtitleFontSize=12, font=_FONT, subtitleFont=_FONT, offset=14,
+    )  # fmt: skip
+    axis = {"gridColor": _LINE, "domainColor": _MUTED, "tickColor": _MUTED, "labelColor": _MUTED, "titleColor": _MUTED}
+    sizes = {
+        "labelFontSize": 11.5,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+        "labelFont": _FONT,
+        "titleFont": _FONT,
+    }
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
+    chart = chart.configure(background=_PAGE, font=_FONT, padding=14).configure_axis(**axis, **sizes).configure_view(stroke=None)
+    return chart.to_dict()
+
+
+_TIPS = (
+    ("kind", "layout is"),
+    ("reading", "reading layers"),
+    ("memory", "cache"),
+    ("operations", "FLOPs per token"),
+    ("spec", "layers"),
+    ("why", "because"),
+)
+
+
+def _rows(result: DesignResult) -> list[dict[str, Any]]:
+    """A mark for every point and every neighbour that fails; a cost is drawn once, by what says most."""
+    found: dict[Cost, dict[str, Any]] = {}
+    for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
+        for point in points:
+            found.setdefault(point.cost, _row(kind, point.cost, point.layout.architecture.spec, ""))
+    for point in (*result.proved, *result.not_excluded):
+        for other in point.neighbours:
+            if other.status == "FAILS":
+                why = f"Theorem {other.theorem} on {other.task}"
+                found.setdefault(other.cost, _row(_EXCLUDED, other.cost, other.layout.architecture.spec, why))
+    rows = list(found.values())
+    _label(rows)
+    return rows
+
+
+def _row(kind: str, cost: Cost, spec: str, why: str) -> dict[str, Any]:
+    words = {"kind": kind, "reading": cost.reading, "memory": format_bytes(cost.cache_bits), "operations": count_text(cost.flops)}
+    return {**words, "cache": cost.cache_bits / 8, "flops": float(cost.flops), "spec": spec, "why": why, "label": ""}
+
+
+def _label(rows: list[dict[str, Any]]) -> None:
+    """Labels for as many marks as have room, the proved ones first."""
+    if not rows:
+        return
+    across, up = (_pixels([row[key] for row in rows], length) for key, length in (("cache", _WIDTH), ("flops", _HEIGHT)))
+    taken: list[tuple[float, float]] = []
+    for i, row in sorted(enumerate(rows), key=lambda item: (PROVED, OPEN, _EXCLUDED).index(item[1]["kind"])):
+        place = (across[i], up[i])
+        if all(abs(place[0] - x) > 62 or abs(place[1] - y) > _FEWEST_PIXELS for x, y in taken):
+            row["label"] = f"{row['reading']} reading" if row["reading"] != 1 else "1 reads"
+            taken.append(place)
+
+
+def _pixels(values: Sequence[float], length: int) -> list[float]:
+    import math
+
+    low, high = min(values), max(values)
+    if _is_log(values):
+        low, high, values = math.log(low), math.log(high), [math.log(value) for value in values]
+    return [length * (value - low) / ((high - low) or 1) for value in values]
+
+
+def _is_log(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > 8
+
+
+_BYTES = [(1024**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))]
+_PLAIN = [(1000**power, unit) for power, unit in enumerate(("", "k", "M", "G", "T", "P"))]
+
+
+def _scaled(alt: Any, values: Sequence[float], units: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    """A scale with some room at both ends, and an axis that names units."""
+    low, high = min(values), max(values)
+    log = _is_log(values)
+    domain = (
+        [low / (high / low) ** 0.08, high * (high / low) ** 0.1]
+        if log
+        else [max(0, low - 0.15 * (high - low or high)), high + 0.15 * (high - low or high or 1)]
+    )
+    steps = "".join(
+        f"datum.value >= {size} ? format(datum.value / {size}, ',.3~g') + ' {unit}' : " for size, unit in reversed(units) if size > 1
+    )
+    axis = alt.Axis(labelExpr=f"{steps}format(datum.value, ',.3~g') + ' {units[0][1]}'", tickCount=6, labelOverlap=True)
+    return {
+        "scale": alt.Scale(type="log" if log else "linear", domain=domain, nice=False, base=2 if log and units is _BYTES else 10)
+        if log
+        else alt.Scale(domain=domain, nice=False),
+        "axis": axis,
+    }
+
+
+def _page(result: DesignResult, spec: str, svg: str) -> str:
+    """One HTML file that needs no network: the drawing, made interactive where scripts run."""
+    title = escape("design: " + " and ".join(task.spec for task in result.tasks))
+    safe = spec.replace("<", "\\u003c")
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
+        f"<style>body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}svg{{max-width:100%;height:auto}}</style>\n"
+        f'<div id="front">{svg}</div>\n<script>{vega_javascript()}</script>\n'
+        f'<script>vegaEmbed("#front", {safe}, {{actions: false, renderer: "svg"}});</script>\n</html>\n'
+    )
