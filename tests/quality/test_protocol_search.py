@@ -6,7 +6,10 @@ be done. The tables are the gap: numbers of values that a token reads, up to whi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, product
+from typing import Any
 
 import pytest
 
@@ -15,8 +18,9 @@ pytest.importorskip("pysat", reason="a search over all protocols needs the extra
 from separatrix.errors import CheckFailed
 from separatrix.protocols.existence import one_reading, two_readings
 from separatrix.protocols.gap import Gap, gap, gap_iii, gap_iv
-from separatrix.protocols.one_reading import OneReadingSizes
-from separatrix.protocols.two_readings import TwoReadingsSizes
+from separatrix.protocols.one_reading import OneReading, OneReadingSizes
+from separatrix.protocols.satisfy import Unknown, UnknownTables, satisfy
+from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
 UP_TO_4 = range(1, 5)
 
@@ -127,6 +131,24 @@ def test_the_search_against_plain_enumeration(t: int) -> None:
     for c0, k in product((1, 2, 3), UP_TO_4):
         sizes = OneReadingSizes(m=2, n_1=1, t=t, caches_0=c0, reads=k)
         assert (one_reading(sizes) is not None) is enumerated(sizes), sizes
+
+
+@pytest.mark.parametrize("t", [1, 2])
+def test_searching_one_naming_of_the_messages_loses_no_protocol(t: int) -> None:
+    """The same answers as without that shortcut, for sizes with a product of at most 6."""
+    for a, b, c, d in product(range(1, 7), repeat=4):
+        if a * b * c * d > 6:
+            continue
+        two = TwoReadingsSizes(m=2, n_1=1, t=t, reads_1=a, reads_2=b, caches_1=c, caches_2=d)
+        assert (two_readings(two) is None) is (satisfy(partial(asked, TwoReadings, two)) is None), two
+        if d == 1:
+            one = OneReadingSizes(m=2, n_1=1, t=t, caches_0=a, reads=b, caches_1=c)
+            assert (one_reading(one) is None) is (satisfy(partial(asked, OneReading, one)) is None), one
+
+
+def asked(kind: Any, sizes: Any, tables: UnknownTables) -> Iterator[tuple[Unknown, int]]:
+    """What `existence` asks of a protocol."""
+    return ((kind(sizes, tables).run(tokens).answer, right) for tokens, right in sizes.prompts())
 
 
 def test_a_theorem_that_claims_too_much_is_caught() -> None:
