@@ -63,8 +63,8 @@ def test_a_window_whose_keys_are_its_values_stores_them_once() -> None:
     with pytest.raises(SizeError, match="shared=true"):
         mixer(shared, width=8)
     # the carrying construction needs keys that tell places and values that tell bits
-    assert carries(mechanism("window", heads=1, head_dim=8, size=9), 8, 3)
-    assert not carries(shared, 8, 3)
+    assert carries(mechanism("window", heads=1, head_dim=8, size=9), 8)
+    assert not carries(shared, 8)
 
 
 def test_compressed_entries_window_and_waiting_tokens() -> None:
@@ -120,3 +120,13 @@ def test_operations_by_hand() -> None:
 def test_an_indexer_needs_both_sizes() -> None:
     with pytest.raises(SizeError, match="an indexer needs both"):
         mechanism("compressed", topk=5)
+
+
+def test_a_running_maximum_is_read_too() -> None:
+    """784 = (9 + 4 x 10) x 16 without, 864 = (10 + 4 x 11) x 16 with one more number in each accumulator."""
+    assert mechanism("sparse", heads=1, head_dim=8, format="bf16").read_bits() == 784
+    assert mechanism("sparse", heads=1, head_dim=8, format="bf16", running_max=True).read_bits() == 864
+
+
+def test_a_token_shift_is_as_wide_as_the_heads_where_nothing_else_is_said() -> None:
+    assert numbers("rwkv", 5, "state", heads=32, head_dim=64) == 32 * 64 * 64 + 2 * 2048

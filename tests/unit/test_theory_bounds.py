@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from separatrix.architecture import Architecture
 from separatrix.bits import Exact
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
-from separatrix.theory import judge
+from separatrix.theory import judge, recheck
 from separatrix.theory.blocks import BlockSizes, TheoremII
 from separatrix.theory.classes import TheoremI
 from separatrix.theory.one_layer import TheoremIPrime
@@ -105,7 +107,9 @@ def test_theorem_ii_needs_whole_blocks_and_one_sparse_layer() -> None:
     sparse = Architecture.parse("sparse @ heads=1, head_dim=1, block=16, topk=1")
     sizes = theorem.sizes(sparse, task)
     assert sizes == BlockSizes(T=4, B=16, k=1, c=64, N=128)
-    assert theorem.sizes(sparse, TwoSum(n=66, M=128)) == BlockSizes(T=4, B=16, k=1, c=64, N=127)  # a filler takes one value
+    assert theorem.sizes(sparse, TwoSum(n=66, M=128)) == BlockSizes(
+        T=4, B=16, k=1, c=64, N=128
+    )  # a filler in the open block takes no value
     assert theorem.sizes(Architecture.parse("sparse + linear"), task) is None
     assert theorem.sizes(sparse, Eva(n=64, V=4)) is None
 
@@ -152,16 +156,86 @@ def test_exact_one_is_zero_bits() -> None:
 @pytest.mark.parametrize(
     ("carrier", "steps"),
     [
-        ("window(size=3)", 3),  # from z_0 to the last token of w = (w_1, w_2): two tokens back, the token itself included
-        ("window(size=2)", 2),
-        ("shortconv(width=64, conv=3)", 3),
-        ("shortconv(width=64, conv=2)", 2),
+        ("window(size=2)", 3),  # from z_0 to w, the next token
+        ("window(size=1)", 2),
+        ("window(size=2, accumulator=p1)", 2),
+        ("shortconv(width=64, conv=2)", 3),
+        ("shortconv(width=64, conv=1)", 2),
+        ("shortconv(width=7, conv=2)", 2),
         ("chunked(size=1000)", 2),  # a border between chunks may come in between
         ("gdn", 3),
         ("mamba(width=64)", 3),
     ],
 )
-def test_a_carrier_reaches_the_last_token(carrier: str, steps: int) -> None:
+def test_a_carrier_hands_bits_to_the_next_token(carrier: str, steps: int) -> None:
     architecture = Architecture.parse(f"{carrier} + full*3 @ head_dim=64")
     layers = list(architecture.reading)
     assert composable(architecture, layers, 8)[0] == steps
+
+
+@pytest.mark.parametrize(
+    ("spec", "task", "n"),
+    [
+        ("loglinear(heads=1,head_dim=1,format=p2)", "eva:n=8,V=2", 7),  # 3 buckets of 2 bits after 7 tokens, 4 after 8: 6 < 7, 8 = 8
+        ("window(heads=1,head_dim=1,size=14,format=p1)", "twosum:n=14,M=6", 1),
+    ],
+)
+def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since(spec: str, task: str, n: int) -> None:
+    verdict = TheoremI().judge(Architecture.parse(spec), parse_task(task))
+    assert verdict is not None
+    assert (verdict.status, verdict.n, verdict.numbers["prefix"]) == ("FAILS", n, n)
+    recheck(verdict)
+
+
+PARTS = st.sampled_from(
+    [
+        *("loglinear(heads=1,head_dim=1,format=p2)", "window(heads=1,head_dim=1,size=14,format=p1)", "rglru(width=7,format=p1)"),
+        *(
+            "gdn(heads=1,head_dim=2,format=p1,conv=3)",
+            "full(heads=1,head_dim=2,format=p2)",
+            "sparse(heads=1,head_dim=1,block=4,topk=1,format=p2)",
+        ),
+    ]
+)
+SMALL = (
+    st.builds(Eva, n=st.integers(1, 80), V=st.integers(2, 5))
+    | st.builds(TwoSum, n=st.integers(2, 40), M=st.integers(3, 50), form=st.sampled_from(["query", "decision"]))
+    | st.builds(lambda m: SeqComp(L=2, m=m, branching=(2,)), st.integers(2, 9))
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(PARTS, min_size=1, max_size=2), SMALL)
+def test_a_record_never_contradicts_the_n_it_names(parts: list[str], task: Task) -> None:
+    """Where n is the smallest of a family, a task at or above it fails and one below it does not."""
+    for verdict in judge(Architecture.parse(" + ".join(parts)), task):
+        if verdict.n is not None and verdict.theorem in ("I", "I'", "II"):
+            own = task.length if isinstance(task, SeqComp) else task.sizes()["n"]
+            assert (verdict.status == "FAILS") == (own >= verdict.n), verdict
+
+
+def test_theorem_ii_names_the_smallest_n_whole_blocks_or_not() -> None:
+    spec = Architecture.parse("sparse(heads=1,head_dim=1,block=4,topk=1,format=p2)")
+    for n in range(4, 60):
+        verdict = TheoremII().judge(spec, TwoSum(n=n, M=n))
+        if verdict is not None and verdict.n is not None:
+            assert (verdict.status == "FAILS") == (n >= verdict.n)
+
+
+def test_block_retrieval_needs_wide_accumulators() -> None:
+    found = judge(Architecture.parse("sparse(heads=1,head_dim=32,accumulator=p1,format=fp32)"), parse_task("eva:n=64,V=64"))
+    assert "SOLVABLE" not in {verdict.status for verdict in found}
+
+
+def test_latent_attention_retrieves_where_the_latent_holds_keys_and_values() -> None:
+    """64 addresses of 6 bits and 2 tags, 6 bits of answer: 8 + 6 = 14 numbers of a latent."""
+    for latent, solved in ((14, True), (13, False)):
+        found = judge(Architecture.parse(f"mla(heads=1,head_dim=8,value_dim=6,latent={latent})"), parse_task("eva:n=64,V=64"))
+        assert ("SOLVABLE" in {verdict.status for verdict in found}) == solved
+
+
+def test_indexed_attention_retrieves_with_room_in_the_indexer() -> None:
+    for width, solved in ((8, True), (7, False)):
+        text = f"indexed(heads=1,head_dim=8,value_dim=6,index_dim={width},topk=1)"
+        found = judge(Architecture.parse(text), parse_task("eva:n=64,V=64"))
+        assert ("SOLVABLE" in {verdict.status for verdict in found}) == solved

@@ -94,10 +94,12 @@ class TheoremII(Theorem):
             return None
         before = task.length - 1  # the last token is the query in both forms
         values = task.M if task.form == "query" else task.pairs
-        filler = before % part.block > 0
-        if before < part.block:
+        filler = (
+            before % part.block > 0
+        )  # fills the open block, which no message tells of: any value but the one the proof ends up asking for
+        if before < part.block or values < 1 + filler:
             return None
-        return BlockSizes(T=before // part.block, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values - filler)
+        return BlockSizes(T=before // part.block, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum):
@@ -121,17 +123,14 @@ class TheoremII(Theorem):
         return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign if fails else None)
 
     def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
-        """The smallest n of the family, with whole blocks before the query, at which the theorem bites; None if none up to 10^12."""
-        part = next((p for layer in architecture for p in layer if isinstance(p, Sparse)), None)
-        if part is None:
+        """The smallest n of the family at which the theorem bites; None if none up to 10^12."""
+        if not any(isinstance(part, Sparse) for layer, _ in architecture.counted() for part in layer):
             return None
-        tasks, block, extra = family(task), part.block, int(task.form == "decision")
+        tasks = family(task)
 
-        def bites(blocks: int) -> bool:
-            sizes = self.sizes(architecture, tasks.at(blocks * block + extra))
+        def bites(n: int) -> bool:
+            sizes = self.sizes(architecture, tasks.at(n))
             sign = sizes.compare() if sizes is not None else None
             return sign is not None and sign.positive
 
-        start = max(1, -(-(tasks.smallest - extra) // block))
-        found = first_size(bites, start, limit=(tasks.largest - extra) // block)
-        return None if found is None else found * block + extra
+        return first_size(bites, tasks.smallest, limit=tasks.largest)

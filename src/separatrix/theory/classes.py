@@ -29,6 +29,11 @@ class TheoremI(Theorem):
 
     def threshold(self, architecture: Architecture, task: Task) -> int | None:
         """The smallest n of the task's family at which the theorem bites (for SeqComp: the prompt length); None if none up to 10^12."""
+        least = self._least(architecture, task)
+        return None if least is None else _size(least)
+
+    def _least(self, architecture: Architecture, task: Task) -> Task | None:
+        """The smallest task of the family that fails. All larger ones fail too: they have its prefixes, and more, at the same place."""
         tasks = family(task)
         found = first_excess(
             lambda n: tasks.at(n).prefix_classes(),
@@ -36,26 +41,31 @@ class TheoremI(Theorem):
             tasks.smallest,
             limit=tasks.largest,
         )
-        if found is None:
-            return None
-        return tasks.at(found).length if isinstance(task, SeqComp) else found
+        return None if found is None else tasks.at(found)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        cache, count = architecture.cache_bits(task.prefix_length), task.prefix_classes()
-        sign = count.compare_bits(cache)
-        n = self.threshold(architecture, task)
-        tokens = f"{task.prefix_length:,} tokens"
-        if sign.positive:
+        least, decisive, fails = self._least(architecture, task), task, self.compare(architecture, task).positive
+        if not fails and least is not None and least.length <= task.length:
+            # The caches have grown again since a shorter prefix that they could not tell apart: that prefix decides.
+            decisive, fails = least, True
+        if least is None and not fails:
+            return None
+        cache, count = architecture.cache_bits(decisive.prefix_length), decisive.prefix_classes()
+        tokens = f"{decisive.prefix_length:,} tokens"
+        n = None if least is None else _size(least)
+        since = "it fails" if n is None else f"it fails from n = {number(n)} on ({family(task).described})"
+        if fails:
             sentence = (
                 f"{number(cache)} bits of cache after {tokens} cannot tell {count} prefixes apart (log2 = {count.log2_str()}); "
-                f"it fails from n = {number(n) if n is not None else 'unknown'} on, with or without chain of thought"
-            )
-        elif n is not None:
-            sentence = (
-                f"{number(cache)} bits of cache after {tokens} could hold {count} prefixes (log2 = {count.log2_str()}); "
-                f"it fails from n = {number(n)} on ({family(task).described})"
+                f"{since}, with or without chain of thought"
             )
         else:
-            return None
-        numbers = {"prefix": task.prefix_length, "cache_bits": cache}
-        return self.verdict(architecture, task, "FAILS" if sign.positive else "OPEN", sentence, n=n, numbers=numbers, sign=sign)
+            sentence = f"{number(cache)} bits of cache after {tokens} could hold {count} prefixes (log2 = {count.log2_str()}); {since}"
+        numbers = {"prefix": decisive.prefix_length, "cache_bits": cache}
+        sign = count.compare_bits(cache)
+        return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign)
+
+
+def _size(task: Task) -> int:
+    """n as people count it: the prompt length of SeqComp, else the task's own n."""
+    return task.length if isinstance(task, SeqComp) else task.sizes()["n"]

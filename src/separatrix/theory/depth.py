@@ -140,15 +140,15 @@ class DepthTheorem(Theorem):
             f"{name} = {value:,}" for name, value in asdict(self.sizes(architecture, task.length)).items() if value or name[0] != "o"
         )
         numbers = (here.numbers if here else {}) | ({_FROM + name: value for name, value in least.numbers.items()} if least else {})
-        since = f"from n = {number(least.n)} on ({_listed(least)})" if least else ""
+        shortest = f"the shortest prompts shown to fail have n = {number(least.n)} tokens ({_listed(least)})" if least else ""
         decided = here or least
         assert decided is not None
         sign = self.signs(decided.parameters, decided.sizes)[-1]
         if here is not None:
             sentence = f"{layers} ({said} bits): whatever the weights, some prompt of this size is answered wrongly ({_listed(here)})"
-            sentence += f"; L = {task.L} fails {since}" if since else ""
+            sentence += f"; for L = {task.L} {shortest}" if least and least.parameters != here.parameters else ""
         else:
-            sentence = f"{layers} ({said} bits): no failure is shown at this size; L = {task.L} provably fails {since}"
+            sentence = f"{layers} ({said} bits): no failure is shown at this size; for L = {task.L} {shortest}"
         n = least.n if least else here.n if here else None
         return self.verdict(architecture, task, "FAILS" if here else "OPEN", sentence, n=n, numbers=numbers, sign=sign)
 

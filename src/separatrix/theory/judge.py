@@ -16,7 +16,7 @@ from separatrix.theory.one_layer import TheoremIPrime
 from separatrix.theory.theorem_iii import TheoremIII
 from separatrix.theory.theorem_iv import TheoremIV
 from separatrix.theory.theorem_v import TheoremV
-from separatrix.theory.upper import BlockRetrieval, Composition, Match2, Retrieval
+from separatrix.theory.upper import BlockRetrieval, Composition, IndexedRetrieval, Match2, Retrieval
 
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
@@ -32,6 +32,7 @@ THEOREMS: dict[str, Theorem] = {
         YeEtAl(),
         Retrieval(),
         BlockRetrieval(),
+        IndexedRetrieval(),
         Composition(),
         Match2(),
         NothingKnown(),

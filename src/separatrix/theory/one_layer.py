@@ -34,7 +34,7 @@ class TheoremIPrime(Theorem):
         if n is None and not sign.positive:
             return None
         what = f"a row of z_{task.L}" if isinstance(task, SeqComp) else "what stands before the last two tokens"
-        sentence = f"one full layer reads at most 2^{number(h)} values; {what} has {count} contents to tell apart"
+        sentence = f"one full layer reads at most 2^{number(h)} values; {what} has at least {count} contents to tell apart"
         sentence += f"; it fails from n = {number(n)} on ({family(task).described})" if n is not None else ""
         return self.verdict(architecture, task, "FAILS" if sign.positive else "OPEN", sentence, n=n, numbers={"h": h}, sign=sign)
 

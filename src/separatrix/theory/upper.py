@@ -1,11 +1,23 @@
-"""What can be solved: explicit constructions with the sizes they need. `constructions/` builds the weights."""
+"""What can be solved: explicit constructions with the sizes they need. `constructions/` builds the weights of most of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import RGLRU, Full, Mamba, Mamba2, MatrixState, Mechanism, ShortConvolution, Sparse, Window
+from separatrix.architecture.mechanisms import (
+    RGLRU,
+    Full,
+    Indexed,
+    Latent,
+    Mamba,
+    Mamba2,
+    MatrixState,
+    Mechanism,
+    ShortConvolution,
+    Sparse,
+    Window,
+)
 from separatrix.evidence import Verdict
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum
 from separatrix.theory._base import Theorem
@@ -20,12 +32,18 @@ TAGS = 2
 """Key dimensions a retrieval head keeps free for tags beside the address."""
 
 
-def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full]]:
-    """(layer, heads) of the full attention in formats that keep scores exact."""
+def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full | Latent]]:
+    """(layer, heads) of the full attention, latent attention included, in formats that keep scores exact."""
     for index, layer in enumerate(architecture):
         for part in layer:
-            if isinstance(part, Full) and {part.format, part.accumulator or part.format} <= set(FORMATS):
+            if isinstance(part, Full | Latent) and {part.format, part.accumulator or part.format} <= set(FORMATS):
                 yield index, part
+
+
+def has_room(part: Full | Latent | Sparse | Indexed, keys: int, values: int) -> bool:
+    """Whether a head has that many key and value dimensions; a latent must hold both, since it is all that is kept of a token."""
+    latent = part.latent if isinstance(part, Latent | Indexed) else None
+    return keys <= part.head_dim and values <= part.dv and (latent is None or keys + values <= latent)
 
 
 def bits_of(values: int) -> int:
@@ -53,7 +71,7 @@ class Retrieval(Theorem):
             return None
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, part in full_heads(architecture):
-            if address + TAGS <= part.head_dim and payload <= part.dv and address <= 256:
+            if has_room(part, address + TAGS, payload) and address <= 256:
                 sentence = (
                     f"one full layer (layer {index + 1}) solves it: {address} address bits and {TAGS} tags of {part.head_dim} key dimensions, "
                     f"{payload} answer bits of {part.dv} value dimensions"
@@ -84,7 +102,9 @@ class BlockRetrieval(Theorem):
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Sparse) or part.format not in WIDE or part.block < 2 or part.block & (part.block - 1):
+                if not isinstance(part, Sparse) or not {part.format, part.accumulator or part.format} <= set(WIDE):
+                    continue
+                if part.block < 2 or part.block & (part.block - 1):
                     continue
                 if address + TAGS <= part.head_dim and payload <= part.dv and address <= 256:
                     sentence = (
@@ -96,12 +116,50 @@ class BlockRetrieval(Theorem):
         return None
 
 
+class IndexedRetrieval(Theorem):
+    key = "indexed-retrieval"
+    title = "one indexed layer retrieves"
+    statement = (
+        "With address bits as +-1 in the indexer's keys and the query, the token asked for has the highest score, so it is among the k >= 1 tokens "
+        "read; among those the retrieval head finds it. One indexed layer solves Eva."
+    )
+    premises = (
+        "an indexer whose score of a token grows with the product of one query and the token's key, with room for the address bits and two tags",
+        "a head with room for the address bits and two tags in its keys and for the answer's bits in its values (both within the latent)",
+        "scores exact in the format: s a power of two, at most 256 address bits",
+        "weights, embeddings and position-wise maps may be chosen",
+    )
+    source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
+    proof_sketch = (
+        "Products are D - 2 hamming, largest at hamming 0 alone; ReLU and a sum over index heads keep the order where they are positive."
+    )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, Eva):
+            return None
+        address, payload = bits_of(task.n), bits_of(task.V)
+        for index, layer in enumerate(architecture):
+            for part in layer:
+                exact = isinstance(part, Indexed) and {part.format, part.accumulator or part.format} <= set(FORMATS)
+                if not exact or part.block != 1 or part.index_dim < address + TAGS or address > 256:
+                    continue
+                if has_room(part, address + TAGS, payload):
+                    sentence = (
+                        f"one indexed layer (layer {index + 1}) solves it: {address} address bits and {TAGS} tags of {part.index_dim} index "
+                        f"dimensions and {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value dimensions"
+                    )
+                    numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
+                    return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+        return None
+
+
 class Composition(Theorem):
     key = "composition"
-    title = "L+1 full layers, or L and a recurrent one, compose L steps"
+    title = "L+1 full layers, or L and a bounded one, compose L steps"
     statement = (
-        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step. L full layers and one recurrent layer "
-        "before the first full layer (it carries z_0 to the last token) or between the first and the second (it carries i_1) do too."
+        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step. L full layers and one recurrent layer, window "
+        "or short convolution before the first full layer (it carries z_0 to w, the next token) or between the first and the second (it carries "
+        "i_1) do too."
     )
     premises = (
         "full heads with room for the address bits and a tag for each level in their keys and for the values' bits in their values",
@@ -119,11 +177,11 @@ class Composition(Theorem):
             return None
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
-        layers = sorted({i for i, part in full_heads(architecture) if address <= part.head_dim and payload <= part.dv and address <= 256})
+        layers = sorted({i for i, part in full_heads(architecture) if has_room(part, address, payload) and address <= 256})
         steps, carried = composable(architecture, layers, bits_of(task.m))
         if steps < task.L:
             return None
-        how = "the first fetches z_0" if not carried or len(layers) > task.L else "a recurrent layer carries z_0"
+        how = "the first fetches z_0" if not carried or len(layers) > task.L else "a bounded layer carries z_0 or i_1 to w"
         sentence = (
             f"{len(layers)} full layers solve it ({how}, each further one follows a step): {address} address and tag bits in the keys"
         )
@@ -135,24 +193,24 @@ def composable(architecture: Architecture, full_layers: list[int], carried_bits:
     """(largest L that the constructions cover with these full layers, whether a bounded layer carries z_0 or i_1, of that many bits).
 
     The carrier stands before the first full layer or between the first and the second; heads beside the first would come too late (Theorem IV).
-    For L steps it hands the bits on from z_0 to the last token of w, L - 1 tokens later.
+    It hands the bits on from z_0 to w, which is the next token.
     """
     if not full_layers:
         return 0, False
     first, second = full_layers[0], full_layers[1] if len(full_layers) > 1 else full_layers[0]
-    steps = len(full_layers)
-    carried = any(carries(part, carried_bits, steps - 1) for i in range(second) if i != first for part in architecture.layers[i])
+    carried = any(carries(part, carried_bits) for i in range(second) if i != first for part in architecture.layers[i])
     return len(full_layers) - 1 + carried, carried
 
 
-def carries(part: Mechanism, bits: int, distance: int) -> bool:
-    """Whether one head can hand that many bits, each as +-1, from one token to the one `distance` tokens later."""
-    if not {part.format, getattr(part, "state_format", None) or part.format} <= set(FORMATS):
+def carries(part: Mechanism, bits: int) -> bool:
+    """Whether one head can hand that many bits, each as +-1, from one token to the next."""
+    sizes = part.sizes()
+    if not {part.format, *(sizes.get(key) or part.format for key in ("state_format", "accumulator"))} <= set(FORMATS):
         return False
     if isinstance(part, Window):
-        return part.size > distance and part.dv >= bits and not part.shared
+        return part.size >= 2 and part.dv >= bits and not part.shared
     if isinstance(part, ShortConvolution):
-        return part.conv > distance and part.width >= bits
+        return part.conv >= 2 and part.width >= bits
     if isinstance(part, RGLRU | Mamba):
         return part.width >= bits
     if isinstance(part, Mamba2):
@@ -179,9 +237,9 @@ class Match2(Theorem):
         if not isinstance(task, TwoSum) or task.form != "query":
             return None
         for index, part in full_heads(architecture):
-            if part.head_dim >= 3 and MATCH_LIMIT[part.format] >= task.M:
+            if has_room(part, 3, 1) and MATCH_LIMIT[part.format] >= task.M:
                 how, dimensions = f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,} in {part.format}", 3
-            elif part.head_dim >= bits_of(task.M) + TAGS:
+            elif has_room(part, bits_of(task.M) + TAGS, 1):
                 how, dimensions = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions", bits_of(task.M) + TAGS
             else:
                 continue

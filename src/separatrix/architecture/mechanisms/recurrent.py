@@ -187,11 +187,12 @@ class RWKV(MatrixState):
     source: ClassVar[str] = "Peng et al. 2024, arXiv 2404.05892; 2025, arXiv 2503.14456"
     operations: ClassVar[int] = 7
 
-    width: int = integer(256, "width D of a token shift")
+    width: int | None = integer(None, "width D of a token shift; heads x head dimension if not given")
     shifts: int = integer(2, "token shifts per layer: of time mixing, and of channel mixing, which remembers a token too")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        shifted = Bits.of(self.shifts * self.width * min(t, 1), self.p)
+        width = self.inner_width if self.width is None else self.width
+        shifted = Bits.of(self.shifts * width * min(t, 1), self.p)
         state, convolution = super().cache(t)
         return (CacheItem("state", state.bits + shifted), convolution)
 

@@ -31,8 +31,10 @@ class Sparse(Softmax):
         return (CacheItem("kv", self._keys_values(t) + compressed), self._convolution(self._channels, t))
 
     def read_bits(self) -> int:
-        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the k best blocks (theory.md, section 1)."""
-        return self.heads * ((self.dv + 1) + self.topk * (self.dv + 2)) * self.accumulator_bits
+        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the k best blocks (theory.md, section 1);
+        one number more in each with a running maximum."""
+        carried = self.dv + 1 + self.running_max
+        return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
 
     def open_block_bits(self, t: int) -> int:
         """Bits of the block that is not yet full after t tokens: they count as cache at a cut (theory.md, section 1)."""

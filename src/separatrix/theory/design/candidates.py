@@ -103,9 +103,9 @@ def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
         return stack.layers
     known = {f.name for layer in stack for part in layer for f in fields(MECHANISMS[part.name])}
     wanted = {
-        "heads": sizes.heads or FREE_HEADS,
+        "heads": FREE_HEADS if sizes.heads is None else sizes.heads,
         "kv_heads": sizes.kv_heads,
-        "head_dim": sizes.head_dim or FREE_HEAD_DIM,
+        "head_dim": FREE_HEAD_DIM if sizes.head_dim is None else sizes.head_dim,
         "format": sizes.format or "bf16",
         "state_format": sizes.state_format,
     }
