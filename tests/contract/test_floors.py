@@ -15,11 +15,11 @@ import separatrix
 
 ROOT = Path(next(iter(separatrix.__path__)))
 FLOORS = [
-    {"bits", "claims", "errors", "evidence", "callables", "files", "intervals", "progress", "roundoff"},
+    {"bits", "claims", "errors", "evidence", "callables", "files", "intervals", "progress", "quantities", "roundoff"},
     {"architecture", "tasks"},
     {"theory", "mixers", "model", "quantise"},
     {"constructions", "refute", "protocols", "training", "verify"},
-    {"report", "explore", "evaluate", "reproduce", "cli", "separatrix", "__main__"},
+    {"report", "explore", "evaluate", "reproduce", "cli", "cli_design", "separatrix", "__main__"},
 ]
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 STRANGERS = [{"theory", "mixers"}, {"theory", "model"}, {"theory", "quantise"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -58,7 +59,7 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     if not rows:
         ys = [1.0]
     x = alt.X("cache:Q", title=f"cache at {result.context:,} tokens, one sequence", **_scaled(alt, xs, _BYTES))
-    y = alt.Y("flops:Q", title="floating-point operations to mix one token there, projections not counted", **_scaled(alt, ys, _PLAIN))
+    y = alt.Y("flops:Q", title="FLOPs to mix one token there (projections not counted)", **_scaled(alt, ys, _COUNT))
     kinds = [PROVED, OPEN, _EXCLUDED]
     colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _MUTED, _FAILS]), legend=None)
     fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE]), legend=None)
@@ -79,7 +80,7 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         layers.append(text.encode(x=x, y=y, text="label:N"))
     title = alt.TitleParams(
         [" and ".join(task.spec for task in result.tasks)],
-        subtitle=[f"filled: {PROVED}   hollow: {OPEN}   cross: {_EXCLUDED}   labels: reading layers"],
+        subtitle=[f"filled: {PROVED} · hollow: {OPEN} · cross: {_EXCLUDED} · numbers: reading layers"],
         anchor="start", color=_INK, subtitleColor=_MUTED, fontSize=14, subtitleFontSize=12, font=_FONT, subtitleFont=_FONT, offset=14,
     )  # fmt: skip
     axis = {"gridColor": _LINE, "domainColor": _MUTED, "tickColor": _MUTED, "labelColor": _MUTED, "titleColor": _MUTED}
@@ -135,18 +136,17 @@ def _label(rows: list[dict[str, Any]]) -> None:
     taken: list[tuple[float, float]] = []
     for i, row in sorted(enumerate(rows), key=lambda item: (PROVED, OPEN, _EXCLUDED).index(item[1]["kind"])):
         place = (across[i], up[i])
-        if all(abs(place[0] - x) > 62 or abs(place[1] - y) > _FEWEST_PIXELS for x, y in taken):
-            row["label"] = f"{row['reading']} reading" if row["reading"] != 1 else "1 reads"
+        if all(abs(place[0] - x) > (150 if (x, y) == taken[0] else 34) or abs(place[1] - y) > _FEWEST_PIXELS for x, y in taken):
+            row["label"] = f"{row['reading']} reading layer{'s' if row['reading'] != 1 else ''}" if not taken else f"{row['reading']}"
             taken.append(place)
 
 
 def _pixels(values: Sequence[float], length: int) -> list[float]:
-    import math
-
+    """Where values are drawn along an axis, about."""
     low, high = min(values), max(values)
     if _is_log(values):
         low, high, values = math.log(low), math.log(high), [math.log(value) for value in values]
-    return [length * (value - low) / ((high - low) or 1) for value in values]
+    return [length * (value - low) / ((high - low) or 1) / 1.2 for value in values]
 
 
 def _is_log(values: Sequence[float]) -> bool:
@@ -154,28 +154,28 @@ def _is_log(values: Sequence[float]) -> bool:
 
 
 _BYTES = [(1024**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))]
-_PLAIN = [(1000**power, unit) for power, unit in enumerate(("", "k", "M", "G", "T", "P"))]
+_COUNT = [(1000**power, unit) for power, unit in enumerate(("", " k", " M", " G", " T", " P"))]
 
 
 def _scaled(alt: Any, values: Sequence[float], units: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    """A scale with some room at both ends, and an axis that names units."""
-    low, high = min(values), max(values)
-    log = _is_log(values)
-    domain = (
-        [low / (high / low) ** 0.08, high * (high / low) ** 0.1]
-        if log
-        else [max(0, low - 0.15 * (high - low or high)), high + 0.15 * (high - low or high or 1)]
-    )
-    steps = "".join(
-        f"datum.value >= {size} ? format(datum.value / {size}, ',.3~g') + ' {unit}' : " for size, unit in reversed(units) if size > 1
-    )
-    axis = alt.Axis(labelExpr=f"{steps}format(datum.value, ',.3~g') + ' {units[0][1]}'", tickCount=6, labelOverlap=True)
-    return {
-        "scale": alt.Scale(type="log" if log else "linear", domain=domain, nice=False, base=2 if log and units is _BYTES else 10)
-        if log
-        else alt.Scale(domain=domain, nice=False),
-        "axis": axis,
-    }
+    """A scale with room at both ends, and an axis with few ticks that name their unit."""
+    low, high, log = min(values), max(values), _is_log(values)
+    space = (high / low) ** 0.1 if log else 0.15 * (high - low) or 0.5 * high or 1.0
+    domain = [low / space, high * space] if log else [max(0.0, low - space), high + space]
+    steps = "".join(f"datum.value >= {size} ? format(datum.value / {size}, ',.3~g') + ' {unit.strip()}' : " for size, unit in units[:0:-1])
+    axis: dict[str, Any] = {"labelExpr": f"{steps}format(datum.value, ',.3~g') + ' {units[0][1]}'", "tickCount": 6}
+    if log:
+        axis["values"] = _ticks(*domain, base=2 if units is _BYTES else 10)
+    return {"scale": alt.Scale(type="log" if log else "linear", domain=domain, nice=False), "axis": alt.Axis(**axis)}
+
+
+def _ticks(low: float, high: float, *, base: int) -> list[float]:
+    """At most seven powers of the base, evenly spread; of ten also twos and fives where few powers fit."""
+    first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base))
+    powers = [float(base) ** e for e in range(first, last + 1)]
+    if base == 10 and len(powers) < 4:
+        powers = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    return powers[:: max(1, -(-len(powers) // 7))]
 
 
 def _page(result: DesignResult, spec: str, svg: str) -> str:
