@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
+from separatrix.architecture.settings import Settings
 from separatrix.errors import UnknownNameError
 
 
@@ -23,8 +24,11 @@ PRESETS: dict[str, Facts] = json.loads(Path(__file__).with_name("presets.json").
 """Name -> facts."""
 
 
-def preset(name: str) -> Architecture:
-    """The released model of that name. Raises UnknownNameError, suggesting the nearest name."""
+def preset(name: str, *, settings: Settings | None = None, pattern: str | None = None) -> Architecture:
+    """The released model of that name, with sizes or the stack given by hand, as `from_config` takes them.
+
+    Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
+    """
     if name not in PRESETS:
         raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix presets")
-    return from_config(PRESETS[name]["config"], name)
+    return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)

@@ -63,11 +63,20 @@ class _Heads:
     place: int
 
 
+def _with_common(heads: _Heads, common: dict[str, Any]) -> _Heads:
+    own = {f.name for f in fields(MECHANISMS[heads.name])}
+    return _Heads(heads.name, {k: v for k, v in common.items() if k in own} | heads.sizes, heads.place)
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.next = text, _tokenise(text), 0
 
     def parse(self) -> list[Layer]:
+        return [tuple(self._resolve(heads) for heads in layer) for layer in self.parse_sizes()]
+
+    def parse_sizes(self) -> list[tuple[_Heads, ...]]:
+        """The layers with the sizes that the text gives them, defaults left out."""
         stack = self._stack(0)
         common: dict[str, Any] = {}
         if self._accept("@"):
@@ -79,12 +88,11 @@ class _Parser:
                     raise UnknownNameError.of("size", size, known, where=self._at(place))
         if self._peek().kind != "end":
             raise self._unexpected("'+', '*', '|', '@' or the end")
-        return [tuple(self._resolve(heads, common) for heads in layer) for layer in stack]
+        return [tuple(_with_common(heads, common) for heads in layer) for layer in stack]
 
-    def _resolve(self, heads: _Heads, common: dict[str, Any]) -> Mechanism:
-        own = {f.name for f in fields(MECHANISMS[heads.name])}
+    def _resolve(self, heads: _Heads) -> Mechanism:
         try:
-            return mechanism(heads.name, **{k: v for k, v in common.items() if k in own} | heads.sizes)
+            return mechanism(heads.name, **heads.sizes)
         except SizeError as error:
             raise SizeError(f"{error}{self._at(heads.place)}") from None
 
@@ -206,6 +214,13 @@ def parse_layers(text: str) -> tuple[Layer, ...]:
     if not text.strip():
         raise SpecError("the architecture is empty; write a stack such as 'full*2 + gdn*24'")
     return tuple(_Parser(text).parse())
+
+
+def parse_sizes(text: str) -> list[tuple[tuple[str, dict[str, Any]], ...]]:
+    """As `parse_layers`, but every mechanism as its name and the sizes that the text gives it; values are not checked."""
+    if not text.strip():
+        raise SpecError("the pattern is empty; write a stack such as '(mamba2*7 + full)*4'")
+    return [tuple((heads.name, heads.sizes) for heads in layer) for layer in _Parser(text).parse_sizes()]
 
 
 def format_spec(layers: Sequence[Layer]) -> str:

@@ -5,6 +5,7 @@ A family is one function from the fields of the file to a `Reading`, and a line 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from separatrix.architecture.hf._built import built
 from separatrix.architecture.hf._family import Family
 from separatrix.architecture.hf._fields import Fields, shown
 from separatrix.architecture.hf._file import config_file, label, load_json
+from separatrix.architecture.hf._pattern import by_pattern
+from separatrix.architecture.hf._probe import probe
 from separatrix.architecture.settings import Settings
 
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
@@ -29,21 +32,26 @@ _ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
 """Fields that a nested configuration may leave to the one around it."""
 
 
-def read_config(path: Path, *, settings: Settings | None = None) -> Architecture:
+def read_config(path: Path, *, settings: Settings | None = None, pattern: str | None = None) -> Architecture:
     """The architecture of a config.json, or of the folder that holds one. Raises as `from_config` does."""
     file = config_file(path)
     name = file.absolute().parent.name if file.name == "config.json" else file.stem
-    return from_config(load_json(file), name, where=label(path), settings=settings)
+    return from_config(load_json(file), name, where=label(path), settings=settings, pattern=pattern)
 
 
-def from_config(data: Any, name: str = "", *, where: str = "", settings: Settings | None = None) -> Architecture:
+def from_config(
+    data: Any, name: str = "", *, where: str = "", settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
     """The architecture that the fields of a config.json describe; `where` (the file) begins every message, `name` if not given.
 
-    `settings` are sizes given by hand. Raises ConfigError for data that is no object, a `model_type` nobody reads, and a field that is of the
-    wrong type or length; UnknownSizes, with an outline, where the file leaves sizes open; UnknownNameError for a setting that fits no layer.
+    `settings` are sizes given by hand, `pattern` is the stack given by hand, such as '(mamba2*7 + full)*4', to which the file gives the
+    sizes. Raises what a spec raises for the pattern; ConfigError for data that is no object, a model whose layers the file does not tell,
+    and a field that is of the wrong type or length; UnknownSizes, with an outline, where the file leaves sizes open; UnknownNameError for a
+    setting that fits no layer.
     """
     fields = _text_fields(data, where or name or "the configuration")
-    return built(_family(fields)(fields), fields, name, settings or Settings())
+    reading = by_pattern(fields, pattern) if pattern is not None else _family(fields)(fields)
+    return built(reading, fields, name, settings or Settings())
 
 
 def _text_fields(data: Any, where: str) -> Fields:
@@ -69,10 +77,12 @@ def _family(fields: Fields) -> Family:
     native = _with_recurrence.without_type(fields)
     if native is not None:
         return native
-    if kind is None:
-        classes = fields.data.get("architectures")
-        first = classes[0] if isinstance(classes, list) and classes else None
-        kind = CLASSES.get(first) if isinstance(first, str) else None
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise fields.unknown_family(tuple(FAMILIES))
-    return FAMILIES[kind]
+    if isinstance(kind, str) and kind in FAMILIES:
+        return FAMILIES[kind]
+    if kind is not None and (not isinstance(kind, str) or not kind):
+        raise fields.unknown_family(FAMILIES)
+    classes = fields.data.get("architectures")
+    first = classes[0] if isinstance(classes, list) and classes else None
+    if isinstance(first, str) and first in CLASSES:
+        return FAMILIES[CLASSES[first]]
+    return partial(probe, known=FAMILIES)

@@ -30,11 +30,11 @@ def _said(dtype: str | Unknown) -> str:
     return "in the model's dtype" if isinstance(dtype, Unknown) else dtype
 
 
-def softmax_sizes(fields: Fields, *, head_dim: Size | None = None) -> dict[str, Value]:
-    """Sizes of grouped softmax attention from the usual fields; `head_dim` where it is not the field of that name."""
+def softmax_sizes(fields: Fields, *, head_dim: Size | None = None, kv_heads: Size | None = None) -> dict[str, Value]:
+    """Sizes of grouped softmax attention from the usual fields; `head_dim`, `kv_heads` where they are not the fields of that name."""
     return {
         "heads": fields.size("num_attention_heads"),
-        "kv_heads": fields.divisor("num_key_value_heads", "num_attention_heads"),
+        "kv_heads": fields.divisor("num_key_value_heads", "num_attention_heads") if kv_heads is None else kv_heads,
         "head_dim": fields.size("head_dim") if head_dim is None else head_dim,
         "format": fields.model_format(),
         "accumulator": "fp32",
@@ -50,19 +50,28 @@ def head_dim_or_quotient(fields: Fields) -> Size:
     return fields.quotient(fields.size("hidden_size"), fields.size("num_attention_heads"), "hidden_size / num_attention_heads")
 
 
-def full_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+def kv_heads_or_heads(fields: Fields) -> Size:
+    """`num_key_value_heads`, or num_attention_heads where a model type defines it so when the field is absent."""
+    if fields.has("num_key_value_heads"):
+        return fields.divisor("num_key_value_heads", "num_attention_heads")
+    return fields.size("num_attention_heads")
+
+
+def full_attention(fields: Fields, *, head_dim: Size | None = None, kv_heads: Size | None = None) -> Draft:
     """Full attention from the usual fields (grouped heads)."""
-    return Draft(Full, softmax_sizes(fields, head_dim=head_dim))
+    return Draft(Full, softmax_sizes(fields, head_dim=head_dim, kv_heads=kv_heads))
 
 
-def window_attention(fields: Fields, *, head_dim: Size | None = None, window: str = "sliding_window") -> Draft:
+def window_attention(
+    fields: Fields, *, head_dim: Size | None = None, kv_heads: Size | None = None, window: str = "sliding_window"
+) -> Draft:
     """Sliding-window attention of the size in the field `window`."""
-    return Draft(Window, softmax_sizes(fields, head_dim=head_dim) | {"size": fields.size(window)})
+    return Draft(Window, softmax_sizes(fields, head_dim=head_dim, kv_heads=kv_heads) | {"size": fields.size(window)})
 
 
-def chunked_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+def chunked_attention(fields: Fields, *, head_dim: Size | None = None, kv_heads: Size | None = None) -> Draft:
     """Chunked attention of the size in `attention_chunk_size`."""
-    return Draft(Chunked, softmax_sizes(fields, head_dim=head_dim) | {"size": fields.size("attention_chunk_size")})
+    return Draft(Chunked, softmax_sizes(fields, head_dim=head_dim, kv_heads=kv_heads) | {"size": fields.size("attention_chunk_size")})
 
 
 def latent_attention(fields: Fields) -> Draft:
@@ -82,11 +91,11 @@ def latent_attention(fields: Fields) -> Draft:
     )
 
 
-def attention_without_types(fields: Fields, *, head_dim: Size | None = None) -> Draft:
+def attention_without_types(fields: Fields, *, head_dim: Size | None = None, kv_heads: Size | None = None) -> Draft:
     """Attention where no field types it per layer: sliding if `sliding_window` is set and not switched off, else chunked if
     `attention_chunk_size` is set, full otherwise."""
     if fields.has("sliding_window") and fields.flag("use_sliding_window") is not False:
-        return window_attention(fields, head_dim=head_dim)
+        return window_attention(fields, head_dim=head_dim, kv_heads=kv_heads)
     if fields.has("attention_chunk_size"):
-        return chunked_attention(fields, head_dim=head_dim)
-    return full_attention(fields, head_dim=head_dim)
+        return chunked_attention(fields, head_dim=head_dim, kv_heads=kv_heads)
+    return full_attention(fields, head_dim=head_dim, kv_heads=kv_heads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,25 +149,35 @@ class Fields:
                 raise self.error(f"'{name}'[{number}] is {shown(word)}; this model type has {', '.join(str(known) for known in words)}")
         return [words[value[i % len(value)]] for i in range(layers)]
 
+    def recurrent_looks(self) -> list[str]:
+        """The fields that a model with recurrent layers has, by how their names begin."""
+        return [name for name in self.data if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)]
+
+    def refuse_recurrent_looks(self) -> None:
+        """Raises ConfigError where there is such a field, for a model whose layers no field tells apart."""
+        if self.recurrent_looks():
+            raise self.no_pattern(_PATTERNS)
+
     def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
         """The error for a model whose layers cannot be told apart."""
-        smells = [name for name in self.data if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)]
+        smells = self.recurrent_looks()
         there = f"'{smells[0][:60]}' is there but " if smells else ""
         return self.error(
             f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)}); "
             "add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
-    def unknown_family(self, known: Sequence[str]) -> ConfigError:
+    def unknown_family(self, known: Iterable[str]) -> ConfigError:
         """The error for a model type that no reader is written for, or none at all."""
         patterns = [name for name in _PATTERNS if self.has(name)]
-        if not self.has("model_type") and not patterns and any(str(name).startswith(_RECURRENT) for name in self.data):
+        if not self.has("model_type") and not patterns and self.recurrent_looks():
             return self.no_pattern(_PATTERNS)
         kind = self.data.get("model_type")
+        known = sorted(known)
         what = f"is {shown(kind)}, which is not read" if self.has("model_type") else "is missing"
         near = difflib.get_close_matches(kind[:60], known, n=3, cutoff=0.6) if isinstance(kind, str) else []
         read = (
             f"the nearest of the {len(known)} that are: {', '.join(near)}" if near else f"{len(known)} are, such as {', '.join(known[:3])}"
         )
-        remedy = "pass the stack itself instead, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
+        remedy = "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
         return self.error(f"'model_type' {what}; {read}. For another model, {remedy}")
