@@ -20,7 +20,7 @@ from separatrix.report.pareto import design_json, obstacles, render_design
 from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import depth_one, depth_three, depth_two
-from separatrix.theory.design import Choices, Cost, Layout, Space, design, space_of, task_for_context
+from separatrix.theory.design import Choices, Cost, Layout, Space, design, ladder, space_of, task_for_context
 from separatrix.theory.design.reach import surely_silent
 
 
@@ -297,8 +297,9 @@ OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": 64, "cache": "1
 )
 def test_mistakes_on_the_command_line(changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    given: dict[str, Any] = {**OPTIONS, **changed}
     with pytest.raises(SeparatrixError) as caught:
-        cli_design.design(**OPTIONS | changed)
+        cli_design.design(**given)
     assert said in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -308,10 +309,23 @@ def test_the_command_prints_and_exits(capsys: pytest.CaptureFixture[str]) -> Non
     data = json.loads(capsys.readouterr().out)
     assert data["tasks"] == ["eva:n=64,V=64"]
     assert data["proved_sufficient"]
+    little: dict[str, Any] = {**OPTIONS, "cache": "1 byte"}
     with pytest.raises(typer.Exit) as caught:
-        cli_design.design(**OPTIONS | {"cache": "1 byte"})
+        cli_design.design(**little)
     assert caught.value.exit_code == 1
     assert "Nothing fits" in capsys.readouterr().out
+
+
+def test_the_ladder_is_the_cheapest_proof_of_every_number_of_readers() -> None:
+    """Two steps need two full layers and a carrier, or three; the narrow state costs least, and values of one number carry no 4 bits."""
+    found = result()
+    rungs = {rung.cost.reading: rung for rung in ladder(found)}
+    assert sorted(rungs) == [2, 3, 4]
+    for reading, rung in rungs.items():
+        assert rung.cost.cache_bits == rung.layout.architecture.cache_bits(64)
+        kept = 64 * 2 * 16 * 16 * reading  # keys and values of 16 bf16 numbers each
+        states = {2: 2 * 64, 3: 1, 4: 0}[reading]
+        assert rung.cost.cache_bits == kept + 16 * states
 
 
 def test_one_reading_layer_is_asked_for_by_name() -> None:

@@ -14,13 +14,15 @@ from separatrix.files import write_atomic
 from separatrix.quantities import format_bytes
 from separatrix.report.drawing import libraries, vega_javascript, vega_lite_version
 from separatrix.report.pareto import OPEN, PROVED, count_text
-from separatrix.theory.design import Cost, DesignResult
+from separatrix.theory.design import Cost, DesignResult, ladder
 
 SUFFIXES = (".html", ".svg", ".png")
 _INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = "#16202a", "#56626e", "#e2e5e9", "#0a62a0", "#bf4a0b", "#fdfdfc"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 _WIDTH, _HEIGHT = 620, 380
 _EXCLUDED = "excluded by a theorem"
+_DEARER = "proved sufficient, dearer"
+_KINDS = {PROVED: _SOLVES, OPEN: _MUTED, _EXCLUDED: _FAILS, _DEARER: _SOLVES}
 _FEWEST_PIXELS = 15
 
 
@@ -60,27 +62,31 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         ys = [1.0]
     x = alt.X("cache:Q", title=f"cache at {result.context:,} tokens, one sequence", **_scaled(alt, xs, _BYTES))
     y = alt.Y("flops:Q", title="FLOPs to mix one token there (projections not counted)", **_scaled(alt, ys, _COUNT))
-    kinds = [PROVED, OPEN, _EXCLUDED]
-    colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _MUTED, _FAILS]), legend=None)
-    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE]), legend=None)
-    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross"]), legend=None)
+    kinds = list(_KINDS)
+    colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=list(_KINDS.values())), legend=None)
+    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE, _SOLVES]), legend=None)
+    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross", "circle"]), legend=None)
+    size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[110, 95, 95, 14]), legend=None)
     tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TIPS]
-    points = alt.Chart(alt.Data(values=rows)).mark_point(size=95, strokeWidth=1.8, opacity=1)
+    points = alt.Chart(alt.Data(values=rows)).mark_point(strokeWidth=1.8, opacity=1)
     rule = alt.Chart(alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}]))
     layers = [
         rule.mark_rule(color=_INK, strokeDash=[4, 3]).encode(x=x),
         rule.mark_text(color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold").encode(
             x=x, y=alt.value(3), text="label:N"
         ),
-        points.encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips),
+        points.encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, size=size, tooltip=tips),
     ]
-    for kind, tint in zip(kinds, (_SOLVES, _MUTED, _FAILS), strict=True):
+    for kind, tint in _KINDS.items():
         labels = alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind and row["label"]]))
         text = labels.mark_text(align="left", dx=9, dy=-1, color=tint, fontSize=12, fontWeight="bold" if kind == PROVED else "normal")
         layers.append(text.encode(x=x, y=y, text="label:N"))
     title = alt.TitleParams(
         [" and ".join(task.spec for task in result.tasks)],
-        subtitle=[f"filled: {PROVED} · hollow: {OPEN} · cross: {_EXCLUDED} · numbers: reading layers"],
+        subtitle=[
+            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {_EXCLUDED}; numbers: reading layers",
+            "small: the cheapest proved sufficient with that many reading layers",
+        ],
         anchor="start", color=_INK, subtitleColor=_MUTED, fontSize=14, subtitleFontSize=12, font=_FONT, subtitleFont=_FONT, offset=14,
     )  # fmt: skip
     axis = {"gridColor": _LINE, "domainColor": _MUTED, "tickColor": _MUTED, "labelColor": _MUTED, "titleColor": _MUTED}
@@ -118,6 +124,8 @@ def _rows(result: DesignResult) -> list[dict[str, Any]]:
             if other.status == "FAILS":
                 why = f"Theorem {other.theorem} on {other.task}"
                 found.setdefault(other.cost, _row(_EXCLUDED, other.cost, other.layout.architecture.spec, why))
+    for rung in ladder(result):
+        found.setdefault(rung.cost, _row(_DEARER, rung.cost, rung.layout.architecture.spec, "the cheapest with that many reading layers"))
     rows = list(found.values())
     _label(rows)
     return rows
@@ -134,7 +142,7 @@ def _label(rows: list[dict[str, Any]]) -> None:
         return
     across, up = (_pixels([row[key] for row in rows], length) for key, length in (("cache", _WIDTH), ("flops", _HEIGHT)))
     taken: list[tuple[float, float]] = []
-    for i, row in sorted(enumerate(rows), key=lambda item: (PROVED, OPEN, _EXCLUDED).index(item[1]["kind"])):
+    for i, row in sorted(enumerate(rows), key=lambda item: list(_KINDS).index(item[1]["kind"])):
         place = (across[i], up[i])
         if all(abs(place[0] - x) > (150 if (x, y) == taken[0] else 34) or abs(place[1] - y) > _FEWEST_PIXELS for x, y in taken):
             row["label"] = f"{row['reading']} reading layer{'s' if row['reading'] != 1 else ''}" if not taken else f"{row['reading']}"
