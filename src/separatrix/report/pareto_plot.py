@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +67,22 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=list(_KINDS.values())), legend=None)
     fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE, _SOLVES]), legend=None)
     shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross", "circle"]), legend=None)
-    size = alt.Size("kind:N", scale=alt.Scale(domain=kinds, range=[110, 95, 95, 14]), legend=None)
     tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TIPS]
-    points = alt.Chart(alt.Data(values=rows)).mark_point(strokeWidth=1.8, opacity=1)
+    points, dearer = (alt.Chart(alt.Data(values=[row for row in rows if (row["kind"] == _DEARER) == small])) for small in (False, True))
     rule = alt.Chart(alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}]))
     layers = [
         rule.mark_rule(color=_INK, strokeDash=[4, 3]).encode(x=x),
         rule.mark_text(color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold").encode(
             x=x, y=alt.value(3), text="label:N"
         ),
-        points.encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, size=size, tooltip=tips),
+        dearer.mark_circle(size=22, color=_SOLVES, opacity=1).encode(x=x, y=y, tooltip=tips),
+        points.mark_point(size=100, strokeWidth=1.8, opacity=1).encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips),
     ]
-    for kind, tint in _KINDS.items():
-        labels = alt.Chart(alt.Data(values=[row for row in rows if row["kind"] == kind and row["label"]]))
-        text = labels.mark_text(align="left", dx=9, dy=-1, color=tint, fontSize=12, fontWeight="bold" if kind == PROVED else "normal")
+    for (kind, tint), side in product(_KINDS.items(), ("left", "right")):
+        labels = alt.Chart(alt.Data(values=[row for row in rows if (row["kind"], row["side"]) == (kind, side) and row["label"]]))
+        place = {"align": "right", "dx": -9} if side == "left" else {"align": "left", "dx": 9}
+        small = {"dx": 4, "dy": 9, "fontSize": 11} if kind == _DEARER else {}
+        text = labels.mark_text(**{"color": tint, "fontSize": 12, "fontWeight": "bold" if kind == PROVED else "normal", **place, **small})
         layers.append(text.encode(x=x, y=y, text="label:N"))
     title = alt.TitleParams(
         [" and ".join(task.spec for task in result.tasks)],
@@ -127,26 +130,29 @@ def _rows(result: DesignResult) -> list[dict[str, Any]]:
     for rung in ladder(result):
         found.setdefault(rung.cost, _row(_DEARER, rung.cost, rung.layout.architecture.spec, "the cheapest with that many reading layers"))
     rows = list(found.values())
-    _label(rows)
+    _label(rows, result.budget_bits / 8)
     return rows
 
 
 def _row(kind: str, cost: Cost, spec: str, why: str) -> dict[str, Any]:
     words = {"kind": kind, "reading": cost.reading, "memory": format_bytes(cost.cache_bits), "operations": count_text(cost.flops)}
-    return {**words, "cache": cost.cache_bits / 8, "flops": float(cost.flops), "spec": spec, "why": why, "label": ""}
+    return {**words, "cache": cost.cache_bits / 8, "flops": float(cost.flops), "spec": spec, "why": why, "label": "", "side": "right"}
 
 
-def _label(rows: list[dict[str, Any]]) -> None:
-    """Labels for as many marks as have room, the proved ones first."""
+def _label(rows: list[dict[str, Any]], budget: float) -> None:
+    """Labels for as many marks as have room, those of the fronts first; on the left where the line of the budget is in the way."""
     if not rows:
         return
-    across, up = (_pixels([row[key] for row in rows], length) for key, length in (("cache", _WIDTH), ("flops", _HEIGHT)))
-    taken: list[tuple[float, float]] = []
+    across = _pixels([*(row["cache"] for row in rows), budget], _WIDTH)
+    up = _pixels([row["flops"] for row in rows], _HEIGHT)
+    taken: list[tuple[float, float, float]] = []
     for i, row in sorted(enumerate(rows), key=lambda item: list(_KINDS).index(item[1]["kind"])):
-        place = (across[i], up[i])
-        if all(abs(place[0] - x) > (150 if (x, y) == taken[0] else 34) or abs(place[1] - y) > _FEWEST_PIXELS for x, y in taken):
-            row["label"] = f"{row['reading']} reading layer{'s' if row['reading'] != 1 else ''}" if not taken else f"{row['reading']}"
-            taken.append(place)
+        k = row["reading"]
+        text = f"{k:,}" if taken else f"{k:,} reading layer{'s' if k != 1 else ''}"
+        x, y, width = across[i], up[i], 10 + 7.0 * len(text)
+        if all(abs(x - other) > max(width, wide) + 8 or abs(y - height) > _FEWEST_PIXELS for other, height, wide in taken):
+            row["label"], row["side"] = text, "left" if x <= across[-1] < x + width + 4 else "right"
+            taken.append((x, y, width))
 
 
 def _pixels(values: Sequence[float], length: int) -> list[float]:
@@ -181,7 +187,7 @@ def _ticks(low: float, high: float, *, base: int) -> list[float]:
     """At most seven powers of the base, evenly spread; of ten also twos and fives where few powers fit."""
     first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base))
     powers = [float(base) ** e for e in range(first, last + 1)]
-    if base == 10 and len(powers) < 4:
+    if base == 10 and len(powers) < 3:
         powers = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
     return powers[:: max(1, -(-len(powers) // 7))]
 
