@@ -96,6 +96,7 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 SMALL = layers("gdn(heads=1, head_dim=2, format=p8)")
 BIT = layers("gdn(heads=1, head_dim=1, format=p4)")
 WINDOW = layers("window(heads=1, head_dim=8, size=4, format=bf16)")
+LATE = layers("sparse(heads=1, head_dim=1, block=4, topk=1, format=p4)")  # 8 bits a token, 8 more a block; a fact takes 9
 EXACT = tuple(layers(f"rglru(width={width}, format=p8)") for width in (23, 24, 47, 48))  # 64 log2 64 = 384 = 8 x 48 bits
 GRIDS = {
     "recall": (Space((1, 2, 3, 4), (FULL[0], NARROW[0]), (GDN, SMALL, WINDOW)), ("eva:n=64,V=64",), 65, 1 << 20),
@@ -107,6 +108,7 @@ GRIDS = {
     "deeper composition": (Space((4, 5), (FULL[0],), (BIT, (*WINDOW, *BIT)), readings=(0, 1, 3, 4, 5)), ("seqcomp:L=3,m=8,n_1=2,n_2=1",), 64, 1 << 22),
     "pairs": (Space((1, 2, 3), (FULL[0], SPARSE[0]), (GDN, SMALL)), ("twosum:n=48,M=22",), 64, 1 << 20),
     "pairs by blocks": (Space((1,), (*SPARSE, *FEW_BITS), ()), ("twosum:n=64,M=64",), 80, 1 << 22),
+    "a shorter prefix decides": (Space((1, 2), LATE, (BIT, GDN)), ("eva:n=60,V=512",), 61, 1 << 20),
     "states as wide as needed": (Space((1, 2), FULL, EXACT, readings=(0,)), ("eva:n=64,V=64",), 65, 1 << 20),
     "states against readers": (Space((1,), FULL, (layers("gdn(heads=8, head_dim=32)"),)), ("eva:n=64,V=64",), 65, 1 << 20),
     "several tasks": (Space((1, 2, 3, 4), (FULL[0],), (GDN, WINDOW)), ("eva:n=60,V=60", "seqcomp:L=2,m=16,n_1=2"), 64, 1 << 18),

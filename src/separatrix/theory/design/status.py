@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import astuple
 from functools import cached_property
+from math import isqrt
 from typing import Any, cast
 
 from separatrix.architecture import Architecture, Group, Layer, bounded_bits
 from separatrix.errors import Undecided
 from separatrix.evidence import Status
 from separatrix.tasks import SeqComp, Task
+from separatrix.theory._base import Family as TaskFamily
 from separatrix.theory._base import Theorem
+from separatrix.theory._base import family as family_of
 from separatrix.theory.depth import DepthTheorem
 from separatrix.theory.design.reach import surely_silent
 from separatrix.theory.design.space import Family, Layout
@@ -26,7 +29,7 @@ NEVER_DECIDE = frozenset({"none", "lifting", "CPW-1.1", "Ye26-1.1"})
 """Theorems whose verdicts are OPEN at every finite size."""
 ONE_MEMORY = frozenset({"I'", "II"})
 """Theorems about stacks with one layer that has memory."""
-ONE_LAYER = frozenset({"retrieval", "block-retrieval", "match2"})
+ONE_LAYER = frozenset({"retrieval", "block-retrieval", "indexed-retrieval", "match2"})
 """Constructions that ask for one layer, wherever it stands."""
 _LONG = 1 << 20
 
@@ -78,20 +81,39 @@ class Oracle:
         return self._memo[key]
 
     @cached_property
-    def _needed(self) -> int | None:
-        """Bits of cache with which Theorem I falls silent; None where its comparison stays open."""
-        try:
-            return self.task.prefix_classes().ceil_log2()
-        except Undecided:
-            return None
+    def _family(self) -> TaskFamily:
+        return family_of(self.task)
 
-    def cache_fails(self, cache_bits: int) -> bool:
-        """Whether Theorem I says FAILS with that much cache after the task's prefix."""
-        return self._needed is not None and cache_bits < self._needed
+    def _needed(self, n: int) -> int:
+        """Bits of cache with which Theorem I is silent about the prefix of the task's family at n; 0 where its comparison stays open."""
+        try:
+            return self._once(("needed", n), lambda: self._family.at(n).prefix_classes().ceil_log2())
+        except Undecided:
+            return 0
+
+    def cache_fails(self, cache: Callable[[int], int]) -> bool:
+        """Whether Theorem I says FAILS with so much cache after so many tokens: at the task's own prefix, or at a shorter one of its family.
+
+        Caches and classes only grow with n, so an interval is settled when the cache at its start is enough for the classes at its end.
+        """
+
+        def enough(low: int, high: int) -> bool:
+            if cache(self._prefix_length(low)) >= self._needed(high):
+                return True
+            if low == high:
+                return False
+            middle = max(low, min(isqrt(low * high), high - 1))
+            return enough(middle + 1, high) and enough(low, middle)
+
+        own = self.task.m if isinstance(self.task, SeqComp) else self.task.sizes()["n"]
+        return not enough(min(self._family.smallest, own), own)
+
+    def _prefix_length(self, n: int) -> int:
+        return self._once(("prefix", n), lambda: self._family.at(n).prefix_length)
 
     def family_fails(self, family: Family, cache_bits: Callable[[Family, int], int]) -> str | None:
         """A theorem that says FAILS wherever the reading layers stand, or None."""
-        if "I" in THEOREMS and self.cache_fails(cache_bits(family, self.task.prefix_length)):
+        if "I" in THEOREMS and self.cache_fails(lambda t: cache_bits(family, t)):
             return "I"
         if family.reading < 2 and family.reading + sum(self._remembers(layer) for layer in family.filled()) == 1:
             stack = Layout(family, next(family.placements())).architecture
