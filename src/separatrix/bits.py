@@ -376,6 +376,59 @@ class BinomialSum(Count):
 
 
 @dataclass(frozen=True)
+class AlternatePowers(Count):
+    """1 + the sum of base^j over j <= last of the parity of last, j >= 0. Raises SizeError for base < 1 or last < 0."""
+
+    base: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.base < 1 or self.last < 0:
+            raise SizeError(f"{self}: a sum of powers has base >= 1 and last >= 0")
+
+    def log2_ball(self) -> arb:
+        if self.base == 1:
+            return _log2(self.last // 2 + 2)
+        # base^last (1 + base^-2 + ... ) + 1, a geometric series of last // 2 + 1 terms
+        log_base = _log2(self.base)
+        series = (1 - arb(2) ** (-log_base * 2 * (self.last // 2 + 1))) / (1 - arb(2) ** (-2 * log_base))
+        top = self.last * log_base + series.log() / arb.const_log2()
+        return top + (arb(2) ** -top).log1p() / arb.const_log2()
+
+    def exact(self) -> int:
+        if self.base == 1:
+            return self.last // 2 + 2
+        return 1 + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (self.base**2 - 1)
+
+    def __str__(self) -> str:
+        return f"1 + sum over j = {self.last % 2}, {self.last % 2 + 2}, ..., {self.last:,} of {self.base:,}^j"
+
+
+@dataclass(frozen=True)
+class OneMoreThanPower(Count):
+    """2^exponent + 1. Raises SizeError for exponent < 1."""
+
+    exponent: int
+
+    def __post_init__(self) -> None:
+        if self.exponent < 1:
+            raise SizeError(f"{self}: the exponent is at least 1")
+
+    def compare_bits(self, bits: int) -> LogSign:
+        with ctx.workprec(64):  # no power of two lies strictly between 2^exponent and 2^exponent + 1, nor equals the latter
+            return LogSign(1 if self.exponent >= bits else -1, "integers", _decimal(self.log2_ball() - bits))
+
+    def log2_ball(self) -> arb:
+        return self.exponent + (arb(2) ** -self.exponent).log1p() / arb.const_log2()
+
+    def exact(self) -> int:
+        return (1 << self.exponent) + 1
+
+    def __str__(self) -> str:
+        return f"2^{self.exponent:,} + 1"
+
+
+@dataclass(frozen=True)
 class Sum(Count):
     """A sum of counts, each taken a positive number of times: (times, count) pairs."""
 

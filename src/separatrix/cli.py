@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import typer
 
+from separatrix import cli_design
+from separatrix.cli_design import DEFAULT_CONTEXT
 from separatrix.errors import CheckFailed, SeparatrixError
 
 if TYPE_CHECKING:
@@ -63,19 +65,46 @@ def analyze(
     model: Annotated[
         str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")
     ],
-    context: Annotated[int | None, typer.Option(min=1, max=10**12, help="Tokens of context (default: the model's own, else 8192).")] = None,
+    context: Annotated[str | None, typer.Option(help="Tokens of context, 1 to 10^12 (default: the model's own, else 8192).")] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000. Wins over the file."),
+    ] = None,
+    pattern: Annotated[
+        str | None, typer.Option(help="The stack of a config.json that does not say it, such as '(mamba2*7 + full)*4'.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Two sentences of plain English with every verdict.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """The capability card of a model: what it carries, what provably fails and from which n, what is provably solvable."""
+    from separatrix.architecture.outline import UnknownSizes
     from separatrix.architecture.resolve import resolve
+    from separatrix.architecture.settings import Settings
+    from separatrix.quantities import parse_context
+
+    wanted = None if context is None else parse_context(context)
+    try:
+        architecture = resolve(model, settings=Settings.parse(sizes or ()), pattern=pattern)
+    except UnknownSizes as error:
+        from separatrix.report.outline import outline_json, render_outline
+
+        tokens = wanted or error.outline.context or DEFAULT_CONTEXT
+        if as_json:
+            _print_json(outline_json(error.outline, tokens))
+        else:
+            _console().print(render_outline(error.outline, tokens))
+        return
     from separatrix.report.card import card_json, render_card
 
-    architecture = resolve(model)
-    tokens = context or architecture.context or 8192
+    tokens = wanted or architecture.context or DEFAULT_CONTEXT
     if as_json:
         _print_json(card_json(architecture, tokens))
     else:
-        _console().print(render_card(architecture, tokens))
+        _console().print(render_card(architecture, tokens, explain=explain))
+
+
+app.command()(cli_design.compare)
+app.command()(cli_design.design)
 
 
 @app.command()
@@ -183,9 +212,15 @@ def tasks(as_json: JsonFlag = False) -> None:
 def presets(as_json: JsonFlag = False) -> None:
     """Released models known by name."""
     from separatrix.architecture.presets import PRESETS, preset
+    from separatrix.report.card import layers_text
 
-    rows = [{"name": name, "layers": len(preset(name)), "spec": preset(name).spec} for name in PRESETS]
-    _print_rows(rows, as_json)
+    models = {name: preset(name) for name in PRESETS}
+    if as_json:
+        _print_json(
+            [{"name": name, "layers": len(model), "spec": model.spec, "source": PRESETS[name]["source"]} for name, model in models.items()]
+        )
+        return
+    _print_rows([{"name": name, "layers": layers_text(model), "source": PRESETS[name]["source"]} for name, model in models.items()], False)
 
 
 @mechanisms_app.callback(invoke_without_command=True)

@@ -18,19 +18,19 @@ def compare(
     models: Annotated[
         list[str], typer.Argument(help="Two or more of: a preset, a config.json or its folder, a spec such as 'full + gdn*24'.")
     ],
-    context: Annotated[int | None, typer.Option(help="Tokens of context (default: the smallest of the models' own, else 8192).")] = None,
+    context: Annotated[str | None, typer.Option(help="Tokens of context (default: the smallest of the models' own, else 8192).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Capability cards side by side, differences marked. Example: compare qwen3-next-80b recurrentgemma-2b"""
     from separatrix.architecture.resolve import resolve
+    from separatrix.quantities import parse_context
     from separatrix.report.compare import compare_json, render_comparison
-    from separatrix.theory.design import check_context
 
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
     stacks = [resolve(model) for model in models]
     own = [stack.context for stack in stacks if stack.context is not None]
-    tokens = check_context(context if context is not None else min(own, default=DEFAULT_CONTEXT))
+    tokens = min(own, default=DEFAULT_CONTEXT) if context is None else parse_context(context)
     if as_json:
         typer.echo(json.dumps(compare_json(stacks, tokens), indent=2, allow_nan=False))
     else:
@@ -42,7 +42,7 @@ def design(
         list[str] | None,
         typer.Option(help="A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left out fill the context."),
     ] = None,
-    context: Annotated[int | None, typer.Option(help="Tokens of context (default: the base model's own, else 8192).")] = None,
+    context: Annotated[str | None, typer.Option(help="Tokens of context (default: the base model's own, else 8192).")] = None,
     cache: Annotated[str | None, typer.Option(help="Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB.")] = None,
     base: Annotated[
         str | None, typer.Option(help="A preset, config.json or spec whose layers, sizes and depth are varied (default: free choice).")
@@ -82,9 +82,9 @@ def design(
     """Layouts that could do the tasks within a cache budget, and those that provably do: how many reading layers, of which kind, where.
     Example: design --task seqcomp:L=3 --task eva:V=50000 --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits."""
     from separatrix.architecture.resolve import resolve
-    from separatrix.quantities import parse_bits
+    from separatrix.quantities import parse_bits, parse_context
     from separatrix.report.pareto import design_json, render_design
-    from separatrix.theory.design import Choices, check_context, space_of, task_for_context
+    from separatrix.theory.design import Choices, space_of, task_for_context
     from separatrix.theory.design import design as search
 
     if not task:
@@ -93,7 +93,8 @@ def design(
         raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
     budget = parse_bits(cache, what="--cache")
     model = resolve(base) if base is not None else None
-    tokens = check_context(context if context is not None else (model and model.context) or DEFAULT_CONTEXT)
+    own = model.context if model is not None else None
+    tokens = parse_context(context) if context is not None else own or DEFAULT_CONTEXT
     if plot is not None:
         from separatrix.report.pareto_plot import check_plot
 

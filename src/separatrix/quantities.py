@@ -1,4 +1,4 @@
-"""Byte sizes as people write them: '2GiB', '512 MiB', '1.5GB', '4096 bytes'."""
+"""Amounts as people write them: bytes ('2GiB', '512 MiB', '1.5GB', '4096 bytes') and tokens ('131072', '131,072')."""
 
 from __future__ import annotations
 
@@ -57,3 +57,25 @@ def format_bytes(bits: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{int(value):,} {'byte' if value == 1 else 'bytes'}" if unit == "bytes" else f"{float(value):,.1f} {unit}"
+
+
+LONGEST_CONTEXT = 10**12
+"""Tokens."""
+
+
+def check_context(context: object) -> int:
+    """The context, or SizeError unless it is an integer from 1 to 10^12."""
+    if type(context) is not int or not 1 <= context <= LONGEST_CONTEXT:
+        shown = str(context) if not isinstance(context, int) or abs(context) < 10**15 else f"about 2^{context.bit_length()}"
+        raise SizeError(f"context is {shown[:40]}; it must be a number of tokens from 1 to 10^12, such as 131072")
+    return context
+
+
+def parse_context(text: str) -> int:
+    """A context as people write it: 131072, 131_072 or 131,072. Raises SizeError for anything else, and outside 1 to 10^12."""
+    digits = text.strip().replace("_", "").replace(",", "")
+    if not (digits.isascii() and digits.isdigit()):
+        raise SizeError(
+            f"context is '{text[:40]}'; it must be a number of tokens from 1 to 10^12, such as 131072 (no units: k may be 1000 or 1024)"
+        )
+    return check_context(int(digits) if len(digits) < 40 else 10**40)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import separatrix.tasks
 from separatrix.errors import SeparatrixError, SizeError
-from separatrix.tasks import TASKS, Eva, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import TASKS, Dyck, Equality, Eva, SeqComp, Task, TwoSum, parse_task
 
 EVERY_TASK: list[Task] = [
     Eva(n=5, V=5),
@@ -33,6 +33,11 @@ EVERY_TASK: list[Task] = [
     TwoSum(n=6, M=8),
     TwoSum(n=5, M=9, form="decision"),
     TwoSum(n=2, M=4, form="decision"),
+    Equality(n=1),
+    Equality(n=6),
+    Dyck(n=4, k=2, D=2),
+    Dyck(n=12, k=3, D=2),
+    Dyck(n=10, k=2, D=100),
 ]
 
 
@@ -67,6 +72,18 @@ def by_hand(task: Task, prompt: list[int]) -> int:
     """The answer straight from the definitions of theory.md, section 2."""
     if isinstance(task, Eva):
         return prompt[prompt[-1]]
+    if isinstance(task, Equality):
+        return int(prompt[: task.n] == prompt[task.n :])
+    if isinstance(task, Dyck):
+        stack: list[int] = []
+        for token in prompt:
+            if token < task.k:
+                stack.append(token)
+            elif not stack or stack.pop() != token - task.k:
+                return 0
+            if len(stack) > task.D:
+                return 0
+        return int(not stack)
     if isinstance(task, TwoSum):
         if task.form == "query":
             return int(any((x + prompt[-1]) % task.M == 0 for x in prompt[:-1]))
@@ -134,6 +151,8 @@ TINY: list[Task] = [
     SeqComp(L=3, m=2, branching=(1, 1)),
     *(TwoSum(n=n, M=M) for n in (1, 2, 4) for M in (3, 4, 5)),
     *(TwoSum(n=n, M=M, form="decision") for n in (2, 3, 4) for M in (3, 4, 5, 6)),
+    *(Equality(n=n) for n in (1, 2, 5)),
+    *(Dyck(n=n, k=k, D=D) for n, k, D in ((2, 1, 1), (6, 1, 2), (8, 1, 9), (4, 2, 1), (6, 2, 2), (4, 3, 2))),
 ]
 
 
@@ -141,6 +160,8 @@ def ranges(task: Task) -> list[int]:
     """How many values each place of a prompt may hold, from the definitions."""
     if isinstance(task, Eva):
         return [task.V] * task.n + [task.n]
+    if isinstance(task, Equality | Dyck):
+        return [task.vocabulary] * task.length
     if isinstance(task, TwoSum):
         return [task.M] * (task.n + (task.form == "query"))
     assert isinstance(task, SeqComp)
@@ -155,7 +176,7 @@ def test_the_oracle_on_every_instance(task: Task) -> None:
     prompts = list(itertools.product(*map(range, limits)))
     expected = [by_hand(task, list(prompt)) for prompt in prompts]
     assert task.answer(np.array(prompts)).tolist() == expected
-    if not isinstance(task, TwoSum):  # drawn uniformly from all instances, so that chance is a matter of counting
+    if isinstance(task, Eva | SeqComp):  # drawn uniformly from all instances, so that chance is a matter of counting
         assert task.chance == Fraction(max(map(expected.count, expected)), len(expected))
 
 
@@ -217,6 +238,26 @@ def test_classes_of_two_sum(n: int, M: int) -> None:
     assert query.prefix_classes().exact() == classes(query, itertools.product(range(M), repeat=n), ends)
     decision = TwoSum(n=n + 1, M=M, form="decision")
     assert decision.prefix_classes().exact() == classes(decision, itertools.product(range(M), repeat=n), ends)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_classes_of_equality(n: int) -> None:
+    task, strings = Equality(n=n), list(itertools.product(range(2), repeat=n))
+    assert task.prefix_classes().exact() == classes(task, strings, strings) == 2**n
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "D"),
+    [(2, 1, 1), (4, 1, 1), (6, 1, 1), (8, 1, 3), (2, 2, 1), (4, 2, 1), (4, 2, 2), (6, 2, 1), (6, 2, 2), (6, 2, 3), (4, 3, 2)],
+)
+def test_classes_of_dyck(n: int, k: int, D: int) -> None:
+    """The prefix length named has the count claimed, and no other length has more."""
+    task = Dyck(n=n, k=k, D=D)
+    found = {
+        t: classes(task, itertools.product(range(2 * k), repeat=t), list(itertools.product(range(2 * k), repeat=n - t)))
+        for t in range(1, n)
+    }
+    assert task.prefix_classes().exact() == found[task.prefix_length] == max(found.values())
 
 
 @pytest.mark.parametrize(("L", "m", "branching"), [(1, 2, ()), (1, 3, ()), (2, 2, (1,)), (2, 3, (1,)), (2, 2, (2,)), (3, 2, (1, 1))])
@@ -324,7 +365,7 @@ def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: 
         ("evs:n=4", "Did you mean 'eva'"),
         ("", "the task is empty"),
         (" :n=3", "the task is empty"),
-        ("xyzzy", r"Known: eva, seqcomp, twosum. `separatrix tasks` lists all"),
+        ("xyzzy", r"Known: .*eva, seqcomp, twosum.* `separatrix tasks` lists all"),
         ("seqcomp:m=4", "L"),
         ("seqcomp:L=0,m=4", "L is 0"),
         ("seqcomp:L=3,m=4,n_1=2", "n_2 is missing"),
@@ -340,6 +381,13 @@ def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: 
         ("twosum:n=4,M=2", "M is 2"),
         ("twosum:n=1,M=8,form=decision", "n is 1"),
         ("twosum:n=4,M=8,form=decide", "Did you mean 'decision'"),
+        ("equality:n=0", "n is 0"),
+        ("equality", "size n is missing"),
+        ("dyck:n=5,k=2,D=2", "n must be even"),
+        ("dyck:n=0,k=2,D=2", "n is 0"),
+        ("dyck:n=4,k=0,D=2", "k is 0"),
+        ("dyck:n=4,k=2,D=0", "D is 0"),
+        ("dyck:n=4,k=2", "size D is missing"),
     ],
 )
 def test_bad_task_texts(text: str, said: str) -> None:
@@ -356,7 +404,12 @@ def test_bad_batches(task: Task, batch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [Eva(n=10**12), SeqComp(L=2, m=10**50, branching=(10**49,)), TwoSum(n=10**12, M=10**12)], ids=lambda t: t.name
+    "task",
+    [
+        *(Eva(n=10**12), SeqComp(L=2, m=10**50, branching=(10**49,)), TwoSum(n=10**12, M=10**12)),
+        *(Equality(n=10**12), Dyck(n=10**12, k=9, D=10**12)),
+    ],
+    ids=lambda t: t.name,
 )
 def test_what_can_be_judged_but_not_drawn(task: Task) -> None:
     """Sizes far beyond any memory: everything exact still answers, drawing says why it does not."""

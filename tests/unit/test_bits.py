@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from separatrix.bits import (
     EXACT_BITS,
+    AlternatePowers,
     Binomial,
     BinomialSum,
     Bits,
@@ -19,6 +20,7 @@ from separatrix.bits import (
     Exact,
     LogSign,
     NumberFormat,
+    OneMoreThanPower,
     Power,
     Sum,
     log_difference,
@@ -293,3 +295,26 @@ def test_smallest_of_huge_and_impossible_predicates() -> None:
     asked: list[int] = []
     smallest(lambda n: asked.append(n) or n >= 10**9, 1)
     assert len(asked) < 100
+
+
+@pytest.mark.parametrize(("base", "last"), [(1, 0), (1, 5), (2, 0), (2, 1), (2, 6), (3, 5), (7, 4), (2, 3000), (5, 1001)])
+def test_alternate_powers_added_up(base: int, last: int) -> None:
+    value = 1 + sum(base**j for j in range(last % 2, last + 1, 2))
+    count = AlternatePowers(base, last)
+    assert count.exact() == value
+    for bits in (value.bit_length() - 2, value.bit_length() - 1, value.bit_length()):
+        if bits >= 0:
+            assert count.exceeds_bits(bits) == (value > 1 << bits)
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 63, 64, 5000])
+def test_one_more_than_a_power_of_two(exponent: int) -> None:
+    count = OneMoreThanPower(exponent)
+    assert count.exact() == 2**exponent + 1
+    assert [count.exceeds_bits(bits) for bits in (exponent - 1, exponent, exponent + 1)] == [True, True, False]
+
+
+def test_counts_of_no_size() -> None:
+    for make in (lambda: AlternatePowers(0, 3), lambda: AlternatePowers(2, -1), lambda: OneMoreThanPower(0)):
+        with pytest.raises(SizeError):
+            make()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.mechanisms import Mechanism, Window
-from separatrix.report.card_json import bytes_of, card_json, card_lines, check_context, unknown
+from separatrix.quantities import check_context
+from separatrix.report.card_json import assumptions, bytes_of, card_json, card_lines, unknown
 from separatrix.report.memory import KINDS, Row, pattern, rows
 
 if TYPE_CHECKING:
@@ -24,8 +25,13 @@ _WIDEST_QUESTION = 32
 _COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
 
 
-def render_card(architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None) -> RenderableType:
-    """The card as something rich prints, in ASCII; `lines` as `card_lines` gives them. Raises SizeError for a context that is not positive."""
+def render_card(
+    architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None, explain: bool = False
+) -> RenderableType:
+    """The card as something rich prints, in ASCII; `lines` as `card_lines` gives them; `explain` adds two sentences of plain English to each.
+
+    Raises SizeError for a context that is none.
+    """
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -33,8 +39,8 @@ def render_card(architecture: Architecture, context: int, *, lines: Sequence[Car
     check_context(context)
     lines = card_lines(architecture, context) if lines is None else lines
     parts: list[RenderableType] = [_header(architecture), Text(), *_memory(architecture, context), Text(), Text("What that means", "bold")]
-    parts += [_meaning(lines), Text(), Text("Taken for granted", "bold")]
-    parts += [Padding(Text(text), (0, 0, 0, 2)) for text in (*architecture.assumptions, *(_unknown_text(architecture)))]
+    parts += [_meaning(lines, explain), Text(), Text("Taken for granted", "bold")]
+    parts += [Padding(Text(text), (0, 0, 0, 2)) for text in (*assumptions(architecture), *_unknown_text(architecture))]
     return Group(*parts)
 
 
@@ -52,7 +58,7 @@ def layers_text(architecture: Architecture) -> str:
     """Layers by mechanism, most frequent first: "18 RG-LRU   8 windowed (2,048)   0 full"."""
     counts = Counter(tuple(dict.fromkeys(_kind_text(part) for part in layer)) for layer in architecture)
     words = [f"{number:,} {' | '.join(kinds)}" for kinds, number in counts.most_common()]
-    if not any(part.name == "full" for layer in architecture for part in layer):
+    if not any(part.group == "full" for layer, _ in architecture.counted() for part in layer):
         words.append("0 full")
     return "   ".join(words)
 
@@ -125,7 +131,11 @@ def _growth(row: Row) -> str:
     return f"{bytes_of(row.per_token):,} bytes per token" if row.per_token else f"{size_text(row.per_doubling)} more per doubling"
 
 
-def _meaning(lines: Sequence[CardLine]) -> RenderableType:
+_SHORTEST = ("III", "IV", "V")
+"""Theorems whose n is the shortest prompt shown to fail, not a size from which all do."""
+
+
+def _meaning(lines: Sequence[CardLine], explain: bool) -> RenderableType:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -136,10 +146,12 @@ def _meaning(lines: Sequence[CardLine]) -> RenderableType:
     for line in lines:
         answer = Text(line.status, _COLOURS.get(line.status, ""))
         if line.n is not None:
-            answer.append(f" from n = {line.n:,}" if line.n < 10**24 else f" from n of about 10^{len(str(line.n)) - 1}", "not bold")
+            since = "at" if line.theorem in _SHORTEST else "from"
+            answer.append(f" {since} n = {line.n:,}" if line.n < 10**24 else f" {since} n of about 10^{len(str(line.n)) - 1}", "not bold")
         cited = theorem_text(line.theorem)
         reason = line.text if cited in line.text else ": ".join(filter(None, (cited, line.text)))
-        grid.add_row(Text(line.question), Text.assemble(answer, "\n", reason) if reason else answer)
+        said = [Text(line.explain, "dim italic")] if explain and line.explain else []
+        grid.add_row(Text(line.question), Text("\n").join([answer, *([Text(reason)] if reason else []), *said]))
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
+from separatrix.quantities import check_context
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
 
 
 def card_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """What the theory says about the architecture at `context` tokens. Raises SizeError for a context that is not positive."""
+    """What the theory says about the architecture at `context` tokens. Raises SizeError for a context that is none."""
     from separatrix.theory import card
 
     check_context(context)
@@ -46,21 +46,30 @@ def card_json(architecture: Architecture, context: int, *, lines: Sequence[CardL
             "total_bytes": bytes_of(sum(row.bits for row in memory.values())),
         },
         "verdicts": [_verdict_json(line) for line in lines],
-        "assumptions": list(architecture.assumptions),
+        "assumptions": assumptions(architecture),
         "unknown": unknown(architecture),
     }
-
-
-def check_context(context: int) -> None:
-    """Raises SizeError for a context that is not positive."""
-    if type(context) is not int or context < 1:
-        raise SizeError(f"context is {context!r}; it must be a number of tokens of at least 1")
 
 
 def bytes_of(bits: int | Fraction) -> int | float:
     """Bits as bytes: an integer where they are whole."""
     value = Fraction(bits) / 8
     return value.numerator if value.denominator == 1 else float(value)
+
+
+_SAID_BY_NOTES = {"the recurrent state holds": "recurrent state", "softmax accumulators": "softmax accumulators"}
+"""How a mechanism's own assumption begins, and how a reader's note that says the same and more does."""
+
+
+def assumptions(architecture: Architecture) -> list[str]:
+    """What is taken for granted, each thing said once: a reader's note on a format stands for the mechanism's own words."""
+    noted = [start for start in _SAID_BY_NOTES.values() if any(note.startswith(start) for note in architecture.notes)]
+    said = architecture.assumptions
+    return [
+        text
+        for text in said
+        if text in architecture.notes or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
+    ]
 
 
 def unknown(architecture: Architecture) -> list[str]:
@@ -78,6 +87,7 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
         "theorem": line.theorem,
         "n": line.n,
         "text": line.text,
+        "explain": line.explain,
         "sizes": dict(verdict.numbers) if verdict else {},
         "assumptions": list(verdict.assumptions) if verdict else [],
     }

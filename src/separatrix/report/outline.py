@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture.mechanisms import LayerKind
 from separatrix.architecture.outline import Outline
-from separatrix.report.card_json import bytes_of, check_context
+from separatrix.quantities import check_context
+from separatrix.report.card_json import bytes_of
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:

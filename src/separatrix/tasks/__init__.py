@@ -7,13 +7,15 @@ from typing import Any
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks._base import Batch, Task
+from separatrix.tasks.dyck import Dyck
+from separatrix.tasks.equality import Equality
 from separatrix.tasks.eva import Eva
 from separatrix.tasks.seqcomp import SeqComp
 from separatrix.tasks.twosum import TwoSum
 
-__all__ = ["TASKS", "Batch", "Eva", "SeqComp", "Task", "TwoSum", "parse_task"]
+__all__ = ["TASKS", "Batch", "Dyck", "Equality", "Eva", "SeqComp", "Task", "TwoSum", "parse_task"]
 
-TASKS: dict[str, type[Task]] = {task.name: task for task in (Eva, SeqComp, TwoSum)}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (Eva, SeqComp, TwoSum, Equality, Dyck)}
 _MOST_DIGITS = 128
 
 

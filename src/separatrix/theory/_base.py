@@ -11,7 +11,7 @@ from separatrix.architecture import Architecture
 from separatrix.bits import Count, LogSign
 from separatrix.errors import SizeError
 from separatrix.evidence import Status, Verdict
-from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.tasks._base import LARGEST_SIZE
 
 REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
@@ -93,7 +93,8 @@ class Family:
 
 
 def family(task: Task) -> Family:
-    """The family a task belongs to: Eva keeps V (or V = n), 2-Sum keeps M/n when it is a whole number, else M; SeqComp keeps L and the n_l, m grows.
+    """The family a task belongs to: Eva keeps V (or V = n), 2-Sum keeps M/n when it is a whole number, else M; SeqComp keeps L and the n_l, m grows;
+    Dyck keeps k and D, and an odd n stands for the even one above.
 
     n is the task's own n; for SeqComp it is m. Raises SizeError for a task without a family.
     """
@@ -110,6 +111,11 @@ def family(task: Task) -> Family:
     if isinstance(task, SeqComp):
         kept = f"L = {task.L}" + "".join(f", n_{i} = {value}" for i, value in enumerate(task.branching, 1))
         return Family(kept, lambda m: SeqComp(L=task.L, m=m, branching=task.branching), 2)
+    if isinstance(task, Equality):
+        return Family("strings of n bits", lambda n: Equality(n=n), 1)
+    if isinstance(task, Dyck):
+        kept = f"k = {task.k:,}, D = {task.D:,}"
+        return Family(f"{kept}, n even", lambda n: Dyck(n=n + n % 2, k=task.k, D=task.D), 2)
     raise SizeError(f"{task.spec}: no family is known for tasks of this kind")
 
 

@@ -10,12 +10,14 @@ from separatrix.theory._base import Theorem
 from separatrix.theory.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.blocks import TheoremII
 from separatrix.theory.classes import TheoremI
+from separatrix.theory.equality import TwoLayerEquality
 from separatrix.theory.lifting import Lifting
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.one_layer import TheoremIPrime
 from separatrix.theory.theorem_iii import TheoremIII
 from separatrix.theory.theorem_iv import TheoremIV
 from separatrix.theory.theorem_v import TheoremV
+from separatrix.theory.thought import Thought
 from separatrix.theory.upper import BlockRetrieval, Composition, IndexedRetrieval, Match2, Retrieval
 
 THEOREMS: dict[str, Theorem] = {
@@ -35,6 +37,8 @@ THEOREMS: dict[str, Theorem] = {
         IndexedRetrieval(),
         Composition(),
         Match2(),
+        TwoLayerEquality(),
+        Thought(),
         NothingKnown(),
     )
 }

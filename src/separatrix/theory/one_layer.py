@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
-from separatrix.bits import BinomialSum, Count, LogSign, Power
+from separatrix.bits import BinomialSum, Count, LogSign, OneMoreThanPower, Power
 from separatrix.evidence import Verdict
-from separatrix.tasks import SeqComp, Task, TwoSum
+from separatrix.tasks import Equality, SeqComp, Task, TwoSum
 from separatrix.theory._base import REAL_NUMBERS, Theorem, family, first_size, number
 
 
@@ -33,7 +33,13 @@ class TheoremIPrime(Theorem):
         n = self.threshold(h, task)
         if n is None and not sign.positive:
             return None
-        what = f"a row of z_{task.L}" if isinstance(task, SeqComp) else "what stands before the last two tokens"
+        what = (
+            f"a row of z_{task.L}"
+            if isinstance(task, SeqComp)
+            else "the first string"
+            if isinstance(task, Equality)
+            else "what stands before the last two tokens"
+        )
         sentence = f"one full layer reads at most 2^{number(h)} values; {what} has at least {count} contents to tell apart"
         sentence += f"; it fails from n = {number(n)} on ({family(task).described})" if n is not None else ""
         return self.verdict(architecture, task, "FAILS" if sign.positive else "OPEN", sentence, n=n, numbers={"h": h}, sign=sign)
@@ -59,10 +65,13 @@ def prefixes(task: Task) -> Count | None:
     """A number of prefixes A that some B tells apart under one fixed last token; None where the theorem says nothing.
 
     SeqComp: the row of z_L that w asks for; every place in it is reached by some z_{L-1}, ..., z_0. 2-Sum as a decision: sets of values of one
-    sign, other than the last token's, by the n-2 tokens before the last two; the one before the last asks for a value.
+    sign, other than the last token's, by the n-2 tokens before the last two; the one before the last asks for a value. Equality: the last token
+    is the last bit of v, say 0; the strings u that end in 0 are told apart by the rest of v, and those that end in 1 never match.
     """
     if isinstance(task, SeqComp):
         return Power(task.N(task.L - 1), task.N(max(task.L - 2, 0)))
+    if isinstance(task, Equality):
+        return OneMoreThanPower(task.n - 1) if task.n > 1 else None
     if isinstance(task, TwoSum) and task.form == "decision" and task.n >= 3 and task.pairs >= 2:
         return BinomialSum(task.pairs - 1, min(task.n - 2, task.pairs - 1))
     return None

@@ -140,8 +140,9 @@ class IndexedRetrieval(Theorem):
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                exact = isinstance(part, Indexed) and {part.format, part.accumulator or part.format} <= set(FORMATS)
-                if not exact or part.block != 1 or part.index_dim < address + TAGS or address > 256:
+                if not isinstance(part, Indexed) or not {part.format, part.accumulator or part.format} <= set(FORMATS):
+                    continue
+                if part.block != 1 or part.index_dim < address + TAGS or address > 256:
                     continue
                 if has_room(part, address + TAGS, payload):
                     sentence = (

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
+from separatrix.quantities import LONGEST_CONTEXT, check_context
 from separatrix.tasks import TASKS, Eva, Task, parse_task
 from separatrix.theory._base import first_size
-
-LONGEST_CONTEXT = 10**12
-
-
-def check_context(context: object) -> int:
-    """The context, or SizeError unless it is an integer from 1 to 10^12."""
-    if type(context) is not int or not 1 <= context <= LONGEST_CONTEXT:
-        shown = str(context) if not isinstance(context, int) or abs(context) < 10**15 else f"about 2^{context.bit_length()}"
-        raise SizeError(f"context is {shown[:40]}; it must be a number of tokens from 1 to 10^12")
-    return context
 
 
 def used_tokens(task: Task) -> int:

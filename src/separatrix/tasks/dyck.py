@@ -1,0 +1,141 @@
+"""Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
+
+    k = 2, D = 2:   position   0   1   2   3   4   5
+                    input      (   [   ]   )   [   ]        ids 0 1 3 2 1 3: kind c opens as c and closes as k + c
+                    target     .   .   .   .   .   1
+
+Source: [Bha24]; theory.md, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.bits import AlternatePowers, Count
+from separatrix.errors import SizeError
+from separatrix.tasks._base import LARGEST_SIZE, Batch, Task, Tokens, check_names, require
+
+_TRIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dyck(Task):
+    """n even, n >= 2; k >= 1 kinds; depth D >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
+
+    A random walk between 0 and D gives the shape, each pair a uniform kind. Under answer 0 two closing brackets of different kinds are exchanged,
+    so counts, shape and every single place look the same under both answers; where D >= 2 and n >= 8 both stand behind another closing bracket,
+    so that no two neighbours tell. Instances without such a pair are drawn again under both answers. With one kind or n < 4 there is no such
+    pair, and nothing can be drawn that a single place would not give away.
+    """
+
+    name: ClassVar[str] = "dyck"
+    title: ClassVar[str] = "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at most D deep"
+    usage: ClassVar[str] = "n (even), k (kinds), D (depth)"
+    source: ClassVar[str] = "[Bha24]"
+
+    n: int
+    k: int
+    D: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        if self.n % 2:
+            raise SizeError(f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even")
+        require(self.name, "k", self.k, 1, LARGEST_SIZE)
+        require(self.name, "D", self.D, 1, LARGEST_SIZE)
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        check_names(cls, sizes, ("n", "k", "D"), needed=("n", "k", "D"))
+        return cls(**sizes)
+
+    @property
+    def length(self) -> int:
+        return self.n
+
+    @property
+    def vocabulary(self) -> int:
+        return 2 * self.k
+
+    @property
+    def answers(self) -> int:
+        return 2
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, 2)
+
+    @property
+    def prefix_length(self) -> int:
+        """The length with the most classes: half the prompt, or one bracket less where only that has the parity of the depth."""
+        half = self.n // 2
+        return half - 1 if half > self.D and (half - self.D) % 2 else half
+
+    def prefix_classes(self) -> Count:
+        """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets (theory.md, section 3): a stack of j open brackets
+        each, which the rest of the prompt can close, and one class for prefixes that nothing can repair."""
+        t = self.prefix_length
+        return AlternatePowers(self.k, min(self.D, t) - (t - min(self.D, t)) % 2)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        if self.k < 2 or self.n < 4:
+            raise SizeError(f"{self.spec}: with k = 1 or n = 2 a single place gives the answer away; draw with k >= 2 and n >= 4")
+        tokens, labels = np.empty((batch, self.n), np.int64), rng.integers(2, size=batch)
+        left = np.arange(batch)
+        for _ in range(_TRIES):
+            drawn, mate = self._balanced(len(left), rng)
+            swapped, found = self._swapped(drawn, mate, rng)
+            done = left[found]
+            tokens[done] = np.where(labels[done, None] == 1, drawn[found], swapped[found])
+            left = left[~found]
+            if not len(left):
+                return Batch(tokens, labels)
+        raise SizeError(f"{self.spec}: prompts with two exchangeable brackets are too rare to be drawn; use a larger n or k")
+
+    def _balanced(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        """Balanced prompts (batch, n), and for every closing bracket the place of the one it closes."""
+        rows, height = np.arange(batch), np.zeros(batch, np.int64)
+        stack = np.zeros((batch, min(self.D, self.n // 2) + 1), np.int64)
+        tokens, mate = np.empty((batch, self.n), np.int64), np.full((batch, self.n), -1)
+        for place in range(self.n):
+            left = self.n - place
+            opens = (height == 0) | ((height < min(self.D, left - 1)) & (rng.random(batch) < 0.5))
+            height = np.where(opens, height + 1, height)
+            stack[rows[opens], height[opens]] = place
+            begun = stack[rows, height]
+            mate[~opens, place] = begun[~opens]
+            tokens[:, place] = np.where(opens, rng.integers(self.k, size=batch), self.k + tokens[rows, begun])
+            height = np.where(opens, height, height - 1)
+        return tokens, mate
+
+    def _swapped(self, tokens: Tokens, mate: Tokens, rng: np.random.Generator) -> tuple[Tokens, NDArray[np.bool_]]:
+        """The prompts with two closing brackets of different kinds exchanged, and where there are two to exchange."""
+        closing = mate >= 0
+        if self.D >= 2 and self.n >= 8:
+            closing[:, 1:] &= mate[:, :-1] >= 0
+        rows, order = np.arange(len(tokens)), rng.random(tokens.shape)
+        first = np.where(closing, order, -1.0).argmax(1)
+        other = closing & (tokens != tokens[rows, first][:, None])
+        second = np.where(other, order, -1.0).argmax(1)
+        swapped = tokens.copy()
+        swapped[rows, first], swapped[rows, second] = tokens[rows, second], tokens[rows, first]
+        return swapped, closing[rows, first] & other[rows, second]
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        rows = np.arange(len(tokens))
+        stack = np.zeros((len(tokens), min(self.D, self.n) + 1), np.int64)
+        height, good = np.zeros(len(tokens), np.int64), np.ones(len(tokens), bool)
+        for token in tokens.T:
+            opens = token < self.k
+            good &= np.where(opens, height < min(self.D, self.n), (height > 0) & (stack[rows, height] == token - self.k))
+            height = np.where(good, height + np.where(opens, 1, -1), 0)
+            top = np.where(opens & good, height, 0)
+            stack[rows, top] = np.where(opens & good, token, stack[rows, top])
+        return (good & (height == 0)).astype(np.int64)

@@ -1,0 +1,86 @@
+"""String equality: are two strings of n bits the same?
+
+    position   0     ...   n-1   n     ...   2n-1
+    input      u_1   ...   u_n   v_1   ...   v_n
+    target     .     ...   .     .     ...   1 if u = v, else 0
+
+Source: [Bha24]; theory.md, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from separatrix.bits import Count, Power
+from separatrix.tasks._base import LARGEST_SIZE, Batch, Task, Tokens, check_names, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equality(Task):
+    """n >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
+
+    u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of unequal bits exchanged. So v is as uniform as u, both
+    have the same ones under both answers, and counts say nothing. (n = 1: v is u or its opposite.)
+    """
+
+    name: ClassVar[str] = "equality"
+    title: ClassVar[str] = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
+    usage: ClassVar[str] = "n"
+    source: ClassVar[str] = "[Bha24]"
+
+    n: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 1, LARGEST_SIZE)
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        check_names(cls, sizes, ("n",), needed=("n",))
+        return cls(**sizes)
+
+    @property
+    def length(self) -> int:
+        return 2 * self.n
+
+    @property
+    def vocabulary(self) -> int:
+        return 2
+
+    @property
+    def answers(self) -> int:
+        return 2
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, 2)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.n
+
+    def prefix_classes(self) -> Count:
+        """2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3)."""
+        return Power(2, self.n)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        u, equal = rng.integers(2, size=(batch, self.n)), rng.integers(2, size=batch)
+        v, rows = u.copy(), np.arange(batch)
+        if self.n == 1:
+            v[:, 0] ^= 1 - equal
+            return Batch(np.column_stack((u, v)), equal)
+        while (constant := (u == u[:, :1]).all(1)).any():
+            u[constant] = rng.integers(2, size=(int(constant.sum()), self.n))
+        v = u.copy()
+        for bit in (0, 1):  # one place of each bit, uniform among them
+            place = np.where(u == bit, rng.random(u.shape), -1.0).argmax(1)
+            v[rows, place] ^= 1 - equal
+        return Batch(np.column_stack((u, v)), equal)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        return (tokens[:, : self.n] == tokens[:, self.n :]).all(1).astype(np.int64)
