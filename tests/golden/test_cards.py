@@ -69,7 +69,7 @@ def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
     found = {v["question"]: v for v in card_json(preset("recurrentgemma-2b"), 8192)["verdicts"]}
     recall = next(v for question, v in found.items() if question.startswith("recall"))
     assert (recall["status"], recall["theorem"], recall["n"]) == ("FAILS", "I", 7_675_932)
-    thought = found["with chain of thought"]
+    thought = found["recall with chain of thought"]
     assert (thought["status"], thought["n"]) == ("FAILS", 7_675_932)
     assert recall["sizes"]["cache_bits"] == 137_904_128
     assert any("fp32 (assumed)" in assumption for assumption in recall["assumptions"])
@@ -98,7 +98,7 @@ def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() ->
     recall = next(v for v in verdicts if v["question"].startswith("recall"))
     assert recall["status"] == "SOLVABLE"
     assert recall["sizes"]["address_bits"] == 18
-    solvable, beyond = (v for v in verdicts if v["question"].startswith("composition"))
+    solvable, beyond = (v for v in verdicts if v["question"].startswith("composition,"))
     assert (solvable["status"], beyond["status"]) == ("SOLVABLE", "OPEN")
     assert "12" in solvable["question"]
     assert "13" in beyond["question"]

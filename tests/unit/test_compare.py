@@ -50,7 +50,7 @@ def test_questions_are_aligned_and_follow_each_other() -> None:
     rows = [row for row in aligned([resolve(model) for model in MODELS], 8192) if row.part == "What that means"]
     labels = [row.label for row in rows]
     assert len(labels) == len(set(labels))
-    assert labels.index("  with chain of thought") == labels.index("recall of one of n facts") + 1
+    assert labels.index("recall with chain of thought") == labels.index("recall of one of n facts") + 1
     assert all(len(row.cells) == 3 for row in rows)
     composition = next(row for row in rows if row.label == "composition")
     assert composition.cells[0].startswith("L <= 12 steps: SOLVABLE")

@@ -79,7 +79,7 @@ def _bounded(architecture: Architecture) -> list[CardLine]:
     thought = "Writing the steps down does not help. What is written is worked out from a cache that has already lost part of the function."
     return [
         CardLine(question, "FAILS", n, "Theorem I on its last function: N log2 N > cache", "I", verdict, explain),
-        CardLine("  with chain of thought", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought),
+        CardLine("composition with chain of thought, 2 steps", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought),
     ]
 
 
@@ -159,7 +159,7 @@ def _with_thought(architecture: Architecture, context: int, address: int) -> lis
                 f"It then writes one token per step; the limit of {steps} is where the proof was asked for, or the key's room for step tags."
             )
             text = f"one full layer suffices, {steps} tokens written for {steps} steps"
-            return [CardLine(f"  with chain of thought, L <= {steps}", "SOLVABLE", None, text, verdict.theorem, verdict, explain)]
+            return [CardLine(f"composition with chain of thought, L <= {steps}", "SOLVABLE", None, text, verdict.theorem, verdict, explain)]
     return []
 
 

@@ -39,5 +39,5 @@ def recall(architecture: Architecture, context: int, values: int) -> list[CardLi
     )
     return [
         CardLine(question, "FAILS", n, text, "I", verdict, explain),
-        CardLine("  with chain of thought", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought),
+        CardLine("recall with chain of thought", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought),
     ]
