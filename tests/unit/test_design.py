@@ -156,8 +156,10 @@ def test_nothing_fits_and_what_would_do() -> None:
     ("changed", "said"),
     [
         ({"tasks": []}, "no task is given"),
-        ({"context": 0}, "context is 0"),
-        ({"context": 10**30}, "from 1 to 10^12"),
+        ({"context": "0"}, "context is 0"),
+        ({"context": "1" + "0" * 30}, "from 1 to 10^12"),
+        ({"context": "10^30"}, "context is '10^30'"),
+        ({"context": "-5"}, "no units"),
         ({"cache_bits": -1}, "cache budget is -1"),
         ({"context": 63}, "takes 64 tokens, the context is 63"),
     ],
@@ -270,7 +272,7 @@ def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
     assert pareto_spec(found)["layer"]  # nothing within the budget
 
 
-OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": 64, "cache": "1MiB", "layers": "2", "heads": 1, "head_dim": 16}
+OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": "64", "cache": "1MiB", "layers": "2", "heads": 1, "head_dim": 16}
 
 
 @pytest.mark.parametrize(
@@ -280,8 +282,10 @@ OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": 64, "cache": "1
         ({"cache": None}, "--cache is missing"),
         ({"task": None}, "--task is missing"),
         ({"task": ["evaa"]}, "Did you mean 'eva'?"),
-        ({"context": 0}, "context is 0"),
-        ({"context": 10**30}, "from 1 to 10^12"),
+        ({"context": "0"}, "context is 0"),
+        ({"context": "1" + "0" * 30}, "from 1 to 10^12"),
+        ({"context": "10^30"}, "context is '10^30'"),
+        ({"context": "-5"}, "no units"),
         ({"layers": "0"}, "layers: 0; give numbers"),
         ({"layers": "two"}, "--layers 'two': 'two' is no whole number or range"),
         ({"layers": "4-2"}, "runs backwards"),
