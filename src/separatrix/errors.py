@@ -18,6 +18,9 @@ class SizeError(SeparatrixError):
     """A size that is out of range, missing, or does not fit the others."""
 
 
+_MOST_NAMED = 24
+
+
 class UnknownNameError(SeparatrixError):
     """A name that no registry knows."""
 
@@ -26,7 +29,8 @@ class UnknownNameError(SeparatrixError):
         """An error for `name`, suggesting the nearest name of `known`; `where` tells its place, `listing` the command that lists all."""
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+        named = f"{', '.join(known[:_MOST_NAMED])}, and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ", ".join(known)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Known: {named}."
         more = f" `{listing}` lists all." if listing else ""
         return cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
 

@@ -39,7 +39,7 @@ def resolve(text: str, *, settings: Settings | None = None, pattern: str | None 
     if _NAME.fullmatch(text) and text not in MECHANISMS:
         if os.path.exists(text):
             return _from_path(text, settings, pattern)
-        error = UnknownNameError.of("architecture", text[:60], [*PRESETS, *MECHANISMS])
+        error = UnknownNameError.of("architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix presets")
         raise UnknownNameError(f"{error} {_WAYS}")
     _no_pattern(pattern)
     return with_settings(Architecture.parse(text), settings)

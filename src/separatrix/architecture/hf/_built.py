@@ -13,6 +13,10 @@ from separatrix.architecture.settings import Settings
 from separatrix.errors import SizeError
 
 
+_CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length")
+"""Fields that say for how many tokens a model was made; the first that is there counts."""
+
+
 def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Architecture:
     """The architecture of a reading. Raises UnknownSizes where sizes stay open, ConfigError for sizes that do not go together."""
     drafts = {id(draft): draft for layer in reading.layers for draft in layer}
@@ -30,7 +34,7 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
         parts[key] = draft.cls if unknown else shapes[key]
     layers, shaped = (tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers) for found in (parts, shapes))
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
-    context = settings.context or fields.optional_size("max_position_embeddings")
+    context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = (*reading.notes, *settings.notes())
     if missing:
         outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context)
