@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
-from math import comb
+from math import comb, prod
 from typing import Literal
 
 from flint import arb, ctx, fmpz
@@ -377,31 +377,53 @@ class BinomialSum(Count):
 
 @dataclass(frozen=True)
 class AlternatePowers(Count):
-    """1 + the sum of base^j over j <= last of the parity of last, j >= 0. Raises SizeError for base < 1 or last < 0."""
+    """The sum of base^j over 0 <= j <= last of the parity of last, and `plus` more. Raises SizeError for base < 1, last < 0 or plus < 0."""
 
     base: int
     last: int
+    plus: int = 0
 
     def __post_init__(self) -> None:
-        if self.base < 1 or self.last < 0:
-            raise SizeError(f"{self}: a sum of powers has base >= 1 and last >= 0")
+        if self.base < 1 or self.last < 0 or self.plus < 0:
+            raise SizeError(f"{self}: a sum of powers has base >= 1, last >= 0 and plus >= 0")
 
     def log2_ball(self) -> arb:
         if self.base == 1:
-            return _log2(self.last // 2 + 2)
-        # base^last (1 + base^-2 + ... ) + 1, a geometric series of last // 2 + 1 terms
+            return _log2(self.last // 2 + 1 + self.plus)
+        # base^last (1 + base^-2 + ...), a geometric series of last // 2 + 1 terms
         log_base = _log2(self.base)
         series = (1 - arb(2) ** (-log_base * 2 * (self.last // 2 + 1))) / (1 - arb(2) ** (-2 * log_base))
         top = self.last * log_base + series.log() / arb.const_log2()
-        return top + (arb(2) ** -top).log1p() / arb.const_log2()
+        return top + (self.plus * arb(2) ** -top).log1p() / arb.const_log2()
 
     def exact(self) -> int:
         if self.base == 1:
-            return self.last // 2 + 2
-        return 1 + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (self.base**2 - 1)
+            return self.last // 2 + 1 + self.plus
+        return self.plus + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (self.base**2 - 1)
 
     def __str__(self) -> str:
-        return f"1 + sum over j = {self.last % 2}, {self.last % 2 + 2}, ..., {self.last:,} of {self.base:,}^j"
+        first = f"{self.plus:,} + " if self.plus else ""
+        return f"{first}sum over j = {self.last % 2}, {self.last % 2 + 2}, ..., {self.last:,} of {self.base:,}^j"
+
+
+@dataclass(frozen=True)
+class Product(Count):
+    """A product of counts. Raises SizeError for none."""
+
+    factors: tuple[Count, ...]
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise SizeError("a product of counts has at least one factor")
+
+    def log2_ball(self) -> arb:
+        return sum((count.log2_ball() for count in self.factors), arb(0))
+
+    def exact(self) -> int:
+        return prod(count.exact() for count in self.factors)
+
+    def __str__(self) -> str:
+        return " x ".join(str(count) for count in self.factors)
 
 
 @dataclass(frozen=True)

@@ -247,12 +247,12 @@ def mechanisms_show(name: str, as_json: JsonFlag = False) -> None:
 
 @theorems_app.callback(invoke_without_command=True)
 def theorems(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """The theorems that `analyze` and `reproduce` apply."""
+    """The theorems that `analyze` and `reproduce` apply, further known statements, and the counts behind Theorem I."""
     if context.invoked_subcommand:
         return
-    from separatrix.theory import THEOREMS
+    from separatrix.report.listing import list_theorems
 
-    _print_rows([{"key": key, "title": t.title, "source": t.source} for key, t in THEOREMS.items()], as_json)
+    _print_rows(list_theorems(), as_json)
 
 
 @theorems_app.command("show")

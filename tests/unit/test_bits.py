@@ -22,6 +22,7 @@ from separatrix.bits import (
     NumberFormat,
     OneMoreThanPower,
     Power,
+    Product,
     Sum,
     log_difference,
     smallest,
@@ -297,10 +298,11 @@ def test_smallest_of_huge_and_impossible_predicates() -> None:
     assert len(asked) < 100
 
 
+@pytest.mark.parametrize("plus", [0, 1])
 @pytest.mark.parametrize(("base", "last"), [(1, 0), (1, 5), (2, 0), (2, 1), (2, 6), (3, 5), (7, 4), (2, 3000), (5, 1001)])
-def test_alternate_powers_added_up(base: int, last: int) -> None:
-    value = 1 + sum(base**j for j in range(last % 2, last + 1, 2))
-    count = AlternatePowers(base, last)
+def test_alternate_powers_added_up(base: int, last: int, plus: int) -> None:
+    value = plus + sum(base**j for j in range(last % 2, last + 1, 2))
+    count = AlternatePowers(base, last, plus)
     assert count.exact() == value
     for bits in (value.bit_length() - 2, value.bit_length() - 1, value.bit_length()):
         if bits >= 0:
@@ -315,6 +317,6 @@ def test_one_more_than_a_power_of_two(exponent: int) -> None:
 
 
 def test_counts_of_no_size() -> None:
-    for make in (lambda: AlternatePowers(0, 3), lambda: AlternatePowers(2, -1), lambda: OneMoreThanPower(0)):
+    for make in (lambda: AlternatePowers(0, 3), lambda: AlternatePowers(2, -1), lambda: OneMoreThanPower(0), lambda: Product(())):
         with pytest.raises(SizeError):
             make()

@@ -27,13 +27,35 @@ def describe_mechanism(name: str) -> list[tuple[str, str]]:
     return [*parts, ("source", cls.source)]
 
 
-def describe_theorem(key: str) -> list[tuple[str, str]]:
-    """(heading, text) pairs. Raises UnknownNameError."""
-    from separatrix.theory import THEOREMS
+COUNT = "count:"
+"""What the key of a count begins with, beside those of theorems."""
 
-    if key not in THEOREMS:
-        raise UnknownNameError.of("theorem", key, THEOREMS, listing="separatrix theorems")
-    theorem = THEOREMS[key]
+
+def list_theorems() -> list[dict[str, str]]:
+    """Key, title and source of every theorem, statement and count."""
+    from separatrix.theory import THEOREMS
+    from separatrix.theory.counts import COUNTS
+    from separatrix.theory.known import KNOWN
+
+    found = [(key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())]
+    found += [(f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source) for key, count in COUNTS.items()]
+    return [{"key": key, "title": title, "source": source} for key, title, source in found]
+
+
+def describe_theorem(key: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
+    from separatrix.theory import THEOREMS
+    from separatrix.theory.counts import COUNTS
+    from separatrix.theory.known import KNOWN
+
+    if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
+        count = COUNTS[key.removeprefix(COUNT)]
+        sizes = f"{count.formula} classes of prefixes, at sizes {', '.join(count.sizes)}"
+        return [(f"{key}: {count.title}", sizes), ("proof sketch", count.sketch), ("source", count.source)]
+    theorem = THEOREMS.get(key) or KNOWN.get(key)
+    if theorem is None:
+        known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]
+        raise UnknownNameError.of("theorem", key, known, listing="separatrix theorems")
     return [
         (f"{key}: {theorem.title}", theorem.statement),
         ("premises", "\n".join(theorem.premises)),

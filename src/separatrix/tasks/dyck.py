@@ -80,7 +80,7 @@ class Dyck(Task):
         """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets (theory.md, section 3): a stack of j open brackets
         each, which the rest of the prompt can close, and one class for prefixes that nothing can repair."""
         t = self.prefix_length
-        return AlternatePowers(self.k, min(self.D, t) - (t - min(self.D, t)) % 2)
+        return AlternatePowers(self.k, min(self.D, t) - (t - min(self.D, t)) % 2, 1)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

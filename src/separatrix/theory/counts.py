@@ -1,0 +1,134 @@
+"""How many prefixes a task tells apart: the counts of theory.md, section 3, each an exact integer at any size.
+
+Two prefixes are equivalent when every continuation has the same answer after both. For promise tasks, where not every continuation is allowed, the
+count is the size of the largest set of prefixes that are told apart two by two. `tests/quality/test_counts.py` counts all of them by brute force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from separatrix.bits import AlternatePowers, Binomial, BinomialSum, Count, Exact, Power, Product
+from separatrix.errors import SizeError
+
+
+@dataclass(frozen=True)
+class PrefixCount:
+    """One row of the table: `count` takes the sizes named in `sizes`, in that order."""
+
+    title: str
+    formula: str
+    sizes: tuple[str, ...]
+    count: Callable[..., Count]
+    sketch: str
+    source: str = "theory.md, section 3"
+
+    def __call__(self, **sizes: int) -> Count:
+        """The number of classes at these sizes. Raises SizeError for sizes that are missing, unknown, not positive, or admit no prefix."""
+        if set(sizes) != set(self.sizes):
+            raise SizeError(f"{self.title}: sizes are {', '.join(self.sizes)}; given are {', '.join(sizes) or 'none'}")
+        for name, value in sizes.items():
+            if type(value) is not int or value < 1:
+                raise SizeError(f"{self.title}: {name} is {value!r}; it must be an integer of at least 1")
+        return self.count(**sizes)
+
+
+def _choose(upper: int, lower: int, what: str) -> Binomial:
+    if lower > upper:
+        raise SizeError(f"there are no {lower:,} different {what} among {upper:,}; choose fewer")
+    return Binomial(upper, lower)
+
+
+def _stacks(k: int, D: int, n: int, plus: int) -> Count:
+    depth = min(D, n)
+    return AlternatePowers(k, depth - (n - depth) % 2, plus)
+
+
+COUNTS: dict[str, PrefixCount] = {
+    "eva": PrefixCount(
+        *("Eva, and a sequence indexed by position", "V^n", ("n", "V"), lambda n, V: Power(V, n)),
+        sketch="Two functions f differ at some x, and the continuation x asks for it; equal ones have the same answers. Hence [Ye26]: "
+        "L H d (d+1) p >= n log n for V = n.",
+        source="[Ye26]; theory.md, section 3",
+    ),
+    "equality": PrefixCount(
+        *("equality of two strings of n bits", "2^n", ("n",), lambda n: Power(2, n)),
+        sketch="After a string u the continuation u is accepted and every other is not.",
+        source="[Bha24]; theory.md, section 3",
+    ),
+    "disjointness": PrefixCount(
+        *("disjointness of two sets of n elements", "2^n", ("n",), lambda n: Power(2, n)),
+        sketch="Two sets differ at some element, and the continuation that holds this element alone meets one of them.",
+        source="[Bha24]; theory.md, section 3",
+    ),
+    "two-sum": PrefixCount(
+        "2-Sum as a decision, n distinct values of the half range",
+        "binom(N', n), N' = floor((M-1)/2)",
+        ("n", "M"),
+        lambda n, M: _choose((M - 1) // 2, n, "values of the half range"),
+        sketch="No two values of 1..N' cancel, so the answer hangs on what follows; of two sets one holds some x that the other lacks, and -x tells. "
+        "Between n log(N'/n) and n log(e N'/n).",
+    ),
+    "match2-distinct": PrefixCount(
+        *("2-Sum per query, n distinct values", "binom(M, n)", ("n", "M"), lambda n, M: _choose(M, n, "values")),
+        sketch="The answers to all queries -x list the values seen.",
+        source="[San23]; theory.md, section 3",
+    ),
+    "match2": PrefixCount(
+        "2-Sum per query, values may repeat",
+        "sum over j = 1..min(n, M) of binom(M, j)",
+        ("n", "M"),
+        lambda n, M: BinomialSum(M, min(n, M)),
+        sketch="The answers to all queries list the set of values seen, of which n tokens hold between 1 and min(n, M).",
+        source="[San23]; theory.md, section 3",
+    ),
+    "recall-distinct": PrefixCount(
+        'recall, n distinct keys of K, absent keys answered "none"',
+        "binom(K, n) V^n",
+        ("n", "K", "V"),
+        lambda n, K, V: Product((_choose(K, n, "keys"), Power(V, n))),
+        sketch="Asking for every key lists the keys that were written and their values.",
+    ),
+    "recall": PrefixCount(
+        'recall, keys may repeat, the last write wins, absent keys answered "none"',
+        "sum over j = 1..min(n, K) of binom(K, j) V^j",
+        ("n", "K", "V"),
+        lambda n, K, V: BinomialSum(K, min(n, K), V),
+        sketch="Asking for every key lists the keys that were written and their last values: between 1 and min(n, K) keys.",
+    ),
+    "recall-promise": PrefixCount(
+        *("recall with the queried key promised present (MQAR)", "V^n (promise)", ("n", "V"), lambda n, V: Power(V, n)),
+        sketch="With the same keys, different values are told apart. No larger set is: prefixes told apart two by two are disjoint subcubes of all "
+        "V^K assignments, each a V^-n part of them.",
+    ),
+    "counting": PrefixCount(
+        *("counting ones", "n + 1", ("n",), lambda n: Exact(n + 1)),
+        sketch="What matters of n bits is how many are ones, from 0 to n.",
+    ),
+    "counting-queried": PrefixCount(
+        "counting the queried symbol",
+        "binom(n + V - 1, V - 1)",
+        ("n", "V"),
+        lambda n, V: Binomial(n + V - 1, V - 1),
+        sketch="Asking for every symbol lists the V counts, which are n in total.",
+    ),
+    "dyck-valid": PrefixCount(
+        "bounded Dyck-(k, D), valid prefixes of n brackets",
+        "sum over j <= min(D, n), j = n mod 2, of k^j",
+        ("k", "D", "n"),
+        lambda k, D, n: _stacks(k, D, n, 0),
+        sketch="What matters is the stack of open brackets; closing them in order is accepted after this stack and after no other.",
+        source="[Bha24]; theory.md, section 3",
+    ),
+    "dyck": PrefixCount(
+        "bounded Dyck-(k, D), prefixes of n brackets, invalid ones too",
+        "1 + sum over j <= min(D, n), j = n mod 2, of k^j",
+        ("k", "D", "n"),
+        lambda k, D, n: _stacks(k, D, n, 1),
+        sketch="As for valid prefixes, and one class for those that nothing can repair. A recurrent layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one "
+        "state for each stack and one for failure, solves it at every length.",
+        source="[Bha24]; theory.md, section 3",
+    ),
+}
+"""Key -> count, in the order of the table."""
