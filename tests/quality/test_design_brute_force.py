@@ -96,6 +96,7 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 SMALL = layers("gdn(heads=1, head_dim=2, format=p8)")
 BIT = layers("gdn(heads=1, head_dim=1, format=p4)")
 WINDOW = layers("window(heads=1, head_dim=8, size=4, format=bf16)")
+INDEXED = layers("indexed(heads=1, head_dim=16, index_dim=16, topk=2) + indexed(heads=1, head_dim=4, index_dim=2, topk=1)")
 LATE = layers("sparse(heads=1, head_dim=1, block=4, topk=1, format=p4)")  # 8 bits a token, 8 more a block; a fact takes 9
 EXACT = tuple(layers(f"rglru(width={width}, format=p8)") for width in (23, 24, 47, 48))  # 64 log2 64 = 384 = 8 x 48 bits
 GRIDS = {
@@ -111,6 +112,9 @@ GRIDS = {
     "a shorter prefix decides": (Space((1, 2), LATE, (BIT, GDN)), ("eva:n=60,V=512",), 61, 1 << 20),
     "states as wide as needed": (Space((1, 2), FULL, EXACT, readings=(0,)), ("eva:n=64,V=64",), 65, 1 << 20),
     "states against readers": (Space((1,), FULL, (layers("gdn(heads=8, head_dim=32)"),)), ("eva:n=64,V=64",), 65, 1 << 20),
+    "two strings": (Space((1, 2, 3), (FULL[0], NARROW[0]), (GDN, BIT)), ("equality:n=200",), 400, 1 << 20),
+    "nested brackets": (Space((1, 2, 3), FULL, (SMALL, BIT, GDN)), ("dyck:n=60,k=4,D=20",), 64, 1 << 20),
+    "indexed": (Space((1, 2), INDEXED, (BIT, GDN)), ("eva:n=60,V=60",), 64, 1 << 20),
     "several tasks": (Space((1, 2, 3, 4), (FULL[0],), (GDN, WINDOW)), ("eva:n=60,V=60", "seqcomp:L=2,m=16,n_1=2"), 64, 1 << 18),
     "too little memory": (Space((2, 3), (FULL[0],), (GDN,)), ("eva:n=60,V=60",), 64, 1 << 8),
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
@@ -166,6 +170,8 @@ TASKS = st.one_of(
     st.builds(lambda n, V: f"eva:n={n},V={V}", st.integers(1, 60), st.integers(2, 60)),
     st.builds(lambda m, n_1: f"seqcomp:L=2,m={m},n_1={n_1}", st.integers(2, 12), st.integers(1, 4)),
     st.builds(lambda n, M: f"twosum:n={n},M={M}", st.integers(1, 60), st.integers(3, 60)),
+    st.builds(lambda n: f"equality:n={n}", st.integers(1, 30)),
+    st.builds(lambda n, k, D: f"dyck:n={2 * n},k={k},D={D}", st.integers(1, 30), st.integers(1, 4), st.integers(1, 12)),
 )
 
 

@@ -43,6 +43,10 @@ FULL, GDN = layers("full(heads=1, head_dim=16, format=bf16)"), layers("gdn(heads
         ("seqcomp:L=2,m=5", 64, "seqcomp:L=2,m=5,n_1=1"),
         ("twosum:M=64", 100, "twosum:n=99,M=64,form=query"),  # n + 1 tokens
         ("twosum:M=64,form=decision", 100, "twosum:n=100,M=64,form=decision"),
+        ("equality", 1001, "equality:n=500"),  # 2n tokens
+        ("dyck:k=2,D=8", 1001, "dyck:n=1000,k=2,D=8"),  # n is even
+        ("dyck:k=2,D=8", 777, "dyck:n=776,k=2,D=8"),
+        ("dyck:k=1,D=1", 2, "dyck:n=2,k=1,D=1"),
         ("eva:n=5,V=7", 64, "eva:n=5,V=7"),
         ("eva:", 8, "eva:n=8,V=8"),
     ],
@@ -63,6 +67,8 @@ def test_sizes_left_out_fill_the_context(text: str, context: int, spec: str) -> 
         ("seqcomp:L=x", 64, "L is 'x'"),
         ("seqcomp:L=3,m=30", 64, "takes 92 tokens"),
         ("twosum", 64, "the size M is missing"),
+        ("dyck", 64, "the size k is missing"),
+        ("dyck:k=2,D=8", 1, "with n = 2 it takes 2"),
         ("eva:W=3", 64, "unknown size 'W'"),
         ("eva:V", 64, "expected size=value"),
         ("eva", 0, "context is 0; it must be a number of tokens from 1 to 10^12"),

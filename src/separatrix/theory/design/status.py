@@ -25,12 +25,12 @@ from separatrix.theory.design.reach import surely_silent
 from separatrix.theory.design.space import Family, Layout
 from separatrix.theory.judge import THEOREMS
 
-NEVER_DECIDE = frozenset({"none", "lifting", "CPW-1.1", "Ye26-1.1"})
-"""Theorems whose verdicts are OPEN at every finite size."""
+NEVER_DECIDE = frozenset({"none", "lifting", "CPW-1.1", "Ye26-1.1", "thought"})
+"""Theorems that say OPEN, or nothing, at every finite size about answers given at once."""
 ONE_MEMORY = frozenset({"I'", "II"})
 """Theorems about stacks with one layer that has memory."""
-ONE_LAYER = frozenset({"retrieval", "block-retrieval", "indexed-retrieval", "match2"})
-"""Constructions that ask for one layer, wherever it stands."""
+ANYWHERE = frozenset({"retrieval", "block-retrieval", "indexed-retrieval", "match2", "equality"})
+"""Constructions that ask for one reading layer or two, wherever they stand."""
 _LONG = 1 << 20
 
 
@@ -72,7 +72,7 @@ class Oracle:
         self._others = [
             t
             for key, t in THEOREMS.items()
-            if not isinstance(t, DepthTheorem) and key not in NEVER_DECIDE | ONE_MEMORY | ONE_LAYER | {"I", "composition"}
+            if not isinstance(t, DepthTheorem) and key not in NEVER_DECIDE | ONE_MEMORY | ANYWHERE | {"I", "composition"}
         ]
 
     def _once(self, key: Any, answer: Callable[[], Any]) -> Any:
@@ -151,8 +151,8 @@ class Oracle:
 
     def solvable(self, family: Family, gaps: tuple[int, ...]) -> str | None:
         """A construction that solves the task, or None."""
-        layers = (family.reader,) if family.reader is not None else family.fill
-        for key in sorted(ONE_LAYER & THEOREMS.keys()):
+        layers = (family.reader,) * min(family.reading, 2) if family.reader is not None else family.fill
+        for key in sorted(ANYWHERE & THEOREMS.keys()):
             if self._once((key, layers), lambda key=key, layers=layers: self._says(THEOREMS[key], Architecture(layers))) == "SOLVABLE":
                 return key
         if "composition" in THEOREMS and self._composes(family, gaps):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.quantities import LONGEST_CONTEXT, check_context
 from separatrix.tasks import TASKS, Eva, Task, parse_task
@@ -60,30 +62,34 @@ def _with(text: str, *sizes: str) -> str:
 
 def _largest(text: str, size: str, context: int) -> Task:
     """The task with the largest `size` that fits in the context."""
-    parsed, problem, smallest = {}, None, None
-    for value in (1, 2, 3, 4):  # tasks differ in their smallest size
+
+    def at(value: int) -> Task:
+        """The task at that size, or one below where only even sizes exist."""
         try:
-            parsed[value] = parse_task(_with(text, f"{size}={value}"))
-            smallest = value
-            break
-        except SeparatrixError as error:
-            problem = error
-    if smallest is None:
-        assert problem is not None
-        raise problem
+            return parse_task(_with(text, f"{size}={value}"))
+        except SizeError:
+            return parse_task(_with(text, f"{size}={value - 1}"))
 
     def beyond(value: int) -> bool:
         try:
-            return used_tokens(parse_task(_with(text, f"{size}={value}"))) > context
+            return used_tokens(at(value)) > context
         except SizeError:
             return True
 
+    smallest = next((value for value in (1, 2, 3) if not _raises(lambda value=value: at(value))), 4)  # tasks differ in their smallest size
+    least = at(smallest)
     first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)
-    if first == smallest:
-        task = parsed[smallest]
+    if first is None or first == smallest:
         raise SizeError(
-            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} = {smallest} it takes {used_tokens(task):,}; "
-            "give a longer --context or smaller sizes"
+            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} = {least.sizes()[size]} it takes "
+            f"{used_tokens(least):,}; give a longer --context or smaller sizes"
         )
-    assert first is not None
-    return parse_task(_with(text, f"{size}={first - 1}"))
+    return at(first - 1)
+
+
+def _raises(read: Callable[[], Task]) -> bool:
+    try:
+        read()
+    except SeparatrixError:
+        return True
+    return False
