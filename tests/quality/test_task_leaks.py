@@ -1,8 +1,8 @@
 """Tasks cannot be guessed: probes that see counts, repeats or single tokens gain no more than the task itself gives away; leaky variants are caught.
 
-Every probe is a ridge regression from features to one-hot answers, judged on instances it was not fitted to. In 2-Sum every feature of every
-probe is uncorrelated with the answer, so no score may correlate with it. Where a function stands in the prompt some values are likelier
-answers than others, and a probe may reach the level that this gives, worked out by hand.
+Every probe is a ridge regression from features to one-hot answers, judged on instances it was not fitted to. In tasks answered yes or no every
+feature of every probe is uncorrelated with the answer, so no score may correlate with it. Where a function stands in the prompt some values are
+likelier answers than others, and a probe may reach the level that this gives, worked out by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from separatrix.tasks import Batch, Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Batch, Dyck, Equality, Eva, SeqComp, Task, TwoSum
 
 TRAIN, TEST = 8_000, 8_000
 TASKS: list[Task] = [
@@ -32,7 +32,12 @@ TASKS: list[Task] = [
     TwoSum(n=4, M=9, form="decision"),
     TwoSum(n=8, M=64, form="decision"),
     TwoSum(n=16, M=33, form="decision"),
+    Equality(n=12),
+    Equality(n=20),
+    Dyck(n=12, k=3, D=4),
+    Dyck(n=16, k=2, D=8),
 ]
+BINARY = TwoSum | Equality | Dyck
 Ints = NDArray[np.int64]
 Features = NDArray[np.float64]
 
@@ -75,7 +80,7 @@ def scores(probe: str, batch: Batch, answers: int) -> Features:
 def caught(probe: str, task: Task, batch: Batch) -> bool:
     """Whether the probe finds a leak: a correlation, or an accuracy above its level, of more than four standard errors."""
     score, targets = scores(probe, batch, task.answers), batch.targets[TRAIN:]
-    if isinstance(task, TwoSum) and probe != "constant":
+    if isinstance(task, BINARY) and probe != "constant":
         return float(np.corrcoef(score[:, 1], targets)[0, 1]) * TEST**0.5 > 4
     best = float(level(task, probe))
     return float((score.argmax(1) == targets).mean()) > best + 4 * (best * (1 - best) / TEST) ** 0.5
@@ -102,7 +107,7 @@ def test_share_of_the_mode_by_hand() -> None:
 
 def level(task: Task, probe: str) -> Fraction:
     """The accuracy that what a probe sees can give; more than chance only where entries of the function asked for are in sight."""
-    if isinstance(task, TwoSum) or probe in ("constant", "last token"):
+    if isinstance(task, BINARY) or probe in ("constant", "last token"):
         return task.chance
     table = task.n if isinstance(task, Eva) else task.prefix_length
     if probe == "counts" or probe.startswith("repeats"):  # which values the function takes, or hints of it
@@ -118,7 +123,7 @@ def test_no_probe_finds_a_leak(task: Task) -> None:
     assert [probe for probe in PROBES if caught(probe, task, batch)] == []
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if isinstance(task, TwoSum)], ids=str)
+@pytest.mark.parametrize("task", [task for task in TASKS if isinstance(task, BINARY)], ids=str)
 def test_every_place_has_the_same_marginal_under_both_answers(task: Task) -> None:
     """Chi-square of token by answer at every place: below the 1e-6 point for vocabulary - 1 degrees of freedom (normal approximation)."""
     tokens, targets = task.sample(40_000, np.random.default_rng(2))
@@ -195,7 +200,25 @@ def flipped_sign(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch
     return Batch(tokens, targets)
 
 
+def flipped_bit(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
+    """The obvious sampler of equality: one bit of v flipped to 1 for answer 0, so that there are more ones."""
+    tokens, half = rng.integers(0, 2, tokens.shape), tokens.shape[1] // 2
+    tokens[:, half:] = tokens[:, :half]
+    rows, place = np.arange(len(tokens)), half + rng.integers(half, size=len(tokens))
+    tokens[rows, place] |= 1 - targets
+    return Batch(tokens, (tokens[:, :half] == tokens[:, half:]).all(1).astype(np.int64))
+
+
+def wrong_end(tokens: Ints, targets: Ints, _: np.random.Generator) -> Batch:
+    """Brackets spoilt by an opening one at the end."""
+    tokens = tokens.copy()
+    tokens[:, -1] = np.where(targets == 1, tokens[:, -1], 0)
+    return Batch(tokens, targets)
+
+
 LEAKS = [
+    Leak(Equality(n=6), flipped_bit, ("counts",)),
+    Leak(Dyck(n=12, k=3, D=4), wrong_end, ("last token", "last two tokens", "counts")),
     Leak(Eva(n=12, V=4), biased_answers, ("constant", "last token", "counts")),
     Leak(Eva(n=6, V=6), constant_argument, ("first token",)),
     Leak(Eva(n=12, V=4), answer_at_the_end, ("last token", "last two tokens")),
