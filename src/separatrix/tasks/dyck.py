@@ -27,10 +27,17 @@ _TRIES = 10_000
 class Dyck(Task):
     """n even, n >= 2; k >= 1 kinds; depth D >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
 
-    A random walk between 0 and D gives the shape, each pair a uniform kind. Under answer 0 two closing brackets of different kinds are exchanged,
-    so counts, shape and every single place look the same under both answers; where D >= 2 and n >= 8 both stand behind another closing bracket,
-    so that no two neighbours tell. Instances without such a pair are drawn again under both answers. With one kind or n < 4 there is no such
-    pair, and nothing can be drawn that a single place would not give away.
+    A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of two reasons, and whichever it might be, counts and
+    every single place look the same under both answers.
+
+    Kinds: two closing brackets of different kinds are exchanged; where D >= 2 and n >= 8 both stand behind another closing bracket, so that no two
+    neighbours tell. Prompts without two such brackets are drawn again under both answers.
+
+    Depth, in half of the prompts where D >= 3 and n >= 2D + 22: one of two places holds )()()()()( and the other )()(())()(, the first at depth D, the
+    second at least two lower; under answer 0 they are the other way round, so that one pair is D + 1 deep. The places are exchangeable, so that no
+    five neighbours tell.
+
+    With one kind, or n < 4, and no room for depth, nothing can be drawn that a single place would not give away (SizeError).
     """
 
     name: ClassVar[str] = "dyck"
@@ -79,33 +86,67 @@ class Dyck(Task):
     def prefix_classes(self) -> Count:
         """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets (theory.md, section 3): a stack of j open brackets
         each, which the rest of the prompt can close, and one class for prefixes that nothing can repair."""
-        t = self.prefix_length
-        return AlternatePowers(self.k, min(self.D, t) - (t - min(self.D, t)) % 2, 1)
+        return stack_classes(k=self.k, D=self.D, t=self.prefix_length, dead=True)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        if self.k < 2 or self.n < 4:
-            raise SizeError(f"{self.spec}: with k = 1 or n = 2 a single place gives the answer away; draw with k >= 2 and n >= 4")
+        if not self._drops and (self.k < 2 or self.n < 4):
+            raise SizeError(
+                f"{self.spec}: a single place gives the answer away; draw with k >= 2 and n >= 4, or with D >= 3 and n >= {2 * self.D + 22}"
+            )
         tokens, labels = np.empty((batch, self.n), np.int64), rng.integers(2, size=batch)
         left = np.arange(batch)
+        if self._drops:
+            deep = rng.random(batch) < 0.5 if self.k > 1 else np.ones(batch, bool)
+            tokens[deep], left = self._nested(labels[deep], rng), left[~deep]
         for _ in range(_TRIES):
-            drawn, mate = self._balanced(len(left), rng)
+            if not len(left):
+                return Batch(tokens, labels)
+            drawn, mate = self._balanced(len(left), *self._bounds(), rng)
             swapped, found = self._swapped(drawn, mate, rng)
             done = left[found]
             tokens[done] = np.where(labels[done, None] == 1, drawn[found], swapped[found])
             left = left[~found]
-            if not len(left):
-                return Batch(tokens, labels)
         raise SizeError(f"{self.spec}: prompts with two exchangeable brackets are too rare to be drawn; use a larger n or k")
 
-    def _balanced(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Balanced prompts (batch, n), and for every closing bracket the place of the one it closes."""
+    @property
+    def _drops(self) -> int:
+        """How many choices (2, 4, ... levels) there are for how far the lower place of `_nested` lies below the upper."""
+        return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - 10))
+
+    def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
+        """Prompts (batch, n) in which )()()()()( and )()(())()( stand at two places of different depth, as the label asks for."""
+        batch, rows, place = len(labels), np.arange(len(labels)), np.arange(self.n + 1)
+        levels = rng.integers(1, self._drops + 1, size=batch)
+        # both orders of the places D, D + 2, ..., n - D - 10 alike, with room for the walk between the two windows of ten
+        apart = 4 + levels
+        room = self.n // 2 - self.D - 5 - apart
+        one = rng.integers(room + 1)
+        two = (one + 1 + rng.integers(room)) % (room + 1)
+        windows = [
+            (self.D + 2 * (one + apart * (one > two)), np.full(batch, self.D), labels == 0),
+            (self.D + 2 * (two + apart * (two > one)), self.D - 2 * levels, labels == 1),
+        ]
+        low, high = self._bounds()
+        for start, depth, _ in windows:
+            away = np.maximum(0, np.maximum(start[:, None] - place, place - start[:, None] - 10))
+            low, high = np.maximum(low, depth[:, None] - away), np.minimum(high, depth[:, None] + away)
+        for start, depth, peak in windows:
+            for step, above in enumerate((0, -1, 0, -1, 0, np.where(peak, 1, -1), 0, -1, 0, -1, 0)):
+                low[rows, start + step] = high[rows, start + step] = depth + above
+        return self._balanced(batch, low, high, rng)[0]
+
+    def _bounds(self) -> tuple[Tokens, Tokens]:
+        """Bounds (1, n + 1) of the depth before each place and at the end: at most D, and nothing open at the end."""
+        return np.zeros((1, self.n + 1), np.int64), np.minimum(self.D, np.arange(self.n, -1, -1))[None]
+
+    def _balanced(self, batch: int, low: Tokens, high: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        """Balanced prompts (batch, n) with depths between the bounds, and for every closing bracket the place of the one it closes, else -1."""
         rows, height = np.arange(batch), np.zeros(batch, np.int64)
-        stack = np.zeros((batch, min(self.D, self.n // 2) + 1), np.int64)
+        stack = np.zeros((batch, min(self.D + 1, self.n // 2) + 1), np.int64)
         tokens, mate = np.empty((batch, self.n), np.int64), np.full((batch, self.n), -1)
         for place in range(self.n):
-            left = self.n - place
-            opens = (height == 0) | ((height < min(self.D, left - 1)) & (rng.random(batch) < 0.5))
+            opens = (height <= low[:, place + 1]) | ((height < high[:, place + 1]) & (rng.random(batch) < 0.5))
             height = np.where(opens, height + 1, height)
             stack[rows[opens], height[opens]] = place
             begun = stack[rows, height]
@@ -139,3 +180,12 @@ class Dyck(Task):
             top = np.where(opens & good, height, 0)
             stack[rows, top] = np.where(opens & good, token, stack[rows, top])
         return (good & (height == 0)).astype(np.int64)
+
+
+def stack_classes(*, k: int, D: int, t: int, dead: bool) -> Count:
+    """The stacks of open brackets that t brackets of k kinds can leave at depth at most D: k^j of each height j <= min(D, t) of the parity of t.
+
+    One class more where prefixes that nothing can repair count as well (`dead`).
+    """
+    top = min(D, t)
+    return AlternatePowers(k, top - (t - top) % 2, int(dead))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.bits import AlternatePowers, Binomial, BinomialSum, Count, Exact, Power, Product
+from separatrix.bits import Binomial, BinomialSum, Count, Exact, Power, Product
 from separatrix.errors import SizeError
+from separatrix.tasks.dyck import stack_classes
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,6 @@ def _choose(upper: int, lower: int, what: str) -> Binomial:
     if lower > upper:
         raise SizeError(f"there are no {lower:,} different {what} among {upper:,}; choose fewer")
     return Binomial(upper, lower)
-
-
-def _stacks(k: int, D: int, n: int, plus: int) -> Count:
-    depth = min(D, n)
-    return AlternatePowers(k, depth - (n - depth) % 2, plus)
 
 
 COUNTS: dict[str, PrefixCount] = {
@@ -117,7 +113,7 @@ COUNTS: dict[str, PrefixCount] = {
         "bounded Dyck-(k, D), valid prefixes of n brackets",
         "sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        lambda k, D, n: _stacks(k, D, n, 0),
+        lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=False),
         sketch="What matters is the stack of open brackets; closing them in order is accepted after this stack and after no other.",
         source="[Bha24]; theory.md, section 3",
     ),
@@ -125,7 +121,7 @@ COUNTS: dict[str, PrefixCount] = {
         "bounded Dyck-(k, D), prefixes of n brackets, invalid ones too",
         "1 + sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        lambda k, D, n: _stacks(k, D, n, 1),
+        lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=True),
         sketch="As for valid prefixes, and one class for those that nothing can repair. A recurrent layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one "
         "state for each stack and one for failure, solves it at every length.",
         source="[Bha24]; theory.md, section 3",
