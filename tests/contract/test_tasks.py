@@ -38,6 +38,8 @@ EVERY_TASK: list[Task] = [
     Dyck(n=4, k=2, D=2),
     Dyck(n=12, k=3, D=2),
     Dyck(n=10, k=2, D=100),
+    Dyck(n=28, k=1, D=3),
+    Dyck(n=34, k=2, D=4),
 ]
 
 
@@ -288,6 +290,8 @@ def test_token_order_of_seqcomp_by_hand() -> None:
             st.integers(3, 10**9),
             st.sampled_from(["query", "decision"]),
         ),
+        st.builds(lambda n: Equality(n=n), st.integers(1, 10**9)),
+        st.builds(lambda n, k, D: Dyck(n=2 * n, k=k, D=D), *[st.integers(1, 10**9)] * 3),
         st.builds(
             lambda m, ns: SeqComp(L=len(ns) + 1, m=m, branching=tuple(ns)), st.integers(2, 1000), st.lists(st.integers(1, 9), max_size=5)
         ),
@@ -397,7 +401,7 @@ def test_bad_task_texts(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])
-@pytest.mark.parametrize("task", [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7)], ids=str)
+@pytest.mark.parametrize("task", [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7), Equality(n=3), Dyck(n=6, k=2, D=2)], ids=str)
 def test_bad_batches(task: Task, batch: Any) -> None:
     with pytest.raises(SizeError, match="batch"):
         task.sample(batch, np.random.default_rng(0))

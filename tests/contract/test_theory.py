@@ -15,7 +15,7 @@ from separatrix.architecture import Architecture
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.errors import CheckFailed
 from separatrix.evidence import Verdict
-from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import THEOREMS, Theorem, card, judge, recheck
 
 
@@ -63,6 +63,8 @@ TASKS = st.one_of(
         lambda n, M, form: TwoSum(n=n, M=M, form=form), st.integers(2, 500), st.integers(3, 3000), st.sampled_from(["query", "decision"])
     ),
     st.builds(lambda L, m, n_l: SeqComp(L=L, m=m, branching=tuple(n_l[: L - 1])), st.integers(1, 4), st.integers(2, 400), BRANCHING),
+    st.builds(lambda n: Equality(n=n), st.integers(1, 5000)),
+    st.builds(lambda n, k, D: Dyck(n=2 * n, k=k, D=D), st.integers(1, 2000), st.integers(1, 9), st.integers(1, 3000)),
 )
 
 

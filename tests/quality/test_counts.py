@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, permutations, product
+from math import comb
 from typing import Any
 
 import pytest
 
+from separatrix.bits import Exact
 from separatrix.errors import SizeError
+from separatrix.tasks import Dyck, Equality, Eva, Task, TwoSum
 from separatrix.theory.counts import COUNTS
 
 Word = tuple[Any, ...]
@@ -57,7 +60,7 @@ def disjointness(n: int) -> int:
 
 
 def two_sum(n: int, M: int) -> int:
-    ends = [end for length in (0, 1) for end in words(M, length)]
+    ends = [end for length in (0, 1, 2) for end in words(M, length)]
     return classes(permutations(range(1, (M - 1) // 2 + 1), n), ends, lambda x, y: cancels(x + y, M))
 
 
@@ -88,7 +91,7 @@ def counting_queried(n: int, V: int) -> int:
 
 
 def dyck(k: int, D: int, n: int, *, invalid: bool) -> int:
-    ends = [end for length in range(min(D, n) + 1) for end in words(2 * k, length)]
+    ends = [end for length in range(min(D, n) + 2) for end in words(2 * k, length)]
     prefixes = [prefix for prefix in words(2 * k, n) if invalid or any(balanced(prefix + end, k, D) for end in ends)]
     return classes(prefixes, ends, lambda u, v: balanced(u + v, k, D))
 
@@ -148,31 +151,113 @@ def test_every_count_is_covered() -> None:
     assert all(count.formula and count.sketch and count.source for count in COUNTS.values())
 
 
-@pytest.mark.parametrize("text", ["01", "0110", "000"])
-def test_a_quotient_automaton_with_as_many_states_as_classes_solves_a_total_task(text: str) -> None:
-    """Tightness of Theorem I, on substring search: states are the classes of prefixes of each length, at most max_t C(t) of them."""
-    length = 6
-    ends = {t: list(words(2, length - t)) for t in range(length + 1)}
+TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {
+    "substring 01": (2, 6, lambda word: "01" in "".join(map(str, word))),
+    "substring 0110": (2, 7, lambda word: "0110" in "".join(map(str, word))),
+    "ones modulo 3": (2, 6, lambda word: sum(word) % 3),
+    "equality": (2, 8, lambda word: word[:4] == word[4:]),
+    "2-Sum": (5, 4, lambda word: cancels(word, 5)),
+    "2-Sum per query": (4, 4, lambda word: any((x + word[-1]) % 4 == 0 for x in word[:-1])),
+    "Dyck-(2, 2)": (4, 6, lambda word: balanced(word, 2, 2)),
+    "last token": (3, 4, lambda word: word[-1]),
+}
+"""Alphabet, length and answer of total tasks: every word is an instance."""
 
-    def row(prefix: Word) -> Word:
-        return tuple(text in "".join(map(str, prefix + end)) for end in ends[len(prefix)])
 
-    states = {t: {row(prefix): index for index, prefix in enumerate(sorted(words(2, t), key=row))} for t in range(length + 1)}
-    numbered = {t: {key: number for number, key in enumerate(sorted(states[t]))} for t in states}
-    step = {
-        (t, numbered[t][row(prefix)], bit): numbered[t + 1][row((*prefix, bit))]
+@pytest.mark.parametrize("name", TOTAL)
+def test_theorem_i_is_tight_for_total_tasks(name: str) -> None:
+    """The quotient automaton: states are the classes of prefixes of each length, in ceil(log2 max_t C(t)) bits; it knows the position."""
+    alphabet, length, answer = TOTAL[name]
+    answers = {word: answer(word) for word in words(alphabet, length)}
+    numbered: list[dict[Word, int]] = []  # a class, by its answers after all continuations -> its state
+    for t in range(length + 1):
+        rows = {prefix: tuple(answers[prefix + end] for end in words(alphabet, length - t)) for prefix in words(alphabet, t)}
+        numbers = {row: number for number, row in enumerate(dict.fromkeys(rows.values()))}
+        numbered.append({prefix: numbers[row] for prefix, row in rows.items()})
+    bits = Exact(max(len(set(states.values())) for states in numbered)).ceil_log2()
+    step = [
+        {(numbered[t][prefix], token): numbered[t + 1][*prefix, token] for prefix in numbered[t] for token in range(alphabet)}
         for t in range(length)
-        for prefix in words(2, t)
-        for bit in (0, 1)
-    }
-    final = {numbered[length][row(word)]: row(word)[0] for word in words(2, length)}
-    bits = (max(map(len, numbered.values())) - 1).bit_length()
-    for word in words(2, length):
+    ]
+    final = {numbered[length][word]: answers[word] for word in answers}
+    for word, right in answers.items():
         state = 0
-        for t, bit in enumerate(word):
-            state = step[t, state, bit]
+        for t, token in enumerate(word):
+            state = step[t][state, token]
             assert state < 2**bits
-        assert final[state] == (text in "".join(map(str, word)))
+        assert final[state] == right
+
+
+@pytest.mark.parametrize(("k", "D"), [(1, 1), (1, 3), (2, 1), (2, 2), (3, 2)])
+def test_a_recurrent_memory_of_the_size_stated_solves_dyck_at_every_length(k: int, D: int) -> None:
+    """One integer of ceil(log2(1 + sum_{j <= D} k^j)) bits: a stack by its height and its kinds, or failure; no position."""
+    base = [sum(k**i for i in range(height)) for height in range(D + 2)]  # the first stack of each height
+    failure = base[D + 1]
+    bits = failure.bit_length()
+
+    def update(state: int, bracket: int) -> int:
+        if state == failure:
+            return failure
+        height = max(h for h in range(D + 1) if base[h] <= state)
+        kinds = state - base[height]
+        if bracket < k:
+            return base[height + 1] + kinds * k + bracket if height < D else failure
+        return base[height - 1] + kinds // k if height and kinds % k == bracket - k else failure
+
+    assert 2 ** (bits - 1) < 1 + sum(k**j for j in range(D + 1)) <= 2**bits
+    for word in (word for length in range(7) for word in words(2 * k, length)):
+        state = 0
+        for bracket in word:
+            state = update(state, bracket)
+            assert 0 <= state < 2**bits
+        assert (state == 0) == balanced(word, k, D)
+
+
+@pytest.mark.parametrize(
+    ("task", "key", "sizes"),
+    [
+        (Eva(n=9, V=5), "eva", {"n": 9, "V": 5}),
+        (Equality(n=9), "equality", {"n": 9}),
+        (TwoSum(n=9, M=20), "match2", {"n": 9, "M": 20}),
+        (TwoSum(n=30, M=20), "match2", {"n": 30, "M": 20}),
+        *((Dyck(n=n, k=3, D=4), "dyck", {"k": 3, "D": 4, "n": Dyck(n=n, k=3, D=4).prefix_length}) for n in (2, 8, 10, 12, 40)),
+    ],
+    ids=str,
+)
+def test_tasks_count_alike(task: Task, key: str, sizes: dict[str, int]) -> None:
+    assert task.prefix_classes().exact() == COUNTS[key](**sizes).exact()
+
+
+def test_a_decision_has_the_prefixes_of_the_half_range_among_its_own() -> None:
+    for n, M in ((3, 9), (5, 40), (9, 19)):
+        assert TwoSum(n=n + 1, M=M, form="decision").prefix_classes().exact() >= COUNTS["two-sum"](n=n, M=M).exact()
+
+
+@pytest.mark.parametrize(
+    ("key", "sizes", "value"),
+    [
+        ("recall-distinct", {"n": 700, "K": 9000, "V": 50}, comb(9000, 700) * 50**700),
+        ("recall", {"n": 300, "K": 1000, "V": 50}, sum(comb(1000, j) * 50**j for j in range(1, 301))),
+        ("recall", {"n": 3000, "K": 700, "V": 7}, 8**700 - 1),
+        ("match2", {"n": 999, "M": 2000}, (2**2000 - comb(2000, 1000)) // 2 - 1),
+        ("counting-queried", {"n": 5000, "V": 6000}, comb(10_999, 5999)),
+        ("dyck", {"k": 5, "D": 3000, "n": 4001}, 1 + sum(5**j for j in range(1, 3000, 2))),
+    ],
+)
+def test_bits_of_counts_too_large_for_floats(key: str, sizes: dict[str, int], value: int) -> None:
+    """The smallest number of bits that holds them, against integers written out."""
+    count = COUNTS[key](**sizes)
+    assert count.ceil_log2() == (value - 1).bit_length()
+    assert count.exact() == value
+
+
+def test_counts_no_machine_can_write_down() -> None:
+    """Between n log2(K/n) and n log2(eK/n), and so on, at n = 10^9."""
+    n, K = 10**9, 2**40
+    assert n * 10 < COUNTS["match2-distinct"](n=n, M=K).ceil_log2() < n * 12
+    assert n * 74 < COUNTS["recall-distinct"](n=n, K=K, V=2**64).ceil_log2() < n * 76
+    assert COUNTS["recall-promise"](n=n, V=2**64).ceil_log2() == 64 * n
+    assert COUNTS["dyck"](k=4, D=n, n=n).ceil_log2() == 2 * n + 1
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ TASKS: list[Task] = [
     Equality(n=20),
     Dyck(n=12, k=3, D=4),
     Dyck(n=16, k=2, D=8),
+    Dyck(n=28, k=1, D=3),
+    Dyck(n=40, k=2, D=4),
 ]
 BINARY = TwoSum | Equality | Dyck
 Ints = NDArray[np.int64]

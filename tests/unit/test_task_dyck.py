@@ -1,0 +1,152 @@
+"""Bounded Dyck: answers and counts by hand, both kinds of near misses, and the smallest depth beyond a number of bits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from separatrix.errors import SizeError
+from separatrix.tasks import Dyck, parse_task
+from separatrix.tasks.dyck import stack_classes
+from separatrix.theory._base import family
+from separatrix.theory.nesting import smallest_depth
+
+
+def ids(*brackets: str) -> np.ndarray:
+    """Token ids for k = 2: ( [ ) ]."""
+    return np.array([["([)]".index(bracket) for bracket in text] for text in brackets])
+
+
+def test_sizes_by_hand() -> None:
+    task = parse_task("dyck:n=12,k=3,D=2")
+    assert task == Dyck(n=12, k=3, D=2)
+    assert (task.length, task.vocabulary, task.answers, task.chance) == (12, 6, 2, Fraction(1, 2))
+
+
+def test_answers_by_hand() -> None:
+    """The first prompt is the table that opens the module; ([)] crosses, (()) is 2 deep, the last two have the right counts."""
+    prompts = ids("([])[]", "([)][]", "()[]()", "((()))", "(())[]", "()()((", ")(()()", "][()()")
+    assert Dyck(n=6, k=2, D=2).answer(prompts).tolist() == [1, 0, 1, 0, 1, 0, 0, 0]
+    assert Dyck(n=6, k=2, D=1).answer(prompts).tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert Dyck(n=6, k=2, D=3).answer(prompts).tolist() == [1, 0, 1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "D", "t", "count"),
+    [
+        (2, 2, 1, 1, 1 + 2),  # one bracket: ( or [ open, or a closing one
+        (8, 2, 4, 4, 1 + 1 + 4 + 16),  # 0, 2 or 4 open
+        (8, 2, 3, 3, 1 + 2 + 8),  # 4 places hold 0 or 2 open, 3 places 1 or 3
+        (8, 2, 2, 4, 1 + 1 + 4),
+        (12, 3, 1, 5, 1 + 3),
+        (100, 5, 2, 50, 1 + 1 + 25),
+        (100, 1, 7, 49, 1 + 4),
+    ],
+)
+def test_classes_by_hand(n: int, k: int, D: int, t: int, count: int) -> None:
+    task = Dyck(n=n, k=k, D=D)
+    assert (task.prefix_length, task.prefix_classes().exact()) == (t, count)
+
+
+def test_stacks_with_and_without_failure() -> None:
+    """k = 3, 4 brackets, at most 3 deep: 0 or 2 are open."""
+    assert stack_classes(k=3, D=3, t=4, dead=False).exact() == 1 + 9
+    assert stack_classes(k=3, D=3, t=4, dead=True).exact() == 1 + 9 + 1
+
+
+def misses(task: Dyck, prompt: list[int]) -> set[str]:
+    """What is wrong with a prompt."""
+    stack: list[int] = []
+    found = set()
+    for token in prompt:
+        if token < task.k:
+            stack.append(token)
+            found |= {"depth"} if len(stack) > task.D else set()
+        elif not stack:
+            return {"shape"}
+        elif stack.pop() != token - task.k:
+            found.add("kind")
+    return found | ({"shape"} if stack else set())
+
+
+@pytest.mark.parametrize(("n", "k", "D"), [(4, 2, 1), (10, 2, 9), (26, 3, 3), (28, 1, 3), (28, 2, 3), (41 * 2, 2, 12), (70, 3, 20)])
+def test_near_misses(n: int, k: int, D: int) -> None:
+    """Wrong in kinds alone, or one level too deep alone where there is room for it: n >= 2D + 22, D >= 3."""
+    task = Dyck(n=n, k=k, D=D)
+    tokens, targets = task.sample(600, np.random.default_rng(1))
+    wrong = [misses(task, prompt) for prompt in tokens[targets == 0].tolist()]
+    assert all(not misses(task, prompt) for prompt in tokens[targets == 1].tolist())
+    room = D >= 3 and n >= 2 * D + 22
+    assert {reason for found in wrong for reason in found} == ({"kind"} if k > 1 else set()) | ({"depth"} if room else set())
+    assert all(len(found) == 1 for found in wrong)
+    height = np.cumsum(np.where(tokens < k, 1, -1), axis=1)
+    assert height.max() == (D + 1 if room else min(D, n // 2))
+    if room:
+        assert np.count_nonzero(height > D, axis=1).max() == 1  # once too deep, not more often
+        share = sum("depth" in found for found in wrong) / len(wrong)
+        assert share == 1 if k == 1 else 0.35 < share < 0.65
+
+
+@pytest.mark.parametrize(("n", "k", "D"), [(28, 1, 3), (30, 1, 4), (48, 3, 9), (60, 2, 5)])
+def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: int) -> None:
+    """Mean number of every pattern of 1 to 5 openings and closings, and of openings at every place, under both answers: within 5 sigma."""
+    task = Dyck(n=n, k=k, D=D)
+    labels = np.arange(20_000) % 2
+    opens = task._nested(labels, np.random.default_rng(3)) < k
+    features = [opens.astype(float)]
+    for width in range(1, 6):
+        codes = np.stack([opens[:, i : n - width + 1 + i].astype(int) << i for i in range(width)]).sum(0)
+        features.append(np.stack([(codes == code).sum(1) for code in range(1 << width)], axis=1))
+    x = np.concatenate(features, axis=1)
+    x = x[:, x.var(0) > 0]
+    zero, one = x[labels == 0], x[labels == 1]
+    error = (x.var(0) * (1 / len(zero) + 1 / len(one))) ** 0.5
+    assert (np.abs(zero.mean(0) - one.mean(0)) < 5 * error).all()
+    assert task.answer(task._nested(labels, np.random.default_rng(3))).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(("n", "k", "D"), [(2, 2, 1), (8, 1, 2), (26, 1, 3), (40, 1, 2)])
+def test_what_a_single_place_would_give_away_is_not_drawn(n: int, k: int, D: int) -> None:
+    with pytest.raises(SizeError, match="gives the answer away"):
+        Dyck(n=n, k=k, D=D).sample(1, np.random.default_rng(0))
+
+
+def test_the_family_keeps_k_and_d() -> None:
+    tasks = family(Dyck(n=8, k=3, D=2))
+    assert (tasks.smallest, tasks.largest) == (2, 10**12)
+    assert (tasks.at(9), tasks.at(10)) == (Dyck(n=10, k=3, D=2), Dyck(n=10, k=3, D=2))
+
+
+@pytest.mark.parametrize(
+    ("k", "bits", "depth"),
+    [
+        (2, 0, 1),
+        (2, 3, 3),  # 1 + 1 + 4 = 6, then 1 + 2 + 8 = 11
+        (2, 4, 4),  # 11, then 1 + 1 + 4 + 16 = 22
+        (3, 5, 4),  # 1 + 3 + 27 = 31, then 1 + 1 + 9 + 81 = 92
+        (1, 1, 2),  # 2, then 1 + 1 + 1 = 3
+        (1, 3, 14),  # 1 + 7 until 13, then 1 + 8
+    ],
+)
+def test_smallest_depth_by_hand(k: int, bits: int, depth: int) -> None:
+    assert smallest_depth(k, bits) == depth
+    assert Dyck(n=2 * depth, k=k, D=depth).prefix_classes().exceeds_bits(bits)
+    assert depth == 1 or not Dyck(n=2 * depth - 2, k=k, D=depth - 1).prefix_classes().exceeds_bits(bits)
+
+
+def test_smallest_depth_of_large_memories() -> None:
+    """Two kinds: 2^D < C < 2^(D+1), so D = bits from 3 on; one kind: C = D//2 + 2, D = 2^39 - 2 just beyond 10^12 / 2."""
+    assert smallest_depth(2, 10**11) == 10**11
+    assert smallest_depth(1, 30) == 2**31 - 2
+    assert smallest_depth(1, 38) is None
+    assert smallest_depth(2, 10**12) is None
+    assert smallest_depth(2, 10**40) is None
+
+
+@pytest.mark.parametrize(("k", "bits"), [(0, 3), (2, -1), (2.0, 3), (2, None), (True, 3)])
+def test_smallest_depth_of_no_size(k: Any, bits: Any) -> None:
+    with pytest.raises(SizeError, match="smallest depth"):
+        smallest_depth(k, bits)

@@ -1,0 +1,81 @@
+"""Equality: answers by hand, sizes, and the exact distribution that the docstring describes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from separatrix.bits import Power
+from separatrix.errors import SizeError
+from separatrix.tasks import Equality, parse_task
+from separatrix.theory._base import family
+
+
+def test_sizes_by_hand() -> None:
+    task = parse_task("equality:n=5")
+    assert task == Equality(n=5)
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (10, 2, 2, 5, Fraction(1, 2))
+    assert task.prefix_classes() == Power(2, 5)
+
+
+def test_answers_by_hand() -> None:
+    prompts = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0]]
+    assert Equality(n=3).answer(np.array(prompts)).tolist() == [1, 0, 0, 1, 0]
+    assert Equality(n=1).answer(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])).tolist() == [1, 0, 0, 1]
+
+
+def described(n: int) -> dict[tuple[int, ...], Fraction]:
+    """Probability of every prompt: u uniform over strings with both bits, v = u or u with a uniform pair of unequal bits exchanged."""
+    strings = [u for u in itertools.product((0, 1), repeat=n) if len(set(u)) == 2]
+    found: dict[tuple[int, ...], Fraction] = {}
+    for u in strings:
+        found[*u, *u] = Fraction(1, 2 * len(strings))
+        pairs = [(i, j) for i in range(n) for j in range(n) if (u[i], u[j]) == (0, 1)]
+        for i, j in pairs:
+            v = list(u)
+            v[i], v[j] = 1, 0
+            found[*u, *v] = Fraction(1, 2 * len(strings) * len(pairs))
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_sampler_follows_its_description(n: int) -> None:
+    """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
+    total, expected = 40_000, described(n)
+    assert sum(expected.values()) == 1
+    drawn = Counter(map(tuple, Equality(n=n).sample(total, np.random.default_rng(7)).tokens.tolist()))
+    assert set(drawn) <= set(expected)
+    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in expected.items())
+    assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_neither_half_nor_any_place_nor_any_count_tells(n: int) -> None:
+    """Exactly, in the distribution described: u, v and every count of ones are as likely under either answer."""
+    views = {"u": lambda p: p[:n], "v": lambda p: p[n:], "ones": lambda p: (sum(p[:n]), sum(p[n:]))}
+    for view in views.values():
+        seen: dict[object, Fraction] = {}
+        for prompt, p in described(n).items():
+            seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (p if prompt[:n] == prompt[n:] else -p)
+        assert set(seen.values()) == {0}
+
+
+def test_one_bit_each() -> None:
+    tokens, targets = Equality(n=1).sample(1000, np.random.default_rng(0))
+    assert ((tokens[:, 0] == tokens[:, 1]) == targets).all()
+    assert len(set(map(tuple, tokens.tolist()))) == 4
+
+
+def test_the_family_grows_with_n() -> None:
+    tasks = family(Equality(n=7))
+    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (1, 10**12, Equality(n=12))
+
+
+@pytest.mark.parametrize("n", [0, -3, 10**12 + 1, 2.0, True, "4"])
+def test_bad_sizes(n: object) -> None:
+    with pytest.raises(SizeError, match="n is"):
+        Equality(n=n)  # type: ignore[arg-type]
