@@ -25,6 +25,8 @@ _EXCLUDED = "excluded by a theorem"
 _DEARER = "proved sufficient, dearer"
 _KINDS = {PROVED: _SOLVES, OPEN: _MUTED, _EXCLUDED: _FAILS, _DEARER: _SOLVES}
 _FEWEST_PIXELS = 15
+_BELOW = 9
+"""Pixels that the label of a small mark stands lower."""
 
 
 def check_plot(path: Path) -> None:
@@ -81,7 +83,7 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     for (kind, tint), side in product(_KINDS.items(), ("left", "right")):
         labels = alt.Chart(alt.Data(values=[row for row in rows if (row["kind"], row["side"]) == (kind, side) and row["label"]]))
         place = {"align": "right", "dx": -9} if side == "left" else {"align": "left", "dx": 9}
-        small = {"dx": 4, "dy": 9, "fontSize": 11} if kind == _DEARER else {}
+        small = {"dx": 4, "dy": _BELOW, "fontSize": 11} if kind == _DEARER else {}
         text = labels.mark_text(**{"color": tint, "fontSize": 12, "fontWeight": "bold" if kind == PROVED else "normal", **place, **small})
         layers.append(text.encode(x=x, y=y, text="label:N"))
     title = alt.TitleParams(
@@ -149,7 +151,7 @@ def _label(rows: list[dict[str, Any]], budget: float) -> None:
     for i, row in sorted(enumerate(rows), key=lambda item: list(_KINDS).index(item[1]["kind"])):
         k = row["reading"]
         text = f"{k:,}" if taken else f"{k:,} reading layer{'s' if k != 1 else ''}"
-        x, y, width = across[i], up[i], 10 + 7.0 * len(text)
+        x, y, width = across[i], up[i] - _BELOW * (row["kind"] == _DEARER), 10 + 7.0 * len(text)
         if all(abs(x - other) > max(width, wide) + 8 or abs(y - height) > _FEWEST_PIXELS for other, height, wide in taken):
             row["label"], row["side"] = text, "left" if x <= across[-1] < x + width + 4 else "right"
             taken.append((x, y, width))
