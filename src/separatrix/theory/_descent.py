@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -35,6 +36,7 @@ def descend(value: Callable[[Floats], Floats], start: Floats, low: Sequence[floa
         share /= 3
 
 
+@cache
 def _lattice(coordinates: int) -> Floats:
     """Steps (d, count) that change up to three coordinates by -3..3 each."""
     steps = set()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+LN2 = np.log(2)
 LARGEST = 1e150
 """Integers beyond this are given up on."""
 
@@ -15,24 +17,19 @@ LARGEST = 1e150
 def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
     """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed, elementwise; infinite beyond `LARGEST`.
 
-    The left side is convex where it is positive, so Newton's method descends to the root from any point above it. r > 0, owed >= 0.
+    With x = y 2^turn, at which r log2(x base) equals cost, it reads y ln y > z: Newton's method on that convex function, from 1 + z, is
+    at the root to the last digits after five steps. r > 0, owed >= 0.
     """
     base, r, cost, owed = np.broadcast_arrays(base, r, cost, owed)
-    turn = cost / r - np.log2(base)  # r log2(x base) exceeds cost for x > 2^turn
+    turn = cost / r - np.log2(base)
     fits = turn < 490
-    x = np.where(fits, np.maximum(np.exp2(np.where(fits, turn, 0) + 1), owed / r) + 2, 4.0)
-    for _ in range(100):
-        slope = r * np.log2(x * base) - cost
-        lower = np.maximum(x - (x * slope - owed) / (slope + r / np.log(2)), 1)
-        settled = np.abs(lower - x) <= 1e-13 * x + 1e-3
-        x = lower
-        if np.all(settled | ~fits):
-            break
-    x = np.maximum(np.floor(x), 1)
-    least = x + 2
-    for shift in (1, 0, -1):
-        near = np.maximum(x + shift, 1)
-        least = np.where(near * (r * np.log2(near * base) - cost) > owed, near, least)
+    unit = np.exp2(np.where(fits, turn, 0))
+    z = owed * LN2 / (r * unit)
+    y = 1 + z
+    for _ in range(5):
+        y = (y + z) / (1 + np.log(y))
+    x = np.maximum(np.round(y * unit), 1)
+    least = np.where(x * (r * np.log2(x * base) - cost) > owed, x, x + 1)
     return np.where(fits & (least < LARGEST), least, np.inf)
 
 
@@ -55,28 +52,39 @@ def evolve(
     `value` takes points as columns (d, count) and may answer infinity. Each generation scales random coordinates of the survivors by random
     factors, partly a common one, and adds a random unit or two.
     """
-    rng = np.random.default_rng(1)
+    rng, (scaled, units) = np.random.default_rng(1), _noise(len(start))
     bottom, top = np.array(low, float)[:, None], np.array(high, float)[:, None]
     born = np.clip(np.round(start), bottom, top)
     points, values = _fittest(born, value(born))
     for generation in range(generations):
         width = max(0.87**generation, 2e-4)
         parents = points[:, rng.integers(0, points.shape[1], children)]
-        common = rng.normal(0, width, children) * (rng.random(parents.shape) < 0.5)
-        own = rng.normal(0, width, parents.shape) * (rng.random(parents.shape) < 0.25)
-        units = rng.integers(-2, 3, parents.shape) * (rng.random(parents.shape) < 0.5)
-        born = np.clip(np.round(parents * np.exp(common + own)) + units, bottom, top)
+        first, other = rng.integers(0, _POOL - children, 2)
+        factors = np.exp(width * scaled[:, first : first + children])
+        born = np.clip(np.round(parents * factors) + units[:, other : other + children], bottom, top)
         points, values = _fittest(np.concatenate([points, born], axis=1), np.concatenate([values, value(born)]))
     return points[:, np.isfinite(values)]
 
 
+_POOL = 1 << 15
+
+
+@cache
+def _noise(coordinates: int) -> tuple[Floats, Floats]:
+    """Normal logarithms of factors (a quarter of the coordinates has one of its own, half of the points a common one) and units of -2..2 for half
+    of the coordinates, (coordinates, _POOL) each: drawn once, since drawing takes longer than judging."""
+    rng, shape = np.random.default_rng(1), (coordinates, _POOL)
+    scaled = rng.normal(size=shape) * (rng.random(shape) < 0.25) + rng.normal(size=_POOL) * (rng.random(shape) < 0.5)
+    return scaled, rng.integers(-2, 3, shape) * (rng.random(shape) < 0.5)
+
+
 def _fittest(points: Floats, values: Floats, survivors: int = 40) -> tuple[Floats, Floats]:
-    """The different points with the smallest values, best first."""
+    """The points with the smallest values, best first; of equal ones with no other between them, one."""
     some = np.argpartition(values, min(10 * survivors, len(values) - 1))[: 10 * survivors]
-    points, kept = np.unique(points[:, some], axis=1, return_index=True)
-    values = values[some][kept]
-    best = np.argsort(values, kind="stable")[:survivors]
-    return points[:, best], values[best]
+    some = some[np.argsort(values[some], kind="stable")]
+    chosen = points[:, some]
+    new = np.append(True, (chosen[:, 1:] != chosen[:, :-1]).any(0))
+    return chosen[:, new][:, :survivors], values[some][new][:survivors]
 
 
 def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
