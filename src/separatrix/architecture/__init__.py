@@ -55,7 +55,7 @@ class Architecture:
         """The architecture a spec describes. Raises SpecError, UnknownNameError, SizeError."""
         return cls(parse_layers(text))
 
-    @property
+    @cached_property
     def spec(self) -> str:
         """Canonical text; `Architecture.parse(a.spec) == a`."""
         return format_spec(self.layers)
@@ -168,7 +168,7 @@ class Architecture:
         """Floating-point operations that mixing the t-th token takes in all layers (a multiply-add counts 2), projections not counted."""
         return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
 
-    @property
+    @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What the declared sizes take for granted, each said once."""
         said = [text for layer in self._kinds[0] for part in layer for text in part.assumptions()]

@@ -19,7 +19,7 @@ MOST_WRITTEN = 4096
 def hdp(architecture: Architecture) -> int:
     """The largest heads * head dimension * bits per number of any layer with memory."""
     widths = [0]
-    for layer in architecture:
+    for layer, _ in architecture.counted():
         sizes = [(part.sizes(), part.p) for part in layer]
         widths.append(sum(s.get("heads", 1) * (s.get("head_dim") or s.get("width") or 0) * _precision(s, p) for s, p in sizes))
     return max(widths)
@@ -78,11 +78,12 @@ class ChenPengWu(_Asymptotic):
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
-        full = all(part.group == "full" and not part.sizes()["conv"] for layer in memory for part in layer)
-        if not isinstance(task, SeqComp) or not full or not memory or not len(memory) <= task.L:
+        memory = [(layer, times) for layer, times in architecture.counted() if any(part.cache_bits(1 << 20) for part in layer)]
+        full = all(part.group == "full" and not part.sizes()["conv"] for layer, _ in memory for part in layer)
+        layers = sum(times for _, times in memory)
+        if not isinstance(task, SeqComp) or not full or not 1 <= layers <= task.L:
             return None
-        return self._vacuous(architecture, task, len(memory), 4 * len(memory))
+        return self._vacuous(architecture, task, layers, 4 * layers)
 
 
 class YeEtAl(_Asymptotic):

@@ -149,20 +149,29 @@ def best(sizes: Sizes, *, steps: int = 3, quick: bool = False) -> Parameters | N
     rows = widest + 1e2 * s.sigma_0 * s.sigma_1
     low, high = (2, 1, 0, 2, 1, 1), (places, rows, places, widest, widest if s.sigma_0 else 1, widest if s.sigma_2 else 1)
     count, children, generations = (15_000, 1_500, 35) if quick else (40_000, 4_000, 60)
-    tries = []
-    for start in _starts(sizes, high, count):
-        points = evolve(length, start, low, high, children=children, generations=generations)
-        tries += [*points.T[:3], *(descend(length, point, low, high) for point in points.T[: 0 if quick else 1])]
-    found = []
-    for point in tries:
-        proof = _certified_proof(point, sizes)
-        if proof is not None:
-            with np.errstate(all="ignore"):
-                n_2 = float(_branching(point[:, None], _derive(point[:, None], sizes), sizes, rounds=60)[0])
-            least = settle(n_2, lambda n, p=proof: n >= p.g and holds(replace(p, n_2=n), sizes))
-            if least is not None:
-                found.append(replace(proof, n_2=least))
-    return min(found, key=lambda p: p.length(steps), default=None)
+    fit = [evolve(length, start, low, high, children=children, generations=generations).T for start in _starts(sizes, high, count)]
+    fit = sorted((points for points in fit if len(points)), key=lambda points: float(length(points[:1].T)[0]))
+    tries = [point for points in fit for point in points[:3]]
+    tries += [descend(length, points[0], low, high) for points in fit[: 0 if quick else 1]]
+    shortest: Parameters | None = None
+    for value, point in sorted(((float(length(point[:, None])[0]), point) for point in tries), key=lambda pair: pair[0]):
+        if shortest is not None and value >= shortest.length(steps):
+            break
+        found = _certified(point, sizes)
+        if found is not None and (shortest is None or found.length(steps) < shortest.length(steps)):
+            shortest = found
+    return shortest
+
+
+def _certified(point: Floats, sizes: Sizes) -> Parameters | None:
+    """The certified parameters at a point, with the smallest n_2 near its float estimate."""
+    proof = _certified_proof(point, sizes)
+    if proof is None:
+        return None
+    with np.errstate(all="ignore"):
+        n_2 = float(_branching(point[:, None], _derive(point[:, None], sizes), sizes, rounds=60)[0])
+    least = settle(n_2, lambda n: n >= proof.g and holds(replace(proof, n_2=n), sizes))
+    return None if least is None else replace(proof, n_2=least)
 
 
 def _starts(s: Sizes, high: tuple[float, ...], count: int) -> tuple[Floats, Floats]:
@@ -218,7 +227,7 @@ def best_at(sizes: Sizes, m: int, n_1: int, n_2: int, *, steps: int = 3) -> Para
     """Certified parameters that show failure at this very task size, or None if none is found."""
     if n_1 * m < 2:
         return None
-    shortest, rng = best(sizes, steps=steps), np.random.default_rng(0)
+    shortest, rng = best(sizes, steps=steps, quick=False), np.random.default_rng(0)
     if shortest is None or ((shortest.m, shortest.n_1) == (m, n_1) and n_2 >= shortest.g and holds(replace(shortest, n_2=n_2), sizes)):
         return shortest and replace(shortest, n_2=n_2)
 

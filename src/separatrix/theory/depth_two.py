@@ -104,13 +104,15 @@ def best(sizes: Sizes, *, steps: int = 2, quick: bool = False) -> Parameters | N
     high = (places, places, groups if sizes.sigma_2 else 1)
     count, children, generations = (20_000, 1_000, 30) if quick else (40_000, 2_500, 50)
     points = evolve(length, _starts(high, count), (2, 1, 1), high, children=children, generations=generations)
-    found = []
-    for q, t, g in (*points.T[:4], *(descend(length, point, (2, 1, 1), high) for point in points.T[: 0 if quick else 2])):
-        with np.errstate(all="ignore"):
-            r = _most_contents(q, t, g, sizes)
-            n_1 = float(_branching(*(np.array([x]) for x in (q, t, g, r)), sizes=sizes, rounds=60)[0])
-        found.append(_certified(n_1, int(r), int(q), int(t), int(g), sizes))
-    return min((p for p in found if p), key=lambda p: p.length(steps), default=None)
+    tries = [*points.T[:4], *(descend(length, point, (2, 1, 1), high) for point in points.T[: 0 if quick else 2])]
+    shortest: Parameters | None = None
+    for value, point in sorted(((float(length(point[:, None])[0]), point) for point in tries), key=lambda pair: pair[0]):
+        if shortest is not None and value >= shortest.length(steps):
+            break
+        found = _certified_at(point, sizes)
+        if found is not None and (shortest is None or found.length(steps) < shortest.length(steps)):
+            shortest = found
+    return shortest
 
 
 def _starts(high: tuple[float, float, float], count: int) -> Floats:
@@ -119,6 +121,15 @@ def _starts(high: tuple[float, float, float], count: int) -> Floats:
     q, t, g = (spread(low, top, count, rng) for low, top in zip((2, 1, 1), high, strict=True))
     t[::2] = q[::2]
     return np.stack([q, t, g])
+
+
+def _certified_at(point: Floats, sizes: Sizes) -> Parameters | None:
+    """The certified parameters at a point (q, t, g)."""
+    q, t, g = point
+    with np.errstate(all="ignore"):
+        r = _most_contents(q, t, g, sizes)
+        n_1 = float(_branching(*(np.array([x]) for x in (q, t, g, r)), sizes=sizes, rounds=60)[0])
+    return _certified(n_1, int(r), int(q), int(t), int(g), sizes)
 
 
 def _certified(n_1: float, r: int, q: int, t: int, g: int, sizes: Sizes) -> Parameters | None:
@@ -150,7 +161,7 @@ def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2) -> Parameters | N
     """Certified parameters that show failure at this very task size, or None if none is found."""
     if m < 2:
         return None
-    shortest = best(sizes, steps=steps)
+    shortest = best(sizes, steps=steps, quick=False)
     if shortest is None or (shortest.m == m and n_1 >= shortest.g and holds(replace(shortest, n_1=n_1), sizes)):
         return shortest and replace(shortest, n_1=n_1)
 

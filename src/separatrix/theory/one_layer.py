@@ -79,7 +79,7 @@ def prefixes(task: Task) -> Count | None:
 
 def sole_full_layer(architecture: Architecture) -> int | None:
     """h of the only layer with memory when that is full attention alone, else None."""
-    memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
-    if len(memory) != 1 or any(part.name != "full" or part.sizes().get("conv") for part in memory[0]):
+    memory = [(layer, times) for layer, times in architecture.counted() if any(part.cache_bits(1 << 20) for part in layer)]
+    if sum(times for _, times in memory) != 1 or any(part.name != "full" or part.sizes().get("conv") for part in memory[0][0]):
         return None
-    return sum(part.read_bits() for part in memory[0])
+    return sum(part.read_bits() for part in memory[0][0])

@@ -75,7 +75,7 @@ def _noise(coordinates: int) -> tuple[Floats, Floats]:
     of the coordinates, (coordinates, _POOL) each: drawn once, since drawing takes longer than judging."""
     rng, shape = np.random.default_rng(1), (coordinates, _POOL)
     scaled = rng.normal(size=shape) * (rng.random(shape) < 0.25) + rng.normal(size=_POOL) * (rng.random(shape) < 0.5)
-    return scaled, rng.integers(-2, 3, shape) * (rng.random(shape) < 0.5)
+    return scaled, (rng.integers(-2, 3, shape) * (rng.random(shape) < 0.5)).astype(float)
 
 
 def _fittest(points: Floats, values: Floats, survivors: int = 40) -> tuple[Floats, Floats]:

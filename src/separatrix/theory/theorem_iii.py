@@ -35,7 +35,7 @@ class TheoremIII(DepthTheorem):
         return depth_one.Sizes(h=readers(architecture)[0], sigma_0=before.sigma, sigma_1=after.sigma - opened, open_block=opened)
 
     def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
-        return depth_one.best(sizes, steps=steps)
+        return depth_one.best(sizes, steps=steps, spelling=depth_one.PLAIN)
 
     def best_at(self, sizes: Any, task: SeqComp) -> Any:
         return depth_one.best_at(sizes, task.m, task.branching[0], steps=task.L)

@@ -79,7 +79,9 @@ def _bounded(architecture: Architecture) -> list[CardLine]:
     thought = "Writing the steps down does not help. What is written is worked out from a cache that has already lost part of the function."
     return [
         CardLine(question, "FAILS", n, "Theorem I on its last function: N log2 N > cache", "I", verdict, explain),
-        CardLine("composition with chain of thought, 2 steps", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought),
+        CardLine(
+            "composition with chain of thought, 2 steps", "FAILS", n, "what is written is a function of the cache", "I", verdict, thought
+        ),
     ]
 
 
