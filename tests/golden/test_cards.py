@@ -5,21 +5,24 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from separatrix.architecture import MECHANISMS, Architecture
-from separatrix.architecture.presets import preset
+from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.resolve import resolve
 from separatrix.errors import SizeError
 from separatrix.evidence import Verdict
 from separatrix.report.card import render_card, size_text, theorem_text
 from separatrix.report.card_json import card_json, log10_of
-from separatrix.theory import CardLine
+from separatrix.tasks import parse_task
+from separatrix.theory import CardLine, card, judge
 
 STUB = [
     CardLine("recall of one of n facts", "FAILS", 7_675_932, "n log V > cache", "I"),
@@ -272,3 +275,100 @@ def test_a_card_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
+    model = preset(name)
+    data = card_json(model, 10_000)["verdicts"]
+    assert [v["question"] for v in data if v["task"] is None] == ["permutation tracking (S_5)"]  # no such task yet
+    assert all(v["assumptions"] for v in data if v["task"] is not None)
+    for line in card(model, 10_000):
+        assert 2 <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, line.explain
+        if line.verdict is None or line.theorem == "thought":  # `judge` answers at once, without a chain of thought
+            continue
+        assert parse_task(line.verdict.task).spec == line.verdict.task
+        statuses = {verdict.status for verdict in judge(model, parse_task(line.verdict.task))}
+        assert line.status in statuses, (line.question, statuses)
+        assert line.status != "OPEN" or statuses == {"OPEN"}, (line.question, statuses)
+
+
+def line(spec: str, question: str, context: int = 1000) -> CardLine:
+    (found,) = [line for line in card(Architecture.parse(spec), context) if line.question.startswith(question)]
+    return found
+
+
+def test_two_sum_against_a_cache_counted_by_hand() -> None:
+    """Two fp32 numbers, 64 bits: n values of 1,024 n make sum_{j <= n} binomial(1024 n, j) sets, more than 2^64 first at n = 6."""
+    sets = {n: sum(math.comb(1024 * n, j) for j in range(1, n + 1)) for n in range(1, 8)}
+    first = min(n for n, count in sets.items() if count > 1 << 64)
+    found = line("linear @ heads=1, head_dim=1", "2-Sum per query")
+    assert (found.status, found.theorem, found.n) == ("FAILS", "I", first)
+
+
+def test_two_sum_of_any_pair_fails_in_one_full_layer_and_is_solved_by_two() -> None:
+    """h = 4 x 65 x 32 = 8,320 bits; all but two of n tokens hold sets of values of one sign but one: sum_{j <= n-2} binomial(N'-1, j)."""
+
+    def more_than_read(n: int) -> bool:
+        half = (1024 * n - 1) // 2
+        return sum(math.comb(half - 1, j) for j in range(1, n - 1)) > 1 << 8320
+
+    one, two = line("full", "2-Sum of any pair"), line("full*2", "2-Sum of any pair")
+    assert (one.status, one.theorem, two.status, two.theorem) == ("FAILS", "I'", "SOLVABLE", "pairs")
+    assert one.n is not None
+    assert more_than_read(one.n)
+    assert not more_than_read(one.n - 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "depth"),
+    [
+        ("linear @ heads=1, head_dim=1", 64),  # 64 bits: 1 + 2^64 + 2^62 + ... stacks are too many, 1 + 2^63 + ... < 2^64 are not
+        ("loglinear @ heads=1, head_dim=8", 30_720),  # 15 states of 64 fp32 numbers for 2^14 <= t < 2^15, 14 of them hold 28,672 > t before
+        ("mlp", 1),
+        ("full", None),  # a key and a value hold more than the bit of one bracket
+        ("loglinear + full", None),
+    ],
+)
+def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(spec: str, depth: int | None) -> None:
+    found = line(spec, "nested brackets")
+    assert found.status == ("OPEN" if depth is None else "FAILS")
+    if depth is not None:
+        assert f"from nesting depth {depth:,} on" in found.text
+        assert found.verdict is not None
+        assert found.verdict.task == f"dyck:n={2 * depth},k=2,D={depth}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "diagonal"),
+    [
+        ("mamba*3", True),
+        ("gla + retnet + window", True),
+        ("rglru + gdn", False),
+        ("kda", False),
+        ("rglru + full", False),
+        ("window", False),
+    ],
+)
+def test_only_stacks_whose_every_recurrence_is_diagonal_are_called_so(spec: str, diagonal: bool) -> None:
+    assert ("diagonal" in line(spec, "permutation").text) == diagonal
+
+
+def test_explanations_are_printed_where_asked_for() -> None:
+    plain, told = (io.StringIO(), io.StringIO())
+    for target, explain in ((plain, False), (told, True)):
+        console = Console(file=target, width=200, color_system=None, legacy_windows=False)
+        console.print(render_card(Architecture.parse("full*2"), 100, explain=explain))
+    sentence = "One full layer fetches each bit's partner, a second one looks for a pair that differs."
+    assert sentence in squeezed(told.getvalue())
+    assert sentence not in squeezed(plain.getvalue())
+
+
+def test_the_work_of_a_card_takes_milliseconds() -> None:
+    """At most 50 ms for 118 layers (issue 3); ten times as much is allowed here, for machines that are busy."""
+    model = Architecture.parse("(gdn*3 + full)*29 + gdn*2 @ heads=32, head_dim=128, bf16")
+    assert len(model) == 118
+    card_json(Architecture.parse("full"), 1000)
+    start = time.perf_counter()
+    card_json(model, 262_144)
+    assert time.perf_counter() - start < 0.5

@@ -108,6 +108,7 @@ GRIDS = {
     "head-wise": (Space((2, 3, 4), (BESIDE[0], FULL[0]), (BIT,)), ("seqcomp:L=2,m=16,n_1=1",), 64, 1 << 22),
     "deeper composition": (Space((4, 5), (FULL[0],), (BIT, (*WINDOW, *BIT)), readings=(0, 1, 3, 4, 5)), ("seqcomp:L=3,m=8,n_1=2,n_2=1",), 64, 1 << 22),
     "pairs": (Space((1, 2, 3), (FULL[0], SPARSE[0]), (GDN, SMALL)), ("twosum:n=48,M=22",), 64, 1 << 20),
+    "any pair": (Space((1, 2, 3), (FULL[0], NARROW[0]), (GDN, BIT)), ("twosum:n=30,M=64,form=decision",), 64, 1 << 20),
     "pairs by blocks": (Space((1,), (*SPARSE, *FEW_BITS), ()), ("twosum:n=64,M=64",), 80, 1 << 22),
     "a shorter prefix decides": (Space((1, 2), LATE, (BIT, GDN)), ("eva:n=60,V=512",), 61, 1 << 20),
     "states as wide as needed": (Space((1, 2), FULL, EXACT, readings=(0,)), ("eva:n=64,V=64",), 65, 1 << 20),

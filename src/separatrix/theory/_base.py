@@ -119,18 +119,25 @@ def family(task: Task) -> Family:
     raise SizeError(f"{task.spec}: no family is known for tasks of this kind")
 
 
-def first_size(holds: Callable[[int], bool], start: int, *, limit: int = LARGEST_SIZE) -> int | None:
-    """The smallest n in [start, limit] at which a monotone predicate holds; None if there is none."""
-    if start > limit or not holds(limit):
+def first_size(holds: Callable[[int], bool], start: int, *, limit: int = LARGEST_SIZE, near: int | None = None) -> int | None:
+    """The smallest n in [start, limit] at which a monotone predicate holds; None if there is none.
+
+    `near` is a guess that spares calls where it is good and changes nothing else; without one the predicate is asked at `limit` first.
+    """
+    if start > limit or (near is None and not holds(limit)):
         return None
-    low, step = start - 1, 1  # fails at low, or low is below the start
-    while low + step < limit and not holds(low + step):
-        low, step = low + step, step * 2
-    high = min(low + step, limit)
+    low, high = start - 1, limit + 1  # fails at low and holds at high, or they are out of range
+    value, step = max(start, min(near or start, limit)), 1
+    while low < value < high:
+        if holds(value):
+            high, value = value, value - step if near is not None else low
+        else:
+            low, value = value, min(value + step, limit)
+        step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return None if high > limit else high
 
 
 def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int) -> int | None:
@@ -141,10 +148,37 @@ def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], s
     n: int | None = start
     while n is not None and n <= limit:
         bits = supply(n)
-        if demand(n).exceeds_bits(bits):
+
+        def exceeds(k: int, bits: int = bits) -> bool:
+            return demand(k).exceeds_bits(bits)
+
+        if exceeds(n):
             return n
-        n = first_size(lambda k: demand(k).exceeds_bits(bits), n + 1, limit=limit)  # noqa: B023  (called at once)
+        n = first_size(exceeds, n + 1, limit=limit, near=_crossing(demand, bits, n + 1, limit)) if n < limit else None
     return None
+
+
+def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int) -> int:
+    """About the first n with demand(n) > 2^bits, by floats: regula falsi on the logarithms, the side that stays halved (Illinois)."""
+
+    def excess(n: int) -> float:
+        return float(demand(n).log2_ball()) - bits
+
+    low, high = start, min(2 * start + 64, limit)
+    below, above = excess(low), excess(high)
+    while above < 0 and high < limit:
+        low, below, high = high, above, min(high * 64, limit)
+        above = excess(high)
+    for _ in range(60):
+        if high - low <= 1 or not below < 0 <= above:
+            break
+        n = min(max(low + round((high - low) * below / (below - above)), low + 1), high - 1)
+        value = excess(n)
+        if value < 0:
+            low, below, above = n, value, above / 2
+        else:
+            high, above, below = n, value, below / 2
+    return high
 
 
 def readers(architecture: Architecture) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from separatrix.theory.equality import TwoLayerEquality
 from separatrix.theory.lifting import Lifting
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.one_layer import TheoremIPrime
+from separatrix.theory.pairs import TwoLayerPairs
 from separatrix.theory.theorem_iii import TheoremIII
 from separatrix.theory.theorem_iv import TheoremIV
 from separatrix.theory.theorem_v import TheoremV
@@ -37,6 +38,7 @@ THEOREMS: dict[str, Theorem] = {
         IndexedRetrieval(),
         Composition(),
         Match2(),
+        TwoLayerPairs(),
         TwoLayerEquality(),
         Thought(),
         NothingKnown(),

@@ -21,6 +21,6 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
         *composition(architecture, context),
         *two_sum(architecture, context),
         *equality(architecture, context),
-        *dyck(architecture),
+        *dyck(architecture, context),
         permutation(architecture),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from separatrix.architecture import Architecture
 from separatrix.evidence import Verdict
 from separatrix.tasks import SeqComp
@@ -10,6 +12,7 @@ from separatrix.theory._base import number
 from separatrix.theory.asymptotic import Bite, ChenPengWu, YeEtAl, hdp
 from separatrix.theory.card._line import CardLine, kinds
 from separatrix.theory.classes import TheoremI
+from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.one_layer import TheoremIPrime, sole_full_layer
 from separatrix.theory.theorem_iii import TheoremIII
 from separatrix.theory.theorem_iv import TheoremIV
@@ -22,9 +25,9 @@ _OPEN = "Nothing here proves that these weights exist, and nothing proves that t
 
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
-    if not architecture.reading:
-        return _bounded(architecture)
     address = bits_of(context)
+    if not architecture.reading:
+        return _bounded(architecture, _task(2, context, address))
     steps, lines = _most_steps(architecture, address), []
     if steps:
         task = _task(steps, context, address)
@@ -38,7 +41,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         )
         lines.append(CardLine(f"composition, L <= {steps} steps", "SOLVABLE", None, how, verdict.theorem, verdict, explain))
     if steps < MOST_STEPS:
-        lines += _beyond(architecture, steps + 1)
+        lines += _beyond(architecture, steps + 1, lambda count: _task(count, context, address))
     return [*lines, *_with_thought(architecture, context, address)]
 
 
@@ -61,14 +64,12 @@ def _task(steps: int, context: int, address: int) -> SeqComp:
     return SeqComp(L=steps, m=max(2, min(m, 1 << (address - 1))), branching=(1,) * (steps - 1))
 
 
-def _bounded(architecture: Architecture) -> list[CardLine]:
+def _bounded(architecture: Architecture, within: SeqComp) -> list[CardLine]:
     """Two steps: z_2 of N entries has N^N contents; with n_1 = 1 the prompt has 2N + 2 tokens."""
     theorem, question = TheoremI(), "composition, 2 steps"
     n = theorem.threshold(architecture, SeqComp(L=2, m=2, branching=(1,)))
     if n is None:
-        return [
-            CardLine(question, "OPEN", None, "no bound up to 10^12 tokens", "none", None, f"{_OPEN}The caches are too large to count here.")
-        ]
+        return [_open(architecture, within, question, "no bound up to 10^12 tokens", "The caches are too large to count here.")]
     verdict = theorem.judge(architecture, SeqComp(L=2, m=(n - 2) // 2, branching=(1,)))
     assert verdict is not None
     cache = number(verdict.numbers["cache_bits"])
@@ -85,10 +86,13 @@ def _bounded(architecture: Architecture) -> list[CardLine]:
     ]
 
 
-def _beyond(architecture: Architecture, steps: int) -> list[CardLine]:
-    """From the first number of steps that no construction covers: a finite theorem where there is one, else the asymptotic one and where it bites."""
+def _beyond(architecture: Architecture, steps: int, task: Callable[[int], SeqComp]) -> list[CardLine]:
+    """From the first number of steps that no construction covers: a finite theorem where there is one, else the asymptotic one and where it bites.
+
+    `task` gives the composition of so many steps that fills the context: what is said to be open is open there.
+    """
     if steps == 1 and sole_full_layer(architecture) is not None:
-        return [_one_step(architecture), *_beyond(architecture, 2)]
+        return [_one_step(architecture, task), *_beyond(architecture, 2, task)]
     for theorem in (TheoremIII(), TheoremIV(), TheoremV()):
         least = max(steps, theorem.least_steps)
         if len(architecture.reading) != theorem.reading_layers or theorem.sizes(architecture, 1 << 10) is None:
@@ -103,16 +107,16 @@ def _beyond(architecture: Architecture, steps: int) -> list[CardLine]:
         )
         record = _at_threshold(theorem, architecture, least, found.numbers)
         line = CardLine(f"composition, {_steps(least)}", "FAILS", found.n, text, theorem.key, record, explain)
-        return [*([] if least == steps else [_between(steps, least - 1)]), line]
-    return [_asymptotic(architecture, max(2, steps))]
+        return [*([] if least == steps else [_between(architecture, steps, task(least - 1))]), line]
+    return [_asymptotic(architecture, task(max(2, steps)))]
 
 
-def _one_step(architecture: Architecture) -> CardLine:
+def _one_step(architecture: Architecture, task: Callable[[int], SeqComp]) -> CardLine:
     """One look-up whose place comes before the last token: too much for a single full layer at some n."""
     question, theorem = "composition, 1 step", TheoremIPrime()
     verdict = theorem.judge(architecture, SeqComp(L=1, m=2))
     if verdict is None or verdict.n is None:
-        return _between(1, 1)
+        return _between(architecture, 1, task(1))
     record = theorem.judge(architecture, SeqComp(L=1, m=verdict.n - 2))
     explain = (
         f"Whatever its weights, the model looks a value up wrongly in some prompt of {number(verdict.n)} tokens when the place to look at comes before "
@@ -126,19 +130,22 @@ def _steps(count: int) -> str:
     return f"{count} step{'s' if count > 1 else ''}"
 
 
-def _between(first: int, last: int) -> CardLine:
-    question = f"composition, {_steps(last)}" if first == last else f"composition, {first} to {_steps(last)}"
-    return CardLine(question, "OPEN", None, "between construction and bound", "none", None, f"{_OPEN}It lies between the two.")
+def _between(architecture: Architecture, first: int, task: SeqComp) -> CardLine:
+    question = f"composition, {_steps(task.L)}" if first == task.L else f"composition, {first} to {_steps(task.L)}"
+    return _open(architecture, task, question, "between construction and bound", "It lies between the two.")
 
 
-def _asymptotic(architecture: Architecture, steps: int) -> CardLine:
-    task = SeqComp(L=steps, m=2, branching=(1,) * (steps - 1))
-    question = f"composition, from {steps} steps"
+def _open(architecture: Architecture, task: SeqComp, question: str, text: str, why: str) -> CardLine:
+    return CardLine(question, "OPEN", None, text, NothingKnown.key, NothingKnown().judge(architecture, task), f"{_OPEN}{why}")
+
+
+def _asymptotic(architecture: Architecture, task: SeqComp) -> CardLine:
+    question = f"composition, from {task.L} steps"
     verdict = YeEtAl().judge(architecture, task) or ChenPengWu().judge(architecture, task)
     if verdict is None:
         mixed = any(part.reading for layer in architecture for part in layer if len(layer) > 1)
         why = "head-wise hybrids of more than two reading layers (three groups at L = 3)" if mixed else "this stack"
-        return CardLine(question, "OPEN", None, f"no theorem here covers {why}", "none", None, f"{_OPEN}No theorem covers {why}.")
+        return _open(architecture, task, question, f"no theorem here covers {why}", f"No theorem covers {why}.")
     bite, cited = Bite(hdp(architecture), verdict.numbers["exponent"]), "Ye26" if verdict.theorem == YeEtAl.key else "CPW"
     text = (
         f"open at any finite n; [{cited}, Theorem 1.1] is vacuous here: it would bite at n = (Hdp)^(2^{bite.exponent}), Hdp = {bite.base:,}"

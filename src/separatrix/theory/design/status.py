@@ -29,7 +29,7 @@ NEVER_DECIDE = frozenset({"none", "lifting", "CPW-1.1", "Ye26-1.1", "thought"})
 """Theorems that say OPEN, or nothing, at every finite size about answers given at once."""
 ONE_MEMORY = frozenset({"I'", "II"})
 """Theorems about stacks with one layer that has memory."""
-ANYWHERE = frozenset({"retrieval", "block-retrieval", "indexed-retrieval", "match2", "equality"})
+ANYWHERE = frozenset({"retrieval", "block-retrieval", "indexed-retrieval", "match2", "pairs", "equality"})
 """Constructions that ask for one reading layer or two, wherever they stand."""
 _LONG = 1 << 20
 
