@@ -36,10 +36,10 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         numbers = verdict.numbers
         how = verdict.statement.split(" solve it ")[0] + f" suffice, {numbers['address_bits']} of their key dimensions used"
         explain = (
-            f"Some weights follow up to {steps} steps in one go, each step a look-up whose place depends on the step before, in prompts of up to "
+            f"Some weights follow up to {_steps(steps)} in one go, each step a look-up whose place depends on the step before, in prompts of up to "
             f"{context:,} tokens. Each full layer takes one step, and one more layer, full or recurrent, brings the starting point along."
         )
-        lines.append(CardLine(f"composition, L <= {steps} steps", "SOLVABLE", None, how, verdict.theorem, verdict, explain))
+        lines.append(CardLine(f"composition, L <= {_steps(steps)}", "SOLVABLE", None, how, verdict.theorem, verdict, explain))
     if steps < MOST_STEPS:
         lines += _beyond(architecture, steps + 1, lambda count: _task(count, context, address))
     return [*lines, *_with_thought(architecture, context, address)]
@@ -102,7 +102,7 @@ def _beyond(architecture: Architecture, steps: int, task: Callable[[int], SeqCom
             continue
         text = f"whatever the weights, in some prompt of {number(found.n)} tokens, the shortest shown to fail"
         explain = (
-            f"Whatever its weights, the model follows {least} steps wrongly in some prompt of {number(found.n)} tokens; so it does for more steps. "
+            f"Whatever its weights, the model follows {_steps(least)} wrongly in some prompt of {number(found.n)} tokens; so it does for more steps. "
             "What one token can read of the past, and what the bounded layers carry, is too little to tell all functions apart."
         )
         record = _at_threshold(theorem, architecture, least, found.numbers)
