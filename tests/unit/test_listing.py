@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from separatrix.theory.known import KNOWN
 
 from separatrix.errors import UnknownNameError
 from separatrix.report.listing import describe_theorem, list_theorems
 from separatrix.theory import THEOREMS
 from separatrix.theory.counts import COUNTS
+from separatrix.theory.known import KNOWN
 
 
 @pytest.mark.parametrize("key", [row["key"] for row in list_theorems()])

@@ -239,3 +239,10 @@ def test_indexed_attention_retrieves_with_room_in_the_indexer() -> None:
         text = f"indexed(heads=1,head_dim=8,value_dim=6,index_dim={width},topk=1)"
         found = judge(Architecture.parse(text), parse_task("eva:n=64,V=64"))
         assert ("SOLVABLE" in {verdict.status for verdict in found}) == solved
+
+
+def test_demand_and_supply_that_grow_side_by_side_end_the_search() -> None:
+    """Two bits of cache per token and two bits of demand: no n ever fails, and none is claimed."""
+    architecture = Architecture.parse("full @ heads=1, head_dim=1, format=p1")
+    assert architecture.cache_bits(1000) == 2000
+    assert TheoremI().threshold(architecture, Eva(n=1, V=4)) is None

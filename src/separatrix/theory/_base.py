@@ -140,13 +140,19 @@ def first_size(holds: Callable[[int], bool], start: int, *, limit: int = LARGEST
     return None if high > limit else high
 
 
+_MOST_JUMPS = 500
+
+
 def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int) -> int | None:
     """The smallest n in [start, limit] at which demand(n) > 2^supply(n), both growing with n; None if there is none.
 
     As long as the demand stays below what the supply was at n, no n in between can do; so n jumps to the first demand above that supply.
+    Where demand and supply grow side by side, the jumps stay short; after many of them the answer is None too: no n is claimed.
     """
     n: int | None = start
-    while n is not None and n <= limit:
+    for _ in range(_MOST_JUMPS):
+        if n is None or n > limit:
+            break
         bits = supply(n)
 
         def exceeds(k: int, bits: int = bits) -> bool:
