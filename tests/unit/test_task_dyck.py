@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from separatrix.errors import SizeError
 from separatrix.tasks import Dyck, parse_task
 from separatrix.tasks.dyck import stack_classes
 from separatrix.theory._base import family
-from separatrix.theory.nesting import smallest_depth
 
 
 def ids(*brackets: str) -> np.ndarray:
@@ -118,35 +116,3 @@ def test_the_family_keeps_k_and_d() -> None:
     tasks = family(Dyck(n=8, k=3, D=2))
     assert (tasks.smallest, tasks.largest) == (2, 10**12)
     assert (tasks.at(9), tasks.at(10)) == (Dyck(n=10, k=3, D=2), Dyck(n=10, k=3, D=2))
-
-
-@pytest.mark.parametrize(
-    ("k", "bits", "depth"),
-    [
-        (2, 0, 1),
-        (2, 3, 3),  # 1 + 1 + 4 = 6, then 1 + 2 + 8 = 11
-        (2, 4, 4),  # 11, then 1 + 1 + 4 + 16 = 22
-        (3, 5, 4),  # 1 + 3 + 27 = 31, then 1 + 1 + 9 + 81 = 92
-        (1, 1, 2),  # 2, then 1 + 1 + 1 = 3
-        (1, 3, 14),  # 1 + 7 until 13, then 1 + 8
-    ],
-)
-def test_smallest_depth_by_hand(k: int, bits: int, depth: int) -> None:
-    assert smallest_depth(k, bits) == depth
-    assert Dyck(n=2 * depth, k=k, D=depth).prefix_classes().exceeds_bits(bits)
-    assert depth == 1 or not Dyck(n=2 * depth - 2, k=k, D=depth - 1).prefix_classes().exceeds_bits(bits)
-
-
-def test_smallest_depth_of_large_memories() -> None:
-    """Two kinds: 2^D < C < 2^(D+1), so D = bits from 3 on; one kind: C = D//2 + 2, D = 2^39 - 2 just beyond 10^12 / 2."""
-    assert smallest_depth(2, 10**11) == 10**11
-    assert smallest_depth(1, 30) == 2**31 - 2
-    assert smallest_depth(1, 38) is None
-    assert smallest_depth(2, 10**12) is None
-    assert smallest_depth(2, 10**40) is None
-
-
-@pytest.mark.parametrize(("k", "bits"), [(0, 3), (2, -1), (2.0, 3), (2, None), (True, 3)])
-def test_smallest_depth_of_no_size(k: Any, bits: Any) -> None:
-    with pytest.raises(SizeError, match="smallest depth"):
-        smallest_depth(k, bits)
