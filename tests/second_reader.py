@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-Config = dict[str, Any]
-TOKENS = 100
+from second_reader_attention import ATTENTION, TOKENS, Config, Part, unknown
+
 ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
 
 
-class Part(NamedTuple):
-    """One mixer: its symbol, and numbers it remembers."""
+class Silent(dict[str, Any]):
+    """Fields of which a missing one counts 1: it may be missing only where it does not matter, else the counts differ."""
 
-    symbol: str
-    state: int = 0
-    channels: int = 0
-    kernel: int = 1
-    kv: int = 0
-    window: int = 0
-    shifts: int = 0
-    state_p: int = 32
+    def __missing__(self, key: str) -> int:
+        return 1
 
 
 def nested(config: Config) -> Config:
@@ -28,7 +22,7 @@ def nested(config: Config) -> Config:
     while True:
         inner = next((config[key] for key in ("text_config", "llm_config", "language_config") if config.get(key) is not None), None)
         if inner is None:
-            return {key: value for key, value in config.items() if value is not None or key == "mamba_d_ssm"}
+            return Silent({key: value for key, value in config.items() if value is not None or key == "mamba_d_ssm"})
         outer = {key: value for key, value in config.items() if key in ABOVE and value is not None}
         if "dtype" in inner or "torch_dtype" in inner:
             outer = {key: value for key, value in outer.items() if "dtype" not in key}
@@ -43,22 +37,43 @@ def expected(config: Config) -> tuple[str, dict[str, int]]:
     """Pattern (parts of one layer joined by "|"), and bits of each kind of memory after 100 tokens."""
     c = nested(config)
     p = model_bits(c)
-    layers = RECURRENT[c.get("model_type") or _untyped(c)](c)
+    layers = _reader(c)(c)
     bits = {"state": 0, "convolution": 0, "kv": 0, "window": 0}
     for layer in layers:
         for part in layer:
             bits["state"] += part.state * part.state_p + part.shifts * p
             bits["convolution"] += part.channels * min(TOKENS, max(part.kernel - 1, 0)) * p
             bits["window" if part.window else "kv"] += part.kv * min(TOKENS, part.window or TOKENS) * p
+            bits["kv"] += part.grown * p
+            bits["window"] += part.bounded * p
     return "".join("|".join(part.symbol for part in layer) for layer in layers), {kind: total for kind, total in bits.items() if total}
 
 
-def _untyped(c: Config) -> str:
+CLASSES = {
+    **{"Qwen3NextForCausalLM": "qwen3_next", "NemotronHForCausalLM": "nemotron_h", "RecurrentGemmaForCausalLM": "recurrent_gemma"},
+    **{"KimiLinearForCausalLM": "kimi_linear", "JambaForCausalLM": "jamba", "Zamba2ForCausalLM": "zamba2", "Mamba2ForCausalLM": "mamba2"},
+    **{
+        "FalconH1ForCausalLM": "falcon_h1",
+        "GraniteMoeHybridForCausalLM": "granitemoehybrid",
+        "MiniMaxText01ForCausalLM": "minimax_text_01",
+    },
+    **{"LlamaForCausalLM": "llama", "GptOssForCausalLM": "gpt_oss", "GlmMoeDsaForCausalLM": "glm_moe_dsa"},
+    **{"Gemma4ForConditionalGeneration": "gemma4", "Llama4ForConditionalGeneration": "llama4", "MiMoV2FlashForCausalLM": "mimo_v2_flash"},
+    **{"Step3p7FlashForCausalLM": "step3p7", "MiniMaxM3ForCausalLM": "minimax_m3"},
+    **{"DeepseekV32ForCausalLM": "deepseek_v32", "DeepseekV4ForCausalLM": "deepseek_v4"},
+}
+
+
+def _reader(c: Config) -> Callable[[Config], list[list[Part]]]:
+    """By model type, then by class, else by the usual fields."""
+    known = {**RECURRENT, **ATTENTION}
     if "n_layer" in c and "model_type" not in c and ("ssm_cfg" in c or "attn_layer_idx" in c):
-        return "mamba_ssm"
-    return {"Qwen3NextForCausalLM": "qwen3_next", "NemotronHForCausalLM": "nemotron_h", "RecurrentGemmaForCausalLM": "recurrent_gemma"}[
-        c["architectures"][0]
-    ]
+        return RECURRENT["mamba_ssm"]
+    if c.get("model_type") in known:
+        return known[c["model_type"]]
+    named = c.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    return known[CLASSES[first]] if isinstance(first, str) and first in CLASSES else unknown
 
 
 def stack(listed: list[Any], meaning: dict[Any, Part | list[Part]]) -> list[list[Part]]:
@@ -66,7 +81,7 @@ def stack(listed: list[Any], meaning: dict[Any, Part | list[Part]]) -> list[list
 
 
 def attention(c: Config, head_dim: int | None = None, *, windowed: bool = False) -> Part:
-    d = head_dim or c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+    d = head_dim or c.get("head_dim") or c.get("hidden_size", 0) // c.get("num_attention_heads", 1)
     window = c["sliding_window"] if windowed and "sliding_window" in c and c.get("use_sliding_window") is not False else 0
     if not window and windowed and "attention_chunk_size" in c:
         return Part("c", kv=2 * c["num_key_value_heads"] * d, window=c["attention_chunk_size"])

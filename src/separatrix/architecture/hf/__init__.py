@@ -5,6 +5,7 @@ A family is one function from the fields of the file to a `Reading`, and a line 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import _attention_only, _with_recurrence
 from separatrix.architecture.hf._built import built
+from separatrix.architecture.hf._draft import Reading
 from separatrix.architecture.hf._family import Family
 from separatrix.architecture.hf._fields import Fields, shown
 from separatrix.architecture.hf._file import config_file, label, load_json
@@ -84,5 +86,14 @@ def _family(fields: Fields) -> Family:
     classes = fields.data.get("architectures")
     first = classes[0] if isinstance(classes, list) and classes else None
     if isinstance(first, str) and first in CLASSES:
-        return FAMILIES[CLASSES[first]]
+        family = FAMILIES[CLASSES[first]]
+        return family if kind is None else partial(_by_class, family, first)
     return partial(probe, known=FAMILIES)
+
+
+def _by_class(family: Family, name: str, fields: Fields) -> Reading:
+    """The reading of a file of an unknown model type by its class, with a note that says so."""
+    reading = family(fields)
+    return replace(
+        reading, notes=(f"'model_type' is {shown(fields.data['model_type'])}, which is not known: read as {name}", *reading.notes)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf._family import Family
 from separatrix.architecture.hf.alternating import alternating, cwm, exaone, gemma_3n, llama4
-from separatrix.architecture.hf.decoders import dbrx, decoder, falcon, multi_head, multi_query, undecided
+from separatrix.architecture.hf.decoders import dbrx, decoder, dots1, falcon, multi_head, multi_query, undecided
 from separatrix.architecture.hf.deepseek import deepseek_v4, dsa, mla
 from separatrix.architecture.hf.minimax_softmax import minimax_m2, minimax_m3
 from separatrix.architecture.hf.own_heads import gemma4, mimo, smallthinker, step3
@@ -26,6 +26,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("nemotron", "qwen3_vl_text"), _STATED),
     **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
     "qwen3": _QWEN3,
+    "dots1": dots1,
     **dict.fromkeys(("qwen2_moe", "qwen3_moe", "smollm3"), undecided),
     **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom", "mpt", "codegen", "persimmon", "xglm"), multi_head),
     "gpt_bigcode": multi_query,
@@ -87,6 +88,7 @@ CLASSES: dict[str, str] = {
     "Qwen2MoeForCausalLM": "qwen2_moe",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3_moe",
+    "Dots1ForCausalLM": "dots1",
     "SmolLM3ForCausalLM": "smollm3",
     "GPT2LMHeadModel": "gpt2",
     "GPTNeoXForCausalLM": "gpt_neox",

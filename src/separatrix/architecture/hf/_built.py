@@ -12,7 +12,6 @@ from separatrix.architecture.outline import Outline, Part, UnknownSizes
 from separatrix.architecture.settings import Settings
 from separatrix.errors import SizeError
 
-
 _CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length")
 """Fields that say for how many tokens a model was made; the first that is there counts."""
 

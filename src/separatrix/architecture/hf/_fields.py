@@ -167,15 +167,20 @@ class Fields:
             "add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
+    def nearest(self, known: Iterable[str]) -> list[str]:
+        """Model types that are spelled nearly as this one."""
+        kind = self.data.get("model_type")
+        return difflib.get_close_matches(kind[:60], list(known), n=3, cutoff=0.6) if isinstance(kind, str) else []
+
     def unknown_family(self, known: Iterable[str]) -> ConfigError:
         """The error for a model type that no reader is written for, or none at all."""
         patterns = [name for name in _PATTERNS if self.has(name)]
         if not self.has("model_type") and not patterns and self.recurrent_looks():
             return self.no_pattern(_PATTERNS)
         kind = self.data.get("model_type")
-        known = sorted(known)
+        known = list(known)
         what = f"is {shown(kind)}, which is not read" if self.has("model_type") else "is missing"
-        near = difflib.get_close_matches(kind[:60], known, n=3, cutoff=0.6) if isinstance(kind, str) else []
+        near = self.nearest(known)
         read = (
             f"the nearest of the {len(known)} that are: {', '.join(near)}" if near else f"{len(known)} are, such as {', '.join(known[:3])}"
         )

@@ -23,6 +23,7 @@ from separatrix.architecture.hf.deepseek import deepseek_v4, indexed_latents, re
 from separatrix.architecture.hf.minimax_softmax import indexed_blocks, minimax_m3
 from separatrix.architecture.hf.own_heads import mimo, smallthinker
 from separatrix.architecture.mechanisms import Full, PositionWise, ShortConvolution
+from separatrix.errors import ConfigError
 
 _RECURRENT, _BOTH = "recurrent", "attention and recurrence"
 _TYPES = {
@@ -54,6 +55,9 @@ _ODD = (
 """Fields of recurrent or sparse mixers, or of layers with heads of their own: a file with one of them is no usual decoder."""
 
 
+_INDEXER = ("index_topk", "index_head_dim", "index_n_heads")
+
+
 def probe(fields: Fields, known: Iterable[str]) -> Reading:
     """The layers of a file by its usual fields. Raises ConfigError where they do not tell; `known` are the model types that are read."""
     if not fields.has("num_hidden_layers") or not fields.has("num_attention_heads"):
@@ -61,12 +65,19 @@ def probe(fields: Fields, known: Iterable[str]) -> Reading:
     notes = [f"{_unknown(fields)}: read by its usual fields (assumed)"]
     if not fields.has("head_dim") and not fields.has("kv_lora_rank"):
         notes.append("head_dim is hidden_size / num_attention_heads (assumed), as in most model classes: the file does not give it")
-    reading = _explicit(fields) or _periodic(fields) or _plain(fields)
+    try:
+        reading = _explicit(fields) or _periodic(fields) or _plain(fields)
+    except ConfigError as error:
+        near = fields.nearest(known)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise fields.error(f"{_unknown(fields)}{hint}, and by its usual fields: {str(error).removeprefix(f'{fields.where}: ')}") from None
     return Reading(reading.layers, (*notes, *reading.notes))
 
 
 def _unknown(fields: Fields) -> str:
-    return f"model type {shown(fields.data['model_type'])} is not known" if fields.has("model_type") else "the file names no model type"
+    return (
+        f"'model_type' is {shown(fields.data['model_type'])}, which is not known" if fields.has("model_type") else "'model_type' is missing"
+    )
 
 
 def _explicit(fields: Fields) -> Reading | None:
@@ -91,7 +102,7 @@ def _explicit(fields: Fields) -> Reading | None:
         if kind in kinds:
             times = kinds.count(kind)
             raise fields.error(
-                f"'{name}' makes {times} of {len(kinds)} layers {kind}, but {_unknown(fields)}, so which recurrence it is cannot be known; "
+                f"'{name}' makes {times} of {len(kinds)} layers {kind}, and which recurrence that is cannot be known; "
                 "pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
             )
     return _made(fields, kinds, but=("conv_L_cache",) if "conv" in kinds else ())
@@ -131,7 +142,7 @@ def _head_dim(fields: Fields) -> Size:
     """Of grouped heads. Raises ConfigError where the file has fields of latent attention or of values with a dimension of their own."""
     for name in ("kv_lora_rank", "v_head_dim"):
         if fields.has(name):
-            raise fields.error(f"'{name}' is there, but {_unknown(fields)}, so what these layers cache cannot be known; pass --pattern")
+            raise fields.error(f"'{name}' is there, so what these layers cache cannot be known; pass --pattern")
     return head_dim_or_quotient(fields)
 
 
@@ -143,18 +154,18 @@ def _indexed(fields: Fields) -> Draft:
 def _periodic(fields: Fields) -> Reading | None:
     """By a period. Read is `sliding_window_pattern` alone, which means one thing in every family that has it."""
     name = fields.find("sliding_window_pattern", "_sliding_window_pattern")
-    if name is None or not fields.has("sliding_window"):
+    if name is None:
         return None
     return _made(fields, every(fields.layers(), fields.needed(name)))
 
 
 def _plain(fields: Fields) -> Reading:
     """By the usual fields of attention alone."""
-    if fields.flag("use_sliding_window") and fields.has("sliding_window") and fields.has("max_window_layers"):
-        return _made(fields, switched_kinds(fields))
+    if fields.has("sliding_window") and fields.has("max_window_layers"):
+        return _made(fields, switched_kinds(fields, unless_said=True))
     fields.refuse_recurrent_looks()
     _refuse_odd(fields)
-    layer = _indexed(fields) if fields.has("index_topk") else _whole(fields)
+    layer = _indexed(fields) if any(fields.has(name) for name in _INDEXER) else _whole(fields)
     if layer.cls is Full:
         layer = attention_without_types(fields, head_dim=_head_dim(fields))
     return attention_reading(fields, [layer] * fields.layers())
@@ -166,7 +177,7 @@ def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:
     for name in (*(() if typed else _OTHERS), *_ODD):
         if fields.has(name) and name not in but:
             raise fields.error(
-                f"'{name}' is there, but {_unknown(fields)}, so what it means for the layers cannot be known; "
+                f"'{name}' is there, and what it means for the layers cannot be known; "
                 "pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
             )
 

@@ -28,13 +28,23 @@ def decoder(*, kv_heads: bool, head_dim: bool, switched: bool = False) -> Family
     return read
 
 
-def switched_kinds(fields: Fields) -> list[str]:
-    """Sliding only if `use_sliding_window` is true, `sliding_window` is there, and from layer `max_window_layers` on (Qwen2 and kin)."""
-    layers = fields.layers()
-    if not fields.flag("use_sliding_window") or not fields.has("sliding_window"):
+def switched_kinds(fields: Fields, *, unless_said: bool = False) -> list[str]:
+    """Sliding only if `use_sliding_window` is true (`unless_said` where it is absent), `sliding_window` is there, and from layer
+    `max_window_layers` on (Qwen2 and kin)."""
+    layers, switch = fields.layers(), fields.flag("use_sliding_window")
+    if not (unless_said if switch is None else switch) or not fields.has("sliding_window"):
         return ["full"] * layers
     first = fields.needed("max_window_layers", low=0)
     return ["window" if i >= first else "full" for i in range(layers)]
+
+
+def dots1(fields: Fields) -> Reading:
+    """dots.llm1: `layer_types`, or sliding from layer `max_window_layers` on where `sliding_window` is there."""
+    kinds = listed(fields)
+    if kinds is None:
+        fields.refuse_recurrent_looks()
+        kinds = switched_kinds(fields, unless_said=True)
+    return attention_reading(fields, drafts(fields, kinds, head_dim=head_dim_or_quotient(fields)))
 
 
 def undecided(fields: Fields) -> Reading:

@@ -14,7 +14,8 @@ _SECTION = "sparse_attention_config"
 
 def minimax_m2(fields: Fields) -> Reading:
     """All layers full; `attn_type_list`, where it is there, holds 1 for each."""
-    if listed(fields, "attn_type_list", {1: "full"}) is None and listed(fields, words={"full_attention": "full"}) is None:
+    lists = listed(fields, "attn_type_list", {1: "full"}), listed(fields, words={"full_attention": "full", "attention": "full"})
+    if lists == (None, None):
         fields.refuse_recurrent_looks()
     return attention_reading(fields, [full_attention(fields)] * fields.layers())
 

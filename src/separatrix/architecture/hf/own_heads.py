@@ -95,9 +95,10 @@ def _grouped(fields: Fields, heads: Size, kv_heads: Size) -> Size:
 
 def smallthinker(fields: Fields) -> Reading:
     """SmallThinker: `sliding_window_layout` (1 sliding, 0 full) with windows of `sliding_window_size`; all full without it."""
-    kinds = listed(fields, "sliding_window_layout", {1: "window", 0: "full"})
-    if kinds is None:
-        kinds = listed(fields)
+    kinds, typed = listed(fields, "sliding_window_layout", {1: "window", 0: "full"}), listed(fields)
+    if kinds is not None and typed is not None and kinds != typed:
+        raise fields.error("'sliding_window_layout' and 'layer_types' both list the layers and disagree; remove the wrong one")
+    kinds = typed if kinds is None else kinds
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full"] * fields.layers()
