@@ -12,7 +12,7 @@ from separatrix.architecture.outline import Outline, Part, UnknownSizes
 from separatrix.architecture.settings import Settings
 from separatrix.errors import SizeError
 
-_CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length")
+_CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n_positions")
 """Fields that say for how many tokens a model was made; the first that is there counts."""
 
 
