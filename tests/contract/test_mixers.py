@@ -11,14 +11,14 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
-from mixer_laws import LAWS, broken_laws, drawn
 from torch import Tensor
 
 import separatrix.mixers
 from separatrix.architecture.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers import DECLARED_ONLY, MIXERS, Mixer, State, mixer
-from separatrix.mixers._base import fan_in_normal, linear
+from separatrix.mixers._base import Shapes, fan_in_normal, linear
+from separatrix.mixers.laws import LAWS, broken_laws, drawn
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
 
@@ -75,12 +75,6 @@ def test_declared_only_cannot_be_built(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MIXERS)
-def test_convolution_cannot_be_built(name: str) -> None:
-    with pytest.raises(SizeError, match=rf"{name}\(conv=4\)"):
-        mixer(mechanism(name, conv=4), width=4)
-
-
-@pytest.mark.parametrize("name", MIXERS)
 def test_shapes_are_checked(name: str) -> None:
     m = mixer(mechanism(name, heads=1, head_dim=2), width=4)
     with pytest.raises(jaxtyping.TypeCheckError, match="parameter 'x'"):
@@ -102,38 +96,38 @@ class RunningSum(Mixer):
         super().__init__(Linear(heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False), width=width)
         self.v = linear(width, width)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _forward(self, x: Tensor) -> Tensor:
         return self.v(x).cumsum(1)
 
-    def init_state(self, batch: int) -> State:
-        return {"S": self.empty(batch, self.width)}
+    def shapes(self, t: int) -> Shapes:
+        return {"S": (self.width,)}
 
-    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
         total = state["S"] + self.v(x)
         return total, {"S": total}
 
 
 class LooksAhead(RunningSum):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + 1e-6 * x.sum(1, keepdim=True)
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) + 1e-6 * x.sum(1, keepdim=True)
 
 
 class WrongGradient(RunningSum):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.detach()) + 0 * x
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x.detach()) + 0 * x
 
 
 class WrongLast(RunningSum):
-    def last(self, x: Tensor) -> Tensor:
-        return self.forward(x)[:, -2 % x.shape[1]]
+    def _last(self, x: Tensor) -> Tensor:
+        return self._forward(x)[:, -2 % x.shape[1]]
 
 
 class CarriesMore(RunningSum):
-    def init_state(self, batch: int) -> State:
-        return super().init_state(batch) | {"more": self.empty(batch, 1)}
+    def shapes(self, t: int) -> Shapes:
+        return super().shapes(t) | {"more": (1,)}
 
-    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
-        y, new = super().step(x, state, t)
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, new = super()._step(x, state, t)
         return y, new | {"more": state["more"]}
 
 
@@ -142,24 +136,24 @@ class HidesState(RunningSum):
         super().__init__(width)
         self.hidden = torch.zeros(())
 
-    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
         self.hidden = self.v(x) + (self.hidden if t else 0)
         return self.hidden, state
 
 
 class Overflows(RunningSum):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + 0 * (x.abs() - 80).exp()
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) + 0 * (x.abs() - 80).exp()
 
 
 class ChunkMatters(RunningSum):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) * (1 + 1e-6 * (self.chunk != 64))
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) * (1 + 1e-6 * (self.chunk != 64))
 
 
 class ReadsItem(RunningSum):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + 0 * x.sum().item()
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) + 0 * x.sum().item()
 
 
 class ForgetsReset(RunningSum):

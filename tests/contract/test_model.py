@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from mixer_laws import close
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
@@ -17,6 +16,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from separatrix.architecture import Architecture
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.mixers import MIXERS
+from separatrix.mixers.laws import close
 from separatrix.model import Model, ModelConfig, build
 from separatrix.tasks import parse_task
 

@@ -137,8 +137,8 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
                 mixer, entry = block.mixers[live[index]["part"]], live[index]
                 assert isinstance(mixer, SoftmaxMixer)
                 assert entry["score_gap"] == "32"  # 2 s^2
-                k, v = mixer._keys_values(x)
-                scores = (mixer._queries(x[:, -1:]) @ mixer._shared(k).transpose(-1, -2))[:, 0, 0]
+                q, k, v = mixer._qkv(mixer._project_last(x))
+                scores = (q @ mixer._shared(k).transpose(-1, -2))[:, 0, 0]
                 two = scores.topk(2, dim=-1)
                 assert float((two.values[:, 0] - two.values[:, 1]).min()) >= 32 - 1e-6
                 mass = 1 - scores.softmax(-1).amax(-1)

@@ -59,7 +59,7 @@ def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
 def test_the_pooled_keys_are_those_derived_by_hand() -> None:
     built = sparse_retrieval(Eva(n=4, V=2), Architecture.parse("sparse(block=2, topk=1) @ heads=1, head_dim=3"))
     (mixer,) = [m for m in built.model.modules() if isinstance(m, SparseMixer)]
-    keys, _ = mixer._keys_values(built.model._embed(torch.tensor([[0, 1, 0, 1, 2]])))
+    _, keys, _ = mixer._qkv(mixer._project(built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))))
     # (low bit 0 on average, high bit of the block, tag) times s = 4
     assert mixer._pooled(keys, mixer.pool_k)[0, 0].tolist() == [[0, -4, 4], [0, 4, 4]]
     (layer,) = built.record.proof["layers"]

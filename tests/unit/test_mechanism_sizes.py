@@ -129,4 +129,4 @@ def test_a_running_maximum_is_read_too() -> None:
 
 
 def test_a_token_shift_is_as_wide_as_the_heads_where_nothing_else_is_said() -> None:
-    assert numbers("rwkv", 5, "state", heads=32, head_dim=64) == 32 * 64 * 64 + 2 * 2048
+    assert numbers("rwkv", 5, "state", heads=32, head_dim=64, shifts=2) == 32 * 64 * 64 + 2 * 2048

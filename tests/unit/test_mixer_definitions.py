@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mixer_laws import drawn, inputs
 from numpy.typing import NDArray
 
 from separatrix.architecture.mechanisms import mechanism
 from separatrix.mixers import mixer
+from separatrix.mixers.laws import drawn, inputs
 
 Array = NDArray[np.float64]
 WIDTH, TOKENS = 6, 23
@@ -98,7 +98,8 @@ def test_linear(feature: str, normaliser: bool) -> None:
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_gdn(key_heads: int) -> None:
     heads = Heads("gdn", {"key_heads": key_heads})
-    a, b = sigmoid(heads.project("a.weight") + heads.weights["a.bias"]), sigmoid(heads.project("b.weight"))
+    z = heads.project("a.weight") + heads.weights["a.bias"]
+    a, b = np.exp(-np.exp(heads.weights["rate"]) * np.log1p(np.exp(z))), sigmoid(heads.project("b.weight"))
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         state, outputs = np.zeros((2, 3)), []

@@ -42,6 +42,10 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes[f.name] = draw(st.one_of(st.integers(1, 300), st.just(10**12)))
     if sizes.get("shared"):
         sizes.pop("value_dim", None)
+    if sizes.get("rope"):
+        sizes["head_dim"] = 2 * draw(st.integers(1, 150))
+        if sizes.get("shared"):
+            sizes.pop("shared")
     if cls is Compressed and ("topk" in sizes) != ("index_dim" in sizes):
         sizes |= {"topk": 7, "index_dim": 3}
     return cls(**sizes)

@@ -38,7 +38,7 @@ def last_full(task: Task, architecture: Architecture, layers: int, *, head_dim: 
 
 
 def wide_enough(part: Full | Sparse, head_dim: int, value_dim: int) -> bool:
-    return part.head_dim >= head_dim and part.dv >= value_dim and in_float32(part) and part.accumulator_bits >= 32
+    return part.plain and part.head_dim >= head_dim and part.dv >= value_dim and in_float32(part) and part.accumulator_bits >= 32
 
 
 def in_float32(part: Mechanism) -> bool:

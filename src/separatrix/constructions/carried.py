@@ -13,7 +13,7 @@ With v = the bits of z_0, what arrives at the last token, and how `fetched_0` ge
     linear, feature identity or relu   k = here, q = last: every other key is 0, S = v (x) 1, Z = 1          y = v          fetched_0 = y
     linear, feature elu, normalised    k = -64 away in every dimension, q = 0: phi(k) = 1 at z_0, at most
                                        e^-64 elsewhere, phi(q) = 1                                           y = v (1 +-)   fetched_0 = y
-    gated DeltaNet                     k = here, q = last, b = sigmoid(0) = 1/2, a = sigmoid(32)             y = a v / 2    fetched_0 = 2 y
+    gated DeltaNet                     k = here, q = last, b = sigmoid(0) = 1/2, a = sigmoid(32), s = 0      y = a v / 2    fetched_0 = 2 y
 
 The threshold after the layer makes +-1 of it again.
 """
@@ -82,7 +82,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
 
 def carries(part: Mechanism, code: int) -> bool:
     """Whether a mechanism can carry `code` bits to the last token in the way described above."""
-    if not isinstance(part, Linear | GatedDeltaNet) or part.dv < code or not in_float32(part):
+    if not isinstance(part, Linear | GatedDeltaNet) or not part.plain or part.dv < code or not in_float32(part):
         return False
     if NumberFormat(part.state_format or part.format).bits < 32:
         return False
@@ -108,6 +108,6 @@ def write_carrier(task: SeqComp, model: Model, space: Spaces, place: Place) -> N
         pick(mixer.q.weight, [(space["last"], 1.0)])
         pick(mixer.k.weight, [(space["here"], 1.0)])
     if isinstance(mixer, GDNMixer):
-        mixer.a.bias[0] = KEEP
+        mixer.a.bias[0] = -KEEP
     pick(mixer.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
     put(mixer.o.weight, space["fetched_0"], factor=2.0 if isinstance(mixer, GDNMixer) else 1.0)

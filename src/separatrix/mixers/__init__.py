@@ -25,7 +25,23 @@ MIXERS: dict[str, type[Mixer]] = {
 
 DECLARED_ONLY = (
     *("mla", "chunked", "indexed", "compressed"),
-    *("lightning", "retnet", "gla", "hgrn2", "deltanet", "kda", "mlstm", "rwkv", "rwkv4", "mamba", "mamba2", "rglru", "shortconv", "mlp"),
+    *(
+        "lightning",
+        "retnet",
+        "gla",
+        "hgrn2",
+        "deltanet",
+        "deltaproduct",
+        "kda",
+        "mlstm",
+        "rwkv",
+        "rwkv4",
+        "mamba",
+        "mamba2",
+        "rglru",
+        "shortconv",
+        "mlp",
+    ),
 )
 """Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
 

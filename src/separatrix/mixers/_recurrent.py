@@ -1,4 +1,4 @@
-"""What the mixers with a matrix state share: projections, where several value heads may share one query-key head.
+"""What the mixers with a matrix state share: several value heads may share one query-key head; output norm and gate.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension.
 """
@@ -6,38 +6,74 @@ Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dime
 from __future__ import annotations
 
 import torch
-from einops import rearrange, repeat
+import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import GatedDeltaNet, Linear, LogLinear
-from separatrix.mixers._base import Mixer, fan_in_normal, linear, no_convolution
+from separatrix.architecture.mechanisms import MatrixState
+from separatrix.mixers._base import Shapes, State, linear, wide
+from separatrix.mixers._heads import HeadsMixer, Projected, merge_heads, split_heads
+
+SHORTEST_LENGTH = 1e-6
+"""Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
+EPSILON = 1e-6
+"""Added to the mean square under the root of an output norm."""
+ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
-class RecurrentMixer(Mixer):
-    """Queries, keys, values and the output map."""
+class RecurrentMixer(HeadsMixer):
+    """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided by its root mean square and scaled
+    by a learned vector; with silu or sigmoid that is also multiplied by this function of a map G x."""
 
-    def __init__(self, mechanism: Linear | GatedDeltaNet | LogLinear, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
-        no_convolution(mechanism)
-        self.heads, self.qk, self.head_dim, self.dv = mechanism.heads, mechanism.qk, mechanism.head_dim, mechanism.dv
-        self.q = linear(width, self.qk * self.head_dim)
-        self.k = linear(width, self.qk * self.head_dim)
-        self.v = linear(width, self.heads * self.dv)
-        self.o = linear(self.heads * self.dv, width)
+    def __init__(self, mechanism: MatrixState, *, width: int) -> None:
+        heads, qk, head_dim, dv = mechanism.heads, mechanism.qk, mechanism.head_dim, mechanism.dv
+        super().__init__(
+            mechanism, width=width, channels=(qk * head_dim, qk * head_dim, heads * dv), outputs=heads * dv, head_dim=head_dim, silu=True
+        )
+        self.heads, self.qk, self.head_dim, self.dv = heads, qk, head_dim, dv
+        self.norm = None if mechanism.gate == "none" else nn.Parameter(torch.ones(dv))
+        self.gate = linear(width, heads * dv) if mechanism.gate in ACTIVATIONS else None
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        fan_in_normal(self.q.weight, generator, gain=self.head_dim**-0.5)
+        if self.norm is not None:
+            with torch.no_grad():
+                self.norm.fill_(1)
 
-    def _queries(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b h t d"]:
-        return self._split(self.q(x))
+    def shapes(self, t: int) -> Shapes:
+        return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
-    def _keys_values(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t d"], Float[Tensor, "b h t e"]]:
-        return self._split(self.k(x)), rearrange(self.v(x), "b t (h e) -> b h t e", h=self.heads)
+    def _heads_of(self, projected: Projected) -> Projected:
+        """q, k (b h t d) and v (b h t e), in float32 at least."""
+        copies = self.heads // self.qk
+        q, k, v = (wide(x) for x in projected)
+        return split_heads(q, self.qk, copies), split_heads(k, self.qk, copies), split_heads(v, self.heads)
 
-    def _split(self, x: Float[Tensor, "b t c"]) -> Float[Tensor, "b h t d"]:
-        return repeat(x, "b t (g d) -> b (g r) t d", g=self.qk, r=self.heads // self.qk)
+    def _qkv(self, x: Float[Tensor, "b t w"]) -> Projected:
+        return self._heads_of(self._project(x))
 
-    def _out(self, y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t w"]:
-        return self.o(rearrange(y, "b h t e -> b t (h e)"))
+    def _qkv_last(self, x: Float[Tensor, "b t w"]) -> Projected:
+        """As `_qkv`, queries of the last token only."""
+        return self._heads_of(self._project_last(x))
+
+    def _qkv_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
+        """As `_qkv` for one token, and the convolution's part of the new state."""
+        projected, conv = self._project_step(x, state)
+        return self._heads_of(projected), conv
+
+    def _out(self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        """The output map, after norm and gate; y are the heads' outputs for the tokens x."""
+        if self.norm is not None:
+            y = y * (y.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * self.norm
+        merged = merge_heads(y).to(x.dtype)
+        return self.o(merged if self.gate is None else merged * ACTIVATIONS[self.mechanism.sizes()["gate"]](self.gate(x)))
+
+
+def per_head(x: Float[Tensor, "b t h"]) -> Float[Tensor, "b h t 1"]:
+    """A number per token and head, in float32 at least, to stand beside keys."""
+    return wide(x).transpose(1, 2)[..., None]
+
+
+def unit(x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
+    """Vectors scaled to length 1; 0 stays 0."""
+    return F.normalize(x, dim=-1, eps=SHORTEST_LENGTH)

@@ -1,8 +1,9 @@
 """Full causal softmax attention.
 
-    y_i = sum_{j<=i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / sum_{j'<=i} exp(<Q x_i, K x_j'>)
+    y_i = sum_{j<=i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
 
-Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2.
+e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places (_rope.py).
+Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI 2025 (gpt-oss), arXiv 2508.10925.
 State after t tokens: the keys (kv_heads, t, head_dim) and values (kv_heads, t, value_dim) of all of them.
 """
 
@@ -12,21 +13,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers._base import State
+from separatrix.architecture.mechanisms import Full
+from separatrix.mixers._base import Shapes, State
 from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax
 
 
 class FullMixer(SoftmaxMixer):
-    """Full attention, with grouped key-value heads. Raises SizeError for a convolution."""
+    """Full attention, with grouped key-value heads."""
 
-    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        k, v = self._keys_values(x)
-        return self._out(causal_softmax(self._queries(x), self._shared(k), self._shared(v)))
+    def __init__(self, mechanism: Full, *, width: int) -> None:
+        super().__init__(mechanism, width=width, sink=mechanism.sink)
 
-    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        return self._read(x[:, -1:], *self._keys_values(x))
+    def shapes(self, t: int) -> Shapes:
+        return self._cached(t) | self._conv_shapes(t)
 
-    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        k, v = self._keys_values(x[:, None])
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, k, v = self._qkv(self._project(x))
+        return self._out(causal_softmax(q, self._shared(k), self._shared(v), self.sink))
+
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        return self._out(self._attend(*self._qkv(self._project_last(x))))[:, 0]
+
+    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        (q, k, v), conv = self._qkv_step(x, state, t)
         keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
-        return self._read(x[:, None], keys, values), {"keys": keys, "values": values}
+        return self._out(self._attend(q, keys, values))[:, 0], {"keys": keys, "values": values} | conv

@@ -15,44 +15,43 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.architecture.mechanisms import Linear
-from separatrix.mixers._base import State, split_chunks
+from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers._features import features, kernel
 from separatrix.mixers._recurrent import RecurrentMixer
 
 
 class LinearMixer(RecurrentMixer):
-    """Linear attention with a feature map, normalised or not. Raises SizeError for a convolution."""
+    """Linear attention with a feature map, normalised or not."""
 
     def __init__(self, mechanism: Linear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.feature, self.normaliser, self.feature_dim = mechanism.feature, mechanism.normaliser, mechanism.feature_dim
 
-    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, (k, v) = self._queries(x), self._keys_values(x)
-        return self._out(self._divided(chunked(self.feature, q, k, self._with_ones(v), chunk=self.chunk)))
+    def shapes(self, t: int) -> Shapes:
+        sums: Shapes = {"S": (self.heads, self.feature_dim, self.dv)}
+        return sums | ({"Z": (self.heads, self.feature_dim)} if self.normaliser else {}) | self._conv_shapes(t)
 
-    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, (k, v) = self._queries(x[:, -1:]), self._keys_values(x)
-        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)))[:, 0]
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, k, v = self._qkv(x)
+        return self._out(self._divided(chunked(self.feature, q, k, self._with_ones(v), chunk=self.chunk)), x)
 
-    def init_state(self, batch: int) -> State:
-        state = {"S": self.empty(batch, self.heads, self.feature_dim, self.dv)}
-        return state | {"Z": self.empty(batch, self.heads, self.feature_dim)} if self.normaliser else state
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        q, k, v = self._qkv_last(x)
+        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)), x[:, -1:])[:, 0]
 
-    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        (k, v), x = self._keys_values(x[:, None]), x[:, None]
-        phi_q, phi_k = features(self.feature, self._queries(x)), features(self.feature, k)  # b h 1 f
-        new = {"S": state["S"] + phi_k.transpose(-1, -2) * v}
+    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        (q, k, v), conv = self._qkv_step(x, state)
+        phi_q, phi_k = features(self.feature, q), features(self.feature, k)  # b h 1 f
+        new = {"S": wide(state["S"]) + phi_k.transpose(-1, -2) * v}
         y = phi_q @ new["S"]
         if self.normaliser:
-            new["Z"] = state["Z"] + phi_k[:, :, 0]
+            new["Z"] = wide(state["Z"]) + phi_k[:, :, 0]
             y = divide(y, phi_q @ new["Z"][..., None])
-        return self._out(y)[:, 0], new
+        return self._out(y, x[:, None])[:, 0], self._store(**new) | conv
 
     def _with_ones(self, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t v"]:
         """Values with a column of ones, whose output is the denominator."""
@@ -78,4 +77,4 @@ def chunked(
     if q.shape[2] > 1:
         sums = features(feature, k[:, :, :-1]).transpose(-1, -2) @ v[:, :, :-1]
         y = y + F.pad(features(feature, q[:, :, 1:]) @ sums.cumsum(2), (0, 0, 0, 0, 1, 0))
-    return rearrange(y, "b h n c e -> b h (n c) e")[:, :, :tokens]
+    return join_chunks(y, tokens)

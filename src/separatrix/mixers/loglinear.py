@@ -23,7 +23,7 @@ from torch import Tensor
 
 from separatrix.architecture.mechanisms import LogLinear
 from separatrix.errors import SizeError
-from separatrix.mixers._base import State, linear
+from separatrix.mixers._base import Shapes, State, linear, wide
 from separatrix.mixers._features import features, kernel
 from separatrix.mixers._recurrent import RecurrentMixer
 
@@ -32,43 +32,42 @@ LEVELS = 32
 
 
 class LogLinearMixer(RecurrentMixer):
-    """Log-linear attention with a feature map. Raises SizeError for a convolution and for a token after the 2^31st."""
+    """Log-linear attention with a feature map. Raises SizeError for a token after the 2^31st."""
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.feature = mechanism.feature
         self.level = linear(width, LEVELS * self.heads)
 
-    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, (k, v), weights = self._queries(x), self._keys_values(x), self._weights(x, x.shape[1])
-        return self._out(fenwick(self.feature, q, k, v, weights, chunk=1 << (min(self.chunk, x.shape[1]).bit_length() - 1)))
+    def shapes(self, t: int) -> Shapes:
+        return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
-    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, (k, v), weights = self._queries(x[:, -1:]), self._keys_values(x), self._weights(x[:, -1:], x.shape[1])
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        (q, k, v), weights = self._qkv(x), self._weights(x, x.shape[1])
+        return self._out(fenwick(self.feature, q, k, v, weights, chunk=1 << (min(self.chunk, x.shape[1]).bit_length() - 1)), x)
+
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        (q, k, v), weights = self._qkv_last(x), self._weights(x[:, -1:], x.shape[1])
         place = torch.arange(x.shape[1], device=x.device)
         scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
-        return self._out(scores @ v)[:, 0]
+        return self._out(scores @ v, x[:, -1:])[:, 0]
 
-    def init_state(self, batch: int) -> State:
-        return {"S": self.empty(batch, 0, self.heads, self.head_dim, self.dv)}
-
-    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        x = x[:, None]
-        (k, v), weights = self._keys_values(x), self._weights(x, t + 1)[:, :, 0]  # weights b h l
-        phi_q = features(self.feature, self._queries(x))
+    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        ((q, k, v), conv), weights = self._qkv_step(x, state), self._weights(x[:, None], t + 1)[:, :, 0]  # weights b h l
         own = features(self.feature, k).transpose(-1, -2) * v
-        slots = state["S"].unbind(1)
-        y = torch.einsum("bhl,bhtf,blhfe->bhte", weights, phi_q, torch.stack([own, *slots], 1))
+        slots = wide(state["S"]).unbind(1)
+        y = torch.einsum("bhl,bhtf,blhfe->bhte", weights, features(self.feature, q), torch.stack([own, *slots], 1))
         full = (~t & (t + 1)).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
         merged = sum(slots[:full], own)
-        return self._out(y)[:, 0], {"S": torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)}
+        new = torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)
+        return self._out(y, x[:, None])[:, 0], self._store(S=new) | conv
 
     def _weights(self, x: Float[Tensor, "b t w"], tokens: int) -> Float[Tensor, "b h t l"]:
         """lambda for the levels that a sequence of so many tokens has."""
         used = (tokens - 1).bit_length() + 1
         if used > LEVELS:
             raise SizeError(f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels, enough for 2^{LEVELS - 1} tokens")
-        return rearrange(F.softplus(F.linear(x, self.level.weight[: used * self.heads])), "b t (l h) -> b h t l", h=self.heads)
+        return rearrange(F.softplus(wide(F.linear(x, self.level.weight[: used * self.heads]))), "b t (l h) -> b h t l", h=self.heads)
 
 
 def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:

@@ -26,12 +26,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import Sparse
-from separatrix.mixers._base import State
+from separatrix.mixers._base import Shapes, State
 from separatrix.mixers._softmax import SoftmaxMixer, masked_softmax
 
 
 class SparseMixer(SoftmaxMixer):
-    """Block-sparse attention with compression and selection. Raises SizeError for a convolution."""
+    """Block-sparse attention with compression and selection."""
 
     def __init__(self, mechanism: Sparse, *, width: int) -> None:
         super().__init__(mechanism, width=width)
@@ -46,8 +46,12 @@ class SparseMixer(SoftmaxMixer):
             self.pool_v.fill_(1 / self.block)
             self.mix.zero_()
 
-    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, (k, v) = self._queries(x), self._keys_values(x)
+    def shapes(self, t: int) -> Shapes:
+        compressed = {f"compressed_{name}": shape for name, shape in self._cached(t // self.block).items()}
+        return self._cached(t) | compressed | self._conv_shapes(t)
+
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, k, v = self._qkv(self._project(x))
         scores = q @ self._shared(self._pooled(k, self.pool_k)).transpose(-1, -2)  # b h t m
         place = torch.arange(x.shape[1], device=x.device)
         complete = torch.arange(scores.shape[-1], device=x.device) < (place // self.block)[:, None]
@@ -58,25 +62,21 @@ class SparseMixer(SoftmaxMixer):
         seen = self._tokens(best(scores, self.topk) & complete) | own_block(x.shape[1], self.block, device=x.device)
         return self._mixed(compressed, masked_softmax(q, self._shared(k), self._shared(v), seen))
 
-    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        k, v = self._keys_values(x)
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        q, k, v = self._qkv(self._project_last(x))
         before = (x.shape[1] - 1) // self.block * self.block
         compressed = (self._pooled(k[:, :, :before], self.pool_k), self._pooled(v[:, :, :before], self.pool_v))
-        return self._sparse_read(x[:, -1:], k, v, *compressed)
+        return self._sparse_read(q, k, v, *compressed)
 
-    def init_state(self, batch: int) -> State:
-        names = ("keys", "values", "compressed_keys", "compressed_values")
-        return {name: self.empty(batch, self.kv, 0, self.dv if "values" in name else self.head_dim) for name in names}
-
-    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        k, v = self._keys_values(x[:, None])
+    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        (q, k, v), conv = self._qkv_step(x, state, t)
         keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
         compressed_keys, compressed_values = state["compressed_keys"], state["compressed_values"]
-        y = self._sparse_read(x[:, None], keys, values, compressed_keys, compressed_values)
+        y = self._sparse_read(q, keys, values, compressed_keys, compressed_values)
         if (t + 1) % self.block == 0:
             compressed_keys = torch.cat([compressed_keys, self._pooled(keys[:, :, -self.block :], self.pool_k)], 2)
             compressed_values = torch.cat([compressed_values, self._pooled(values[:, :, -self.block :], self.pool_v)], 2)
-        return y, {"keys": keys, "values": values, "compressed_keys": compressed_keys, "compressed_values": compressed_values}
+        return y, {"keys": keys, "values": values, "compressed_keys": compressed_keys, "compressed_values": compressed_values} | conv
 
     def _pooled(self, x: Float[Tensor, "b g t d"], weights: Float[Tensor, " block"]) -> Float[Tensor, "b g m d"]:
         """One vector per complete block."""
@@ -90,14 +90,14 @@ class SparseMixer(SoftmaxMixer):
 
     def _sparse_read(
         self,
-        x: Float[Tensor, "b 1 w"],
+        q: Float[Tensor, "b h 1 d"],
         k: Float[Tensor, "b g t d"],
         v: Float[Tensor, "b g t e"],
         compressed_k: Float[Tensor, "b g m d"],
         compressed_v: Float[Tensor, "b g m e"],
     ) -> Float[Tensor, "b w"]:
         """The output of the last of t tokens, reading only the blocks it selects; m blocks are complete for it."""
-        q, blocks = self._queries(x), compressed_k.shape[2]
+        blocks = compressed_k.shape[2]
         scores = q @ self._shared(compressed_k).transpose(-1, -2)  # b h 1 m
         chosen = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices[..., : self.topk]
         compressed = scores.softmax(-1) @ self._shared(compressed_v)

@@ -36,7 +36,11 @@ def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full | Latent]
     """(layer, heads) of the full attention, latent attention included, in formats that keep scores exact."""
     for index, layer in enumerate(architecture):
         for part in layer:
-            if isinstance(part, Full | Latent) and {part.format, part.accumulator or part.format} <= set(FORMATS):
+            if (
+                isinstance(part, Full | Latent)
+                and not getattr(part, "rope", False)
+                and {part.format, part.accumulator or part.format} <= set(FORMATS)
+            ):
                 yield index, part
 
 

@@ -63,7 +63,13 @@ def _only_product(queries: Array, keys: Array, place: int, where: str) -> float:
 
 
 def _open_gates(mixer: GDNMixer, head: int, where: str) -> None:
-    """Raises CheckFailed unless every gate is a constant: b = 1/2, and a at least sigmoid(32) in the live head."""
+    """Raises CheckFailed unless every gate is a constant: b = 1/2, and a = exp(-softplus(z)) = sigmoid(-z) at least sigmoid(32) in the live head."""
     bias = array(mixer.a.bias)
-    if array(mixer.a.weight).any() or array(mixer.b.weight).any() or bias[head] < _KEEP or np.delete(bias, head).any():
+    if (
+        array(mixer.a.weight).any()
+        or array(mixer.b.weight).any()
+        or array(mixer.rate).any()
+        or -bias[head] < _KEEP
+        or np.delete(bias, head).any()
+    ):
         raise CheckFailed(f"{where}: its gates are not b = 1/2 and a = sigmoid({_KEEP:g}) or more")

@@ -72,6 +72,10 @@ class Live:
 
     def _head(self, dims: dict[str, int], heads: int) -> tuple[int, Head]:
         where = f"layer {self.layer}"
+        if not self.mixer.mechanism.plain:
+            raise CheckFailed(
+                f"{where}: {self.mixer.mechanism.name} has options (a convolution, rope, gates, ...) that the proof does not cover"
+            )
         o = array(self.mixer.get_parameter("o.weight"))
         o = o.reshape(len(o), heads, -1)
         live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))

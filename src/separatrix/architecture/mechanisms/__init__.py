@@ -16,6 +16,7 @@ from separatrix.architecture.mechanisms.recurrent import (
     MLSTM,
     RWKV,
     DeltaNet,
+    DeltaProduct,
     GatedDeltaNet,
     Lightning,
     Linear,
@@ -42,6 +43,7 @@ __all__ = [
     "Chunked",
     "Compressed",
     "DeltaNet",
+    "DeltaProduct",
     "Full",
     "GatedDeltaNet",
     "Indexed",
@@ -68,7 +70,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     c.name: c
     for c in (
         *(Full, Latent, Window, Chunked, Sparse, Indexed, Compressed),
-        *(Linear, Lightning, RetNet, GLA, HGRN2, DeltaNet, GatedDeltaNet, KDA, MLSTM, RWKV, LogLinear),
+        *(Linear, Lightning, RetNet, GLA, HGRN2, DeltaNet, GatedDeltaNet, DeltaProduct, KDA, MLSTM, RWKV, LogLinear),
         *(Mamba, Mamba2, RGLRU, RWKV4, ShortConvolution, PositionWise),
     )
 }

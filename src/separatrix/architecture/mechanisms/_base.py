@@ -25,14 +25,14 @@ class CacheItem:
     bits: Bits
 
 
-def integer(default: int | None, text: str) -> Any:
+def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
     """A field that holds an integer of at least 1 (0 where the default is 0), or None where the default is None."""
-    return field(default=default, metadata={"text": text})
+    return field(default=default, metadata={"text": text, "alters": alters})
 
 
-def choice(default: str, options: tuple[str, ...], text: str) -> Any:
+def choice(default: str, options: tuple[str, ...], text: str, *, alters: bool = False) -> Any:
     """A field that holds one of a few words."""
-    return field(default=default, metadata={"text": text, "options": options})
+    return field(default=default, metadata={"text": text, "options": options, "alters": alters})
 
 
 def number_format(default: str | None, text: str) -> Any:
@@ -40,9 +40,9 @@ def number_format(default: str | None, text: str) -> Any:
     return field(default=default, metadata={"text": text, "format": True})
 
 
-def flag(default: bool, text: str) -> Any:
+def flag(default: bool, text: str, *, alters: bool = False) -> Any:
     """A field that is true or false."""
-    return field(default=default, metadata={"text": text})
+    return field(default=default, metadata={"text": text, "alters": alters})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,11 @@ class Mechanism:
         raise NotImplementedError
 
     @property
+    def plain(self) -> bool:
+        """Whether every option that alters the function computed (fields marked `alters`) is at its default: what constructions are proved for."""
+        return all(getattr(self, f.name) == f.default for f in fields(self) if f.metadata.get("alters"))
+
+    @property
     def inner_width(self) -> int:
         """Heads times head dimension: the model width the sizes suggest; 0 where they suggest none."""
         return 0
@@ -131,7 +136,7 @@ class Heads(Mechanism):
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "dimension of queries and keys per head d")
     value_dim: int | None = integer(None, "dimension of values per head; head_dim if not given")
-    conv: int = integer(0, "kernel size of the short convolution on q, k, v; 0 for none")
+    conv: int = integer(0, "kernel size of the short convolution on q, k, v; 0 for none", alters=True)
 
     @property
     def dv(self) -> int:

@@ -9,6 +9,8 @@ from separatrix.architecture.mechanisms._base import CacheItem, Heads, LayerKind
 from separatrix.bits import Bits, NumberFormat
 from separatrix.errors import SizeError
 
+NEGATIVE = "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down to -1 (arXiv 2411.12537)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful(Mechanism):
@@ -38,6 +40,12 @@ class MatrixState(Stateful, Heads):
     """Operations per number of the state and token: outer product and read 2 each, decay 1, delta rule 2."""
 
     key_heads: int | None = integer(None, "number of query-key heads; heads if not given")
+    gate: str = choice(
+        "none",
+        ("none", "norm", "silu", "sigmoid"),
+        "what follows each head, position-wise: nothing, an RMS norm, or the norm times silu or sigmoid of a map of x",
+        alters=True,
+    )
 
     @property
     def qk(self) -> int:
@@ -139,6 +147,8 @@ class DeltaNet(MatrixState):
     source: ClassVar[str] = "Schlag, Irie, Schmidhuber 2021; Yang et al. 2024, arXiv 2406.06484"
     operations: ClassVar[int] = 6
 
+    negative: bool = flag(False, NEGATIVE, alters=True)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(MatrixState):
@@ -149,6 +159,29 @@ class GatedDeltaNet(MatrixState):
     symbol: ClassVar[str] = "g"
     source: ClassVar[str] = "Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464"
     operations: ClassVar[int] = 7
+
+    negative: bool = flag(False, NEGATIVE, alters=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaProduct(MatrixState):
+    """Gated DeltaProduct: `householders` delta-rule updates per token, the decay a_i in the first of them; y_i = S_i q_i after the last."""
+
+    name: ClassVar[str] = "deltaproduct"
+    title: ClassVar[str] = "Gated DeltaProduct"
+    symbol: ClassVar[str] = "p"
+    source: ClassVar[str] = "Siems et al. 2025, arXiv 2502.10297"
+
+    householders: int = integer(2, "delta-rule updates per token n_h, each with a key, a value and a b of its own")
+    negative: bool = flag(True, NEGATIVE, alters=True)
+
+    @property
+    def _channels(self) -> int:
+        return self.qk * self.head_dim * (1 + self.householders) + self.householders * self.heads * self.dv
+
+    def flops(self, t: int) -> int:
+        """Decay 1 and read 2 per number of the state, and 4 for every update."""
+        return (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self._channels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +221,8 @@ class RWKV(MatrixState):
     operations: ClassVar[int] = 7
 
     width: int | None = integer(None, "width D of a token shift; heads x head dimension if not given")
-    shifts: int = integer(2, "token shifts per layer: of time mixing, and of channel mixing, which remembers a token too")
+    version: str = choice("7", ("7", "6"), "generation", alters=True)
+    shifts: int = integer(1, "token shifts: 1 of time mixing; 2 with that of the layer's channel mixing, which remembers a token too")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         width = self.inner_width if self.width is None else self.width
@@ -206,7 +240,8 @@ class LogLinear(MatrixState):
     symbol: ClassVar[str] = "o"
     source: ClassVar[str] = "Guo et al. 2025, arXiv 2506.04761"
 
-    feature: str = choice("identity", ("elu", "relu", "identity"), "feature map of the linear states")
+    base: str = choice("linear", ("linear", "gdn"), "recurrence of every bucket's state: linear attention or Gated DeltaNet", alters=True)
+    feature: str = choice("identity", ("elu", "relu", "identity"), "feature map of the linear states; base=linear only")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1

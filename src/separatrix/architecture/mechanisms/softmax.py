@@ -9,6 +9,8 @@ from separatrix.architecture.mechanisms._base import CacheItem, Heads, LayerKind
 from separatrix.bits import Bits, NumberFormat
 from separatrix.errors import SizeError
 
+SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax(Heads):
@@ -17,6 +19,8 @@ class Softmax(Heads):
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
     accumulator: str | None = number_format(None, "number format of the softmax accumulators; format if not given")
     running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
+    rope: bool = flag(False, "whether queries and keys are rotated by their places (RoPE)", alters=True)
+    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
 
     @property
     def kv(self) -> int:
@@ -29,6 +33,8 @@ class Softmax(Heads):
     def _check(self) -> None:
         if self.heads % self.kv:
             raise SizeError(f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a divisor")
+        if self.rope and self.head_dim % 2:
+            raise SizeError(f"{self.name}: head_dim={self.head_dim} is odd; rope=true turns pairs of dimensions")
 
     @property
     def kv_numbers(self) -> int:
@@ -62,6 +68,8 @@ class Full(Softmax):
     reading: ClassVar[bool] = True
     source: ClassVar[str] = "Vaswani et al. 2017; [Ye26] section 2"
 
+    sink: bool = flag(False, SINK, alters=True)
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (CacheItem("kv", self._keys_values(t)), self._convolution(self._channels, t))
 
@@ -84,6 +92,7 @@ class Window(Softmax):
     source: ClassVar[str] = "Beltagy, Peters, Cohan 2020 (Longformer)"
 
     size: int = integer(128, "tokens seen, the token itself included")
+    sink: bool = flag(False, SINK, alters=True)
     shared: bool = flag(False, "whether one vector per head is key and value at once, stored once (DeepSeek-V4)")
 
     def _check(self) -> None:

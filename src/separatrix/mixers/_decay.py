@@ -1,0 +1,88 @@
+"""Recurrences with decay, in chunks: R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, 0 < a_i <= 1 per key dimension or for all of them.
+
+With G_i = log a_1 + ... + log a_i inside a chunk and R the state before it,
+
+    y_i = (q_i exp(G_i))^T R + sum_{j<=i} <q_i, exp(G_i - G_j) k_j> v_j,   R' = exp(G_c) R + sum_j (exp(G_c - G_j) k_j) v_j^T
+
+No exponent is above 0: exp(-G_j) alone would overflow. Where decay differs between key dimensions, the scores inside a chunk are
+matrix products all the same (`scores`): for a query i in the later half of a block and a key j in the earlier half, with G_m the sum up
+to the half, exp(G_i - G_j) = exp(G_i - G_m) exp(G_m - G_j); halves are halved again, down to blocks in which every pair is formed.
+
+Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mixers._base import join_chunks, split_chunks
+
+PAIRS_UP_TO = 4
+"""Blocks of up to this many tokens form every pair of query and key, dimension by dimension."""
+
+
+def decayed(
+    q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"], *, chunk: int
+) -> Float[Tensor, "b h t e"]:
+    """y_i of the recurrence for every i."""
+    tokens = q.shape[2]
+    q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
+    total = log_a.cumsum(3)
+    y = scores(q, k, total) @ v
+    if q.shape[2] > 1:
+        end = total[:, :, :, -1:]
+        added = ((end - total).exp() * k).transpose(-1, -2) @ v  # b h n d e
+        y = y + (total.exp() * q) @ carry(end.transpose(-1, -2).exp(), added)
+    return join_chunks(y, tokens)
+
+
+def final(k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]) -> Float[Tensor, "b h d e"]:
+    """R after the last token."""
+    later = F.pad(log_a[:, :, 1:], (0, 0, 0, 1)).flip(2).cumsum(2).flip(2)
+    return (later.exp() * k).transpose(-1, -2) @ v
+
+
+def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -> Float[Tensor, "b h n d e"]:
+    """The state before every chunk, from what each keeps and adds."""
+    state, states = torch.zeros_like(added[:, :, 0]), []
+    for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
+        states.append(state)
+        state = keep * state + add
+    return torch.stack(states, 2)
+
+
+def scores(
+    q: Float[Tensor, "*b c d"], k: Float[Tensor, "*b c d"], total: Float[Tensor, "*b c s"], *, strict: bool = False
+) -> Float[Tensor, "*b c c"]:
+    """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0. Strict: <q_i, exp(G_{i-1} - G_j) k_j> for j < i, else 0."""
+    if total.shape[-1] == 1:
+        rows = F.pad(total[..., :-1, :], (0, 0, 1, 0)) if strict else total
+        later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(0 if strict else 1)
+        return (rows - total.transpose(-1, -2)).masked_fill(later, float("-inf")).exp() * (q @ k.transpose(-1, -2))
+    tokens = q.shape[-2]
+    size = 1 << (tokens - 1).bit_length()
+    q, k = (F.pad(x, (0, 0, 0, size - tokens)) for x in (q, k))
+    total = torch.cat([total, total[..., -1:, :].expand(*total.shape[:-2], size - tokens, total.shape[-1])], -2)
+    rows = F.pad(total[..., :-1, :], (0, 0, 1, 0)) if strict else total
+    return _halved(q, k, rows, total, strict)[..., :tokens, :tokens]
+
+
+def _halved(q: Tensor, k: Tensor, rows: Tensor, total: Tensor, strict: bool) -> Tensor:
+    """`scores` of blocks of 2^r tokens (*b, 2^r, d)."""
+    size = q.shape[-2]
+    if size <= PAIRS_UP_TO:
+        later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu(0 if strict else 1)[..., None]
+        exponent = (rows[..., :, None, :] - total[..., None, :, :]).masked_fill(later, float("-inf"))
+        return (q[..., :, None, :] * exponent.exp() * k[..., None, :, :]).sum(-1)
+    half = size // 2
+    middle = total[..., half - 1 : half, :]
+    across = (q[..., half:, :] * (rows[..., half:, :] - middle).exp()) @ (
+        k[..., :half, :] * (middle - total[..., :half, :]).exp()
+    ).transpose(-1, -2)
+    # both halves side by side, as one batch
+    inner = _halved(*(x.unflatten(-2, (2, half)) for x in (q, k, rows, total)), strict)
+    upper, lower = inner.unbind(-3)
+    return torch.cat([F.pad(upper, (0, half)), torch.cat([across, lower], -1)], -2)

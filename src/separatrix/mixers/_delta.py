@@ -1,0 +1,115 @@
+"""Recurrences that also overwrite: a decay and a rank-one change of the state per token, in chunks.
+
+The delta rule, with decay a_i per key dimension or for all of them:
+
+    R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T
+
+It adds k_i u_i^T to diag(a_i) R_{i-1}, with u_i = b_i (v_i - (diag(a_i) R_{i-1})^T k_i). Unrolled from the state R before a chunk, with
+G_i = log a_1 + ... + log a_i, R_i = diag(exp G_i) R + sum_{j<=i} (exp(G_i - G_j) k_j) u_j^T, hence (the UT transform)
+
+    (I + L) U = diag(b) V - diag(b) (exp(G) K) R,   L_ij = b_i <k_i, exp(G_i - G_j) k_j> for j < i
+
+The general form (diagonal plus low rank), R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, adds s_i u_i^T with u_i = R_{i-1}^T r_i:
+
+    (I - N) U = (exp(G^-) r) R + M V,   N_ij = <r_i, exp(G_{i-1} - G_j) s_j>,  M_ij = <r_i, exp(G_{i-1} - G_j) k_j> for j < i
+
+Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that carries R. No exponent is above 0.
+Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7), arXiv 2503.14456.
+
+Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mixers._base import join_chunks, split_chunks
+from separatrix.mixers._decay import scores
+
+
+class Delta:
+    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state: R' = transition R + added."""
+
+    def __init__(
+        self,
+        k: Float[Tensor, "b h t d"],
+        v: Float[Tensor, "b h t e"],
+        log_a: Float[Tensor, "b h t s"],
+        b: Float[Tensor, "b h t 1"],
+        *,
+        chunk: int,
+    ) -> None:
+        self.chunk = chunk
+        self.k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
+        self.total = log_a.cumsum(3)
+        self.lower = self.b * scores(self.k, self.k, self.total).tril(-1)
+        self.u_v, self.u_r = self.solve(torch.cat([self.b * v, -self.b * self.total.exp() * self.k], -1)).split(
+            [v.shape[-1], k.shape[-1]], -1
+        )
+        end = self.total[:, :, :, -1:]
+        kept = ((end - self.total).exp() * self.k).transpose(-1, -2)
+        eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+        self.transition, self.added = end.transpose(-1, -2).exp() * eye + kept @ self.u_r, kept @ self.u_v
+
+    def solve(self, right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
+        """(I + L)^-1 right."""
+        return torch.linalg.solve_triangular(self.lower, right, upper=False, unitriangular=True)
+
+    def outputs(self, q: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t e"]:
+        """R_i^T q_i for every i."""
+        tokens, q = q.shape[2], split_chunks(q, self.chunk)
+        y, within = 0.0, scores(q, self.k, self.total)
+        u = self.u_v
+        if q.shape[2] > 1:
+            before = propagate(self.transition, self.added)[0]
+            u, y = u + self.u_r @ before, (self.total.exp() * q) @ before
+        return join_chunks(y + within @ u, tokens)
+
+    def final(self) -> Float[Tensor, "b h d e"]:
+        """R after the last token."""
+        return propagate(self.transition, self.added)[1]
+
+
+def low_rank(
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t d"],
+    r: Float[Tensor, "b h t d"],
+    s: Float[Tensor, "b h t d"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """R_i^T q_i of the general form for every i."""
+    tokens = q.shape[2]
+    q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
+    total = log_a.cumsum(3)
+    changes = torch.stack([s, k], 0)
+    before_u, before_v = scores(r, changes, total, strict=True).unbind(0)
+    reads_u, reads_v = scores(q, changes, total).unbind(0)
+    rows = F.pad(total[..., :-1, :], (0, 0, 1, 0))
+    u_v, u_r = torch.linalg.solve_triangular(
+        -before_u, torch.cat([before_v @ v, rows.exp() * r], -1), upper=False, unitriangular=True
+    ).split([v.shape[-1], k.shape[-1]], -1)
+    y = reads_u @ u_v + reads_v @ v
+    if q.shape[2] > 1:
+        end = total[:, :, :, -1:]
+        kept_s, kept_k = ((end - total).exp() * changes).transpose(-1, -2).unbind(0)
+        eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+        before = propagate(end.transpose(-1, -2).exp() * eye + kept_s @ u_r, kept_s @ u_v + kept_k @ v)[0]
+        y = y + (total.exp() * q + reads_u @ u_r) @ before
+    return join_chunks(y, tokens)
+
+
+def propagate(
+    transition: Float[Tensor, "b h n d d"], added: Float[Tensor, "b h n d e"]
+) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+    """The state before every chunk, and after the last."""
+    state, states = torch.zeros_like(added[:, :, 0]), []
+    for change, new in zip(transition.unbind(2), added.unbind(2), strict=True):
+        states.append(state)
+        state = change @ state + new
+    return torch.stack(states, 2), state
