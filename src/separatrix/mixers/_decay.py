@@ -83,6 +83,7 @@ def _halved(q: Tensor, k: Tensor, rows: Tensor, total: Tensor, strict: bool) -> 
         k[..., :half, :] * (middle - total[..., :half, :]).exp()
     ).transpose(-1, -2)
     # both halves side by side, as one batch
-    inner = _halved(*(x.unflatten(-2, (2, half)) for x in (q, k, rows, total)), strict)
+    q, k, rows, total = (x.unflatten(-2, (2, half)) for x in (q, k, rows, total))
+    inner = _halved(q, k, rows, total, strict)
     upper, lower = inner.unbind(-3)
     return torch.cat([F.pad(upper, (0, half)), torch.cat([across, lower], -1)], -2)
