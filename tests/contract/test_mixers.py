@@ -16,7 +16,7 @@ from torch import Tensor
 import separatrix.mixers
 from separatrix.architecture.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
 from separatrix.errors import SizeError
-from separatrix.mixers import DECLARED_ONLY, MIXERS, Mixer, State, mixer
+from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer
 from separatrix.mixers._base import Shapes, fan_in_normal, linear
 from separatrix.mixers.laws import LAWS, broken_laws, drawn
 
@@ -39,12 +39,35 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gdn 1x1": ("gdn", {"heads": 1, "head_dim": 1, "value_dim": 1}),
     **{f"loglinear {f}": ("loglinear", {"feature": f}) for f in ("identity", "elu", "relu")},
     "loglinear key_heads": ("loglinear", {"key_heads": 1}),
+    "loglinear gdn": ("loglinear", {"base": "gdn", "key_heads": 1, "conv": 2}),
+    "deltanet": ("deltanet", {"key_heads": 1}),
+    "deltanet negative": ("deltanet", {"negative": True, "conv": 3, "gate": "norm"}),
+    "gdn negative conv": ("gdn", {"negative": True, "conv": 4, "gate": "silu"}),
+    "deltaproduct": ("deltaproduct", {"householders": 3, "key_heads": 1, "conv": 2}),
+    "deltaproduct 1": ("deltaproduct", {"householders": 1, "negative": False}),
+    "kda": ("kda", {"conv": 3, "gate": "sigmoid"}),
+    "gla": ("gla", {"key_heads": 1, "gate": "silu"}),
+    "hgrn2": ("hgrn2", {"conv": 3}),
+    "retnet": ("retnet", {"head_dim": 4, "gate": "silu"}),
+    "lightning": ("lightning", {"conv": 2}),
+    "mamba2": ("mamba2", {"heads": 4, "head_dim": 3, "state": 5, "groups": 2, "conv": 4, "value_dim": ...}),
+    "rwkv": ("rwkv", {"width": 6}),
+    "rwkv key_heads": ("rwkv", {"width": 6, "key_heads": 1, "gate": "norm", "conv": 2}),
+    "mlstm": ("mlstm", {"conv": 4}),
+    "rglru": ("rglru", {"width": 5, **dict.fromkeys(_SIZES, ...)}),
+    "rglru conv": ("rglru", {"width": 5, "conv": 4, **dict.fromkeys(_SIZES, ...)}),
+    "shortconv": ("shortconv", {"width": 5, "conv": 3, **dict.fromkeys(_SIZES, ...)}),
+    "full rope sink conv": ("full", {"rope": True, "head_dim": 4, "sink": True, "conv": 3}),
+    "window rope sink": ("window", {"size": 9, "rope": True, "head_dim": 4, "sink": True, "kv_heads": 1}),
+    "linear conv gate": ("linear", {"conv": 4, "gate": "silu"}),
     "sparse 4,2": ("sparse", {"block": 4, "topk": 2}),
     "sparse 16,1 GQA": ("sparse", {"block": 16, "topk": 1, "heads": 4, "kv_heads": 2}),
     "sparse 1,3": ("sparse", {"block": 1, "topk": 3}),
     "sparse 32,9": ("sparse", {"block": 32, "topk": 9}),
 }
-EVERY_MIXER: dict[str, Mechanism] = {case: mechanism(name, **(_SIZES | sizes)) for case, (name, sizes) in _VARIANTS.items()}
+EVERY_MIXER: dict[str, Mechanism] = {
+    case: mechanism(name, **{k: v for k, v in (_SIZES | sizes).items() if v is not ...}) for case, (name, sizes) in _VARIANTS.items()
+}
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -60,7 +83,10 @@ def test_the_table_holds_every_mixer() -> None:
 def test_every_concrete_mixer_is_registered() -> None:
     for module in pkgutil.iter_modules(separatrix.mixers.__path__):
         importlib.import_module(f"separatrix.mixers.{module.name}")
-    assert {c for c in _subclasses(Mixer) if c.__module__.startswith("separatrix.") and not inspect.isabstract(c)} == set(MIXERS.values())
+    assert {c for c in _subclasses(Mixer) if c.__module__.startswith("separatrix.") and not inspect.isabstract(c)} == {
+        *MIXERS.values(),
+        *OTHER_FORMS.values(),
+    }
 
 
 def test_every_mechanism_has_a_mixer_or_is_declared_only() -> None:
@@ -74,13 +100,13 @@ def test_declared_only_cannot_be_built(name: str) -> None:
         mixer(mechanism(name), width=4)
 
 
-@pytest.mark.parametrize("name", MIXERS)
-def test_shapes_are_checked(name: str) -> None:
-    m = mixer(mechanism(name, heads=1, head_dim=2), width=4)
+@pytest.mark.parametrize("case", EVERY_MIXER)
+def test_shapes_are_checked(case: str) -> None:
+    m = mixer(EVERY_MIXER[case], width=6)
     with pytest.raises(jaxtyping.TypeCheckError, match="parameter 'x'"):
-        m(torch.zeros(3, 4))
+        m(torch.zeros(3, 6))
     with pytest.raises(jaxtyping.TypeCheckError, match="parameter 'x'"):
-        m.step(torch.zeros(3, 1, 4), m.init_state(3), 0)
+        m.step(torch.zeros(3, 1, 6), m.init_state(3), 0)
 
 
 def _subclasses(cls: type) -> Iterator[type]:

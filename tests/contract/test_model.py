@@ -22,9 +22,12 @@ from separatrix.tasks import parse_task
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
 
+CHANNELS = ("rglru", "shortconv")
+"""Mechanisms without heads."""
 LENGTH, VOCABULARY, ANSWERS = 70, 5, 4
 SPECS = [
-    *(f"{name}*2 @ heads=2, head_dim=4, p16" for name in MIXERS if name not in ("sparse", "window")),
+    *(f"{name}*2 @ heads=2, head_dim=4, p16" for name in MIXERS if name not in ("sparse", "window", *CHANNELS)),
+    *(f"{name}*2 @ width=8, conv=3, p16" for name in CHANNELS),
     "sparse*2 @ heads=2, head_dim=4, block=4, topk=2",
     "window*2 @ heads=2, head_dim=4, size=9, value_dim=3",
     "full(kv_heads=1)|gdn + linear(normaliser=false) @ heads=2, head_dim=4",
@@ -96,7 +99,7 @@ def test_reset_draws_every_parameter_from_the_generator_alone(spec: str) -> None
         assert torch.equal(a, b), f"{name} differs or was not drawn"
 
 
-@pytest.mark.parametrize("layer", [*MIXERS, "full|gdn"])
+@pytest.mark.parametrize("layer", [*(name for name in MIXERS if name not in CHANNELS), "full|gdn", "rglru(width=8)|full"])
 def test_build_for_a_task(layer: str) -> None:
     task = parse_task("eva:n=6,V=5")
     architecture = Architecture.parse(f"{layer}*2 @ heads=2, head_dim=4")
@@ -111,8 +114,8 @@ def test_build_for_a_task(layer: str) -> None:
 
 
 def test_build_refuses_what_has_no_mixer() -> None:
-    with pytest.raises(SizeError, match="'mamba2' has declared sizes but no mixer yet"):
-        build(Architecture.parse("full + mamba2"), parse_task("eva:n=6,V=5"))
+    with pytest.raises(SizeError, match="'mamba' has declared sizes but no mixer yet"):
+        build(Architecture.parse("full + mamba"), parse_task("eva:n=6,V=5"))
 
 
 def test_prompts_that_do_not_fit() -> None:

@@ -36,12 +36,16 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes[f.name] = draw(FORMATS)
         elif "options" in f.metadata:
             sizes[f.name] = draw(st.sampled_from(f.metadata["options"]))
+        elif f.name == "version":
+            sizes["version"] = draw(st.sampled_from((6, 7)))
         elif isinstance(f.default, bool):
             sizes[f.name] = draw(st.booleans())
         else:
             sizes[f.name] = draw(st.one_of(st.integers(1, 300), st.just(10**12)))
     if sizes.get("shared"):
         sizes.pop("value_dim", None)
+    if sizes.get("base") == "gdn":
+        sizes.pop("feature", None)
     if sizes.get("rope"):
         sizes["head_dim"] = 2 * draw(st.integers(1, 150))
         if sizes.get("shared"):

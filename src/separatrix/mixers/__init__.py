@@ -5,44 +5,53 @@ from __future__ import annotations
 from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers._base import Mixer, State, state_numbers
+from separatrix.mixers.deltanet import DeltaNetMixer
+from separatrix.mixers.deltaproduct import DeltaProductMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
+from separatrix.mixers.gla import GLAMixer
+from separatrix.mixers.hgrn2 import HGRN2Mixer
+from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.lightning import LightningMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import LogLinearMixer
+from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
+from separatrix.mixers.mamba2 import Mamba2Mixer
+from separatrix.mixers.mlstm import MLSTMMixer
+from separatrix.mixers.retnet import RetNetMixer
+from separatrix.mixers.rglru import RGLRUMixer
+from separatrix.mixers.rwkv import RWKVMixer
+from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
 
-__all__ = ["DECLARED_ONLY", "MIXERS", "Mixer", "State", "mixer", "state_numbers"]
+__all__ = ["DECLARED_ONLY", "MIXERS", "OTHER_FORMS", "Mixer", "State", "mixer", "state_numbers"]
 
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
     "window": WindowMixer,
-    "linear": LinearMixer,
-    "gdn": GDNMixer,
-    "loglinear": LogLinearMixer,
     "sparse": SparseMixer,
+    "linear": LinearMixer,
+    "lightning": LightningMixer,
+    "retnet": RetNetMixer,
+    "gla": GLAMixer,
+    "hgrn2": HGRN2Mixer,
+    "mamba2": Mamba2Mixer,
+    "mlstm": MLSTMMixer,
+    "deltanet": DeltaNetMixer,
+    "gdn": GDNMixer,
+    "deltaproduct": DeltaProductMixer,
+    "kda": KDAMixer,
+    "rwkv": RWKVMixer,
+    "rglru": RGLRUMixer,
+    "loglinear": LogLinearMixer,
+    "shortconv": ShortConvolutionMixer,
 }
 
-DECLARED_ONLY = (
-    *("mla", "chunked", "indexed", "compressed"),
-    *(
-        "lightning",
-        "retnet",
-        "gla",
-        "hgrn2",
-        "deltanet",
-        "deltaproduct",
-        "kda",
-        "mlstm",
-        "rwkv",
-        "rwkv4",
-        "mamba",
-        "mamba2",
-        "rglru",
-        "shortconv",
-        "mlp",
-    ),
-)
+OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {("loglinear", "base", "gdn"): LogLinearGDNMixer}
+"""(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
+
+DECLARED_ONLY = ("mla", "chunked", "indexed", "compressed", "rwkv4", "mamba", "mlp")
 """Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
 
 
@@ -50,6 +59,10 @@ def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
     """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one that has declared sizes only."""
     if mechanism.name not in MIXERS:
         raise SizeError(f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built: {', '.join(MIXERS)}")
-    if getattr(mechanism, "shared", False):
+    sizes = mechanism.sizes()
+    if sizes.get("shared", False):
         raise SizeError(f"'{mechanism.name}' with shared=true (key and value in one) has declared sizes but no mixer; set shared=false")
+    for (name, size, value), form in OTHER_FORMS.items():
+        if name == mechanism.name and sizes[size] == value:
+            return form(mechanism, width=width)
     return MIXERS[mechanism.name](mechanism, width=width)

@@ -55,8 +55,8 @@ def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -
 
 
 def scores(
-    q: Float[Tensor, "*b c d"], k: Float[Tensor, "*b c d"], total: Float[Tensor, "*b c s"], *, strict: bool = False
-) -> Float[Tensor, "*b c c"]:
+    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"], *, strict: bool = False
+) -> Float[Tensor, "... c c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0. Strict: <q_i, exp(G_{i-1} - G_j) k_j> for j < i, else 0."""
     if total.shape[-1] == 1:
         rows = F.pad(total[..., :-1, :], (0, 0, 1, 0)) if strict else total

@@ -61,16 +61,31 @@ class Delta:
     def outputs(self, q: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t e"]:
         """R_i^T q_i for every i."""
         tokens, q = q.shape[2], split_chunks(q, self.chunk)
-        y, within = 0.0, scores(q, self.k, self.total)
-        u = self.u_v
+        within = self.within(q)
+        y = within @ self.u_v
         if q.shape[2] > 1:
-            before = propagate(self.transition, self.added)[0]
-            u, y = u + self.u_r @ before, (self.total.exp() * q) @ before
-        return join_chunks(y + within @ u, tokens)
+            y = y + (self.total.exp() * q + within @ self.u_r) @ propagate(self.transition, self.added)[0]
+        return join_chunks(y, tokens)
+
+    def within(self, q: Float[Tensor, "b h n c d"]) -> Float[Tensor, "b h n c c"]:
+        """What a query takes of the u of its chunk."""
+        return scores(q, self.k, self.total)
 
     def final(self) -> Float[Tensor, "b h d e"]:
         """R after the last token."""
         return propagate(self.transition, self.added)[1]
+
+
+def delta_step(
+    state: Float[Tensor, "b h d e"],
+    k: Float[Tensor, "b h 1 d"],
+    v: Float[Tensor, "b h 1 e"],
+    log_a: Float[Tensor, "b h 1 s"],
+    b: Float[Tensor, "b h 1 1"],
+) -> Float[Tensor, "b h d e"]:
+    """One update of the delta rule."""
+    decayed = log_a.exp().transpose(-1, -2) * state
+    return decayed + k.transpose(-1, -2) * (b * (v - k @ decayed))
 
 
 def low_rank(

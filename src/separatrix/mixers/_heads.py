@@ -39,7 +39,9 @@ class HeadsMixer(Mixer):
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
     def _project(self, x: Float[Tensor, "b t w"]) -> Projected:
-        q, k, v = self.q(x), self.k(x), self.v(x)
+        return self._convolve(self.q(x), self.k(x), self.v(x))
+
+    def _convolve(self, q: Tensor, k: Tensor, v: Tensor) -> Projected:
         if self.conv is not None:
             q, k, v = self.conv(torch.cat([q, k, v], -1)).split(self.channels, -1)
         return q, k, v
@@ -53,10 +55,12 @@ class HeadsMixer(Mixer):
 
     def _project_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of the new state."""
-        parts = [self.q(x), self.k(x), self.v(x)]
+        return self._convolve_step(self.q(x), self.k(x), self.v(x), state)
+
+    def _convolve_step(self, q: Tensor, k: Tensor, v: Tensor, state: State) -> tuple[Projected, State]:
         if self.conv is None:
-            return (parts[0][:, None], parts[1][:, None], parts[2][:, None]), {}
-        y, buffer = self.conv.step(torch.cat(parts, -1), state["conv"])
+            return (q[:, None], k[:, None], v[:, None]), {}
+        y, buffer = self.conv.step(torch.cat([q, k, v], -1), state["conv"])
         q, k, v = y[:, None].split(self.channels, -1)
         return (q, k, v), self._store(conv=buffer)
 

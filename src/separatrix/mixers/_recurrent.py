@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import MatrixState
+from separatrix.architecture.mechanisms import Mamba2, MatrixState
 from separatrix.mixers._base import Shapes, State, linear, wide
 from separatrix.mixers._heads import HeadsMixer, Projected, merge_heads, split_heads
 
@@ -25,14 +26,18 @@ class RecurrentMixer(HeadsMixer):
     """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided by its root mean square and scaled
     by a learned vector; with silu or sigmoid that is also multiplied by this function of a map G x."""
 
-    def __init__(self, mechanism: MatrixState, *, width: int) -> None:
-        heads, qk, head_dim, dv = mechanism.heads, mechanism.qk, mechanism.head_dim, mechanism.dv
-        super().__init__(
-            mechanism, width=width, channels=(qk * head_dim, qk * head_dim, heads * dv), outputs=heads * dv, head_dim=head_dim, silu=True
-        )
-        self.heads, self.qk, self.head_dim, self.dv = heads, qk, head_dim, dv
-        self.norm = None if mechanism.gate == "none" else nn.Parameter(torch.ones(dv))
-        self.gate = linear(width, heads * dv) if mechanism.gate in ACTIVATIONS else None
+    def __init__(self, mechanism: MatrixState | Mamba2, *, width: int, updates: int = 1, silu: bool = True) -> None:
+        if isinstance(mechanism, Mamba2):
+            heads, qk, head_dim, dv = mechanism.heads, mechanism.groups, mechanism.state, mechanism.head_dim
+        else:
+            heads, qk, head_dim, dv = mechanism.heads, mechanism.qk, mechanism.head_dim, mechanism.dv
+        channels = (qk * head_dim, updates * qk * head_dim, updates * heads * dv)
+        super().__init__(mechanism, width=width, channels=channels, outputs=heads * dv, head_dim=head_dim, silu=silu)
+        self.heads, self.qk, self.head_dim, self.dv, self.updates = heads, qk, head_dim, dv, updates
+        tail = mechanism.sizes().get("gate", "none")
+        self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
+        self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None
+        self.activation = ACTIVATIONS.get(tail)
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -44,9 +49,10 @@ class RecurrentMixer(HeadsMixer):
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
     def _heads_of(self, projected: Projected) -> Projected:
-        """q, k (b h t d) and v (b h t e), in float32 at least."""
+        """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32 at least."""
         copies = self.heads // self.qk
         q, k, v = (wide(x) for x in projected)
+        k, v = (rearrange(x, "b t (n c) -> b (t n) c", n=self.updates) for x in (k, v))
         return split_heads(q, self.qk, copies), split_heads(k, self.qk, copies), split_heads(v, self.heads)
 
     def _qkv(self, x: Float[Tensor, "b t w"]) -> Projected:
@@ -66,7 +72,9 @@ class RecurrentMixer(HeadsMixer):
         if self.norm is not None:
             y = y * (y.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * self.norm
         merged = merge_heads(y).to(x.dtype)
-        return self.o(merged if self.gate is None else merged * ACTIVATIONS[self.mechanism.sizes()["gate"]](self.gate(x)))
+        if self.gate is not None and self.activation is not None:
+            merged = merged * self.activation(self.gate(x))
+        return self.o(merged)
 
 
 def per_head(x: Float[Tensor, "b t h"]) -> Float[Tensor, "b h t 1"]:
@@ -77,3 +85,9 @@ def per_head(x: Float[Tensor, "b t h"]) -> Float[Tensor, "b h t 1"]:
 def unit(x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
     """Vectors scaled to length 1; 0 stays 0."""
     return F.normalize(x, dim=-1, eps=SHORTEST_LENGTH)
+
+
+def divide(numerator: Float[Tensor, "*b e"], denominator: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
+    """The quotient, and 0 where the denominator is 0."""
+    zero = denominator == 0
+    return torch.where(zero, 0.0, numerator / torch.where(zero, 1.0, denominator))

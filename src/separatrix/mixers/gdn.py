@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import GatedDeltaNet
 from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import Delta
+from separatrix.mixers._delta import Delta, delta_step
 from separatrix.mixers._gates import draw_steps, log_decay
 from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
 
@@ -45,8 +45,7 @@ class GDNMixer(RecurrentMixer):
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), (log_a, b) = self._qkv_step(x, state), self._gates(x[:, None])
-        k, decayed = unit(k), log_a.exp() * wide(state["S"])
-        new = decayed + k.transpose(-1, -2) * (b * (v - k @ decayed))
+        new = delta_step(wide(state["S"]), unit(k), v, log_a, b)
         return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
 
     def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:

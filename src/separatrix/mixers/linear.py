@@ -21,7 +21,7 @@ from torch import Tensor
 from separatrix.architecture.mechanisms import Linear
 from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers._features import features, kernel
-from separatrix.mixers._recurrent import RecurrentMixer
+from separatrix.mixers._recurrent import RecurrentMixer, divide
 
 
 class LinearMixer(RecurrentMixer):
@@ -59,12 +59,6 @@ class LinearMixer(RecurrentMixer):
 
     def _divided(self, y: Float[Tensor, "b h t v"]) -> Float[Tensor, "b h t e"]:
         return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
-
-
-def divide(numerator: Float[Tensor, "*b e"], denominator: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
-    """The quotient, and 0 where the denominator is 0."""
-    zero = denominator == 0
-    return torch.where(zero, 0.0, numerator / torch.where(zero, 1.0, denominator))
 
 
 def chunked(

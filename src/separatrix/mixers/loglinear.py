@@ -18,17 +18,14 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.architecture.mechanisms import LogLinear
-from separatrix.errors import SizeError
-from separatrix.mixers._base import Shapes, State, linear, wide
+from separatrix.mixers._base import Shapes, State, join_chunks, wide
 from separatrix.mixers._features import features, kernel
+from separatrix.mixers._fenwick import LevelWeights, chunk_size, inside_chunk, levels, slots_after, split_runs
 from separatrix.mixers._recurrent import RecurrentMixer
-
-LEVELS = 32
-"""Levels a mixer has weights for: sequences of up to 2^31 tokens."""
 
 
 class LogLinearMixer(RecurrentMixer):
@@ -36,43 +33,27 @@ class LogLinearMixer(RecurrentMixer):
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.feature = mechanism.feature
-        self.level = linear(width, LEVELS * self.heads)
+        self.feature, self.level = mechanism.feature, LevelWeights(width, self.heads)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        (q, k, v), weights = self._qkv(x), self._weights(x, x.shape[1])
-        return self._out(fenwick(self.feature, q, k, v, weights, chunk=1 << (min(self.chunk, x.shape[1]).bit_length() - 1)), x)
+        (q, k, v), weights = self._qkv(x), self.level.of(x, x.shape[1])
+        return self._out(fenwick(self.feature, q, k, v, weights, chunk=chunk_size(self.chunk, x.shape[1])), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        (q, k, v), weights = self._qkv_last(x), self._weights(x[:, -1:], x.shape[1])
+        (q, k, v), weights = self._qkv_last(x), self.level.of(x[:, -1:], x.shape[1])
         place = torch.arange(x.shape[1], device=x.device)
         scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
         return self._out(scores @ v, x[:, -1:])[:, 0]
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), weights = self._qkv_step(x, state), self._weights(x[:, None], t + 1)[:, :, 0]  # weights b h l
+        ((q, k, v), conv), weights = self._qkv_step(x, state), self.level.of(x[:, None], t + 1)[:, :, 0]  # weights b h l
         own = features(self.feature, k).transpose(-1, -2) * v
-        slots = wide(state["S"]).unbind(1)
+        slots = list(wide(state["S"]).unbind(1))
         y = torch.einsum("bhl,bhtf,blhfe->bhte", weights, features(self.feature, q), torch.stack([own, *slots], 1))
-        full = (~t & (t + 1)).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
-        merged = sum(slots[:full], own)
-        new = torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)
-        return self._out(y, x[:, None])[:, 0], self._store(S=new) | conv
-
-    def _weights(self, x: Float[Tensor, "b t w"], tokens: int) -> Float[Tensor, "b h t l"]:
-        """lambda for the levels that a sequence of so many tokens has."""
-        used = (tokens - 1).bit_length() + 1
-        if used > LEVELS:
-            raise SizeError(f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels, enough for 2^{LEVELS - 1} tokens")
-        return rearrange(F.softplus(wide(F.linear(x, self.level.weight[: used * self.heads]))), "b t (l h) -> b h t l", h=self.heads)
-
-
-def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:
-    """bit_length(i xor j)."""
-    return torch.frexp((i ^ j).double()).exponent.long()  # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
+        return self._out(y, x[:, None])[:, 0], self._store(S=slots_after(slots, own, t)) | conv
 
 
 def fenwick(
@@ -86,21 +67,15 @@ def fenwick(
 ) -> Float[Tensor, "b h t e"]:
     """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i, in chunks of a power of two tokens."""
     tokens = q.shape[2]
-    chunks = 1 << (-(-tokens // chunk) - 1).bit_length()
-    q, k, v, weights = (
-        rearrange(F.pad(x, (0, 0, 0, chunks * chunk - tokens)), "b h (n c) d -> b h n c d", n=chunks) for x in (q, k, v, weights)
-    )
-    place = torch.arange(chunk, device=q.device)
-    inside = levels(place[:, None], place)
-    scores = kernel(feature, q, k) * weights.gather(-1, inside.expand(*q.shape[:3], *inside.shape))
-    y = scores.tril() @ v
-    if chunks > 1:
+    q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
+    y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
+    if q.shape[2] > 1:
         phi_q, level = features(feature, q), (chunk - 1).bit_length() + 1
         sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
         while sums.shape[2] > 1:
             even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
             later = rearrange(phi_q * weights[..., level, None], "b h (m two r) c f -> two b h m (r c) f", two=2, m=even.shape[2])[1]
             read = later @ even
-            y = y + rearrange([torch.zeros_like(read), read], "two b h m (r c) e -> b h (m two r) c e", c=chunk)
+            y = y + rearrange(F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)), "b h m two (r c) e -> b h (m two r) c e", c=chunk)
             sums, level = even + odd, level + 1
-    return rearrange(y, "b h n c e -> b h (n c) e")[:, :, :tokens]
+    return join_chunks(y, tokens)

@@ -91,6 +91,10 @@ class RGLRU(Stateful):
     width: int = integer(256, "width of the recurrence")
     conv: int = integer(0, "kernel size of the short convolution; 0 for none")
 
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.width), convolution(self.width, self.conv, t, self.p))
 
@@ -130,6 +134,10 @@ class ShortConvolution(Mechanism):
 
     width: int = integer(256, "channels")
     conv: int = integer(3, "kernel size, the token itself included")
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (convolution(self.width, self.conv, t, self.p),)

@@ -221,8 +221,13 @@ class RWKV(MatrixState):
     operations: ClassVar[int] = 7
 
     width: int | None = integer(None, "width D of a token shift; heads x head dimension if not given")
-    version: str = choice("7", ("7", "6"), "generation", alters=True)
+    version: int = integer(7, "generation: 6 or 7", alters=True)
     shifts: int = integer(1, "token shifts: 1 of time mixing; 2 with that of the layer's channel mixing, which remembers a token too")
+
+    def _check(self) -> None:
+        super()._check()
+        if self.version not in (6, 7):
+            raise SizeError(f"rwkv: version is {self.version}; it must be 6 or 7")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         width = self.inner_width if self.width is None else self.width
@@ -242,6 +247,11 @@ class LogLinear(MatrixState):
 
     base: str = choice("linear", ("linear", "gdn"), "recurrence of every bucket's state: linear attention or Gated DeltaNet", alters=True)
     feature: str = choice("identity", ("elu", "relu", "identity"), "feature map of the linear states; base=linear only")
+
+    def _check(self) -> None:
+        super()._check()
+        if self.base != "linear" and self.feature != "identity":
+            raise SizeError(f"loglinear: base={self.base} has no feature map; leave out feature={self.feature}")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1

@@ -1,0 +1,41 @@
+"""Gated linear attention.
+
+    S_i = S_{i-1} diag(a_i) + v_i k_i^T,   y_i = S_i q_i,   a_i = sigmoid(W_2 W_1 x_i + c)^(1/16) per head and key dimension
+
+W_1 maps to 16 numbers.
+Source: Yang et al. 2023, arXiv 2312.06635, section 4.
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.architecture.mechanisms import GLA
+from separatrix.mixers._base import wide
+from separatrix.mixers._decayed import DecayedMixer
+from separatrix.mixers._gates import LowRank
+from separatrix.mixers._heads import Projected, split_heads
+
+RANK = 16
+TEMPERATURE = 16
+"""tau of the paper: gates are raised to 1/tau."""
+
+
+class GLAMixer(DecayedMixer):
+    """Gated linear attention."""
+
+    def __init__(self, mechanism: GLA, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.a = LowRank(width, RANK, self.heads * self.head_dim)
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        with torch.no_grad():
+            self.a.up.bias.zero_()
+
+    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return *qkv, F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE

@@ -1,0 +1,26 @@
+"""Lightning attention.
+
+    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,   a = exp(-2^(-8 (h+1) / H)) in head h = 0, ..., H-1
+
+The released models weaken the decay layer by layer and put SiLU on q, k and v; here every layer decays as their first one does.
+Source: Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313.
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mixers._decayed import DecayedMixer
+from separatrix.mixers._heads import Projected
+
+
+class LightningMixer(DecayedMixer):
+    """Lightning attention."""
+
+    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        k = qkv[1]
+        log_a = -torch.exp2(-8.0 * torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device) / self.heads)
+        return *qkv, log_a[:, None, None].expand(*k.shape[:3], 1)

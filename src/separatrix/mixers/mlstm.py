@@ -1,0 +1,103 @@
+"""mLSTM: exponential input gates, kept in range by a running maximum m.
+
+    C_i = f_i C_{i-1} + g_i v_i k_i^T,   n_i = f_i n_{i-1} + g_i k_i,   y_i = C_i q_i / max(|<n_i, q_i>|, 1)
+
+with f_i = sigmoid(F x_i + c_f) and g_i = exp(G x_i + c_g) per head. What is stored is C_i e^{-m_i} and n_i e^{-m_i}, with
+m_i = max(log f_i + m_{i-1}, log g_i) and m_0 = 0: outputs do not depend on m, which only keeps the numbers small, so it has no gradient.
+Source: Beck et al. 2024, arXiv 2405.04517, section 2.3. The released 7B model also caps the gates, position-wise.
+State: C^T (heads, head_dim, value_dim), n (heads, head_dim), m (heads).
+Parallel form: chunks. With G the sum of log f inside a chunk and m that of the paper, token j weighs exp(G_i - G_j + log g_j - m_i) <= 1 for token i.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from separatrix.architecture.mechanisms import MLSTM
+from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
+from separatrix.mixers._recurrent import RecurrentMixer, divide, per_head
+
+FORGET = (3.0, 6.0)
+"""`reset` draws the forget gates' biases uniformly between these, the range of the reference implementation."""
+
+
+class MLSTMMixer(RecurrentMixer):
+    """mLSTM."""
+
+    def __init__(self, mechanism: MLSTM, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.f, self.i = nn.Linear(width, self.heads), nn.Linear(width, self.heads)
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        with torch.no_grad():
+            self.f.bias.uniform_(*FORGET, generator=generator)
+            self.i.bias.zero_()
+
+    def shapes(self, t: int) -> Shapes:
+        sums: Shapes = {"C": (self.heads, self.head_dim, self.dv), "n": (self.heads, self.head_dim), "m": (self.heads,)}
+        return sums | self._conv_shapes(t)
+
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        (q, k, v), (log_f, log_g) = self._qkv(x), self._gates(x)
+        return self._out(chunked(q, k, v, log_f, log_g, chunk=self.chunk), x)
+
+    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+        ((q, k, v), conv), (log_f, log_g) = self._qkv_step(x, state), self._gates(x[:, None])
+        before = wide(state["m"])[..., None, None]
+        # in the stored format first, so that C and n are scaled by just the m that is kept
+        m = torch.maximum(log_f + before, log_g).detach().to(self._dtype("m")).to(before.dtype)
+        keep, add = (log_f + before - m).exp(), (log_g - m).exp()
+        new = keep * wide(state["C"]) + k.transpose(-1, -2) * (add * v)
+        total = keep * wide(state["n"])[..., None] + k.transpose(-1, -2) * add
+        y = divided(q @ new, q @ total, m)
+        return self._out(y, x[:, None])[:, 0], self._store(C=new, n=total[..., 0], m=m[..., 0, 0]) | conv
+
+    def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
+        """log f and log g."""
+        return F.logsigmoid(per_head(self.f(x))), per_head(self.i(x))
+
+
+def divided(y: Float[Tensor, "*b e"], n: Float[Tensor, "*b 1"], m: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
+    """y / max(|n|, e^-m); 0 where both underflow, as C_i q_i is 0 there."""
+    return divide(y, torch.maximum(n.abs(), (-m).exp()))
+
+
+def chunked(
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_f: Float[Tensor, "b h t 1"],
+    log_g: Float[Tensor, "b h t 1"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """y_i for every i."""
+    tokens, ones = q.shape[2], torch.ones_like(v[..., :1])
+    # the column of ones sums up n; filled-up tokens weigh nothing
+    q, k, v, log_f = (split_chunks(x, chunk) for x in (q, k, torch.cat([v, ones], -1), log_f))
+    log_g = split_chunks(F.pad(log_g, (0, 0, 0, -tokens % q.shape[3]), value=float("-inf")), chunk)
+    total = log_f.cumsum(3)
+    level = (log_g - total).detach()
+    best = total.detach() + level.cummax(3).values
+    ends, largest = total[:, :, :, -1].detach().unbind(2), best[:, :, :, -1].unbind(2)  # b h 1 each
+    starts = [torch.zeros_like(ends[0])]
+    for end, most in zip(ends, largest, strict=True):
+        starts.append(torch.maximum(end + starts[-1], most))
+    start, after = torch.stack(starts[:-1], 2)[..., None], torch.stack(starts[1:], 2)[..., None]  # b h n 1 1
+    m = torch.maximum(total.detach() + start, best)
+    later = torch.ones(q.shape[3], q.shape[3], dtype=torch.bool, device=q.device).triu(1)
+    weights = (total - m + (log_g - total).transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
+    y = (weights * (q @ k.transpose(-1, -2))) @ v
+    end = total[:, :, :, -1:]
+    added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v
+    kept = (end + start - after).exp()
+    state, states = torch.zeros_like(added[:, :, 0]), []
+    for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
+        states.append(state)
+        state = keep * state + add
+    y = y + (total + start - m).exp() * (q @ torch.stack(states, 2))
+    return join_chunks(divided(y[..., :-1], y[..., -1:], m), tokens)

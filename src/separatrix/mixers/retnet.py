@@ -1,0 +1,37 @@
+"""Retention.
+
+    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,   a = 1 - 2^(-5-h) in head h = 0, 1, ..., q_i and k_i rotated by their places
+
+The rotation is that of _rope.py with base 10,000: only differences of places enter, as e^{i n theta} does in the paper. head_dim is even.
+Source: Sun et al. 2023, arXiv 2307.08621, section 2.
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.architecture.mechanisms import RetNet
+from separatrix.errors import SizeError
+from separatrix.mixers._decayed import DecayedMixer
+from separatrix.mixers._heads import Projected
+from separatrix.mixers._rope import rotate
+
+BASE = 10_000
+
+
+class RetNetMixer(DecayedMixer):
+    """Retention. Raises SizeError for an odd head_dim."""
+
+    def __init__(self, mechanism: RetNet, *, width: int) -> None:
+        if mechanism.head_dim % 2:
+            raise SizeError(f"retnet: head_dim={mechanism.head_dim} is odd; the rotation turns pairs of dimensions")
+        super().__init__(mechanism, width=width)
+
+    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        q, k, v = qkv
+        log_a = torch.log1p(-torch.exp2(-5.0 - torch.arange(self.heads, dtype=k.dtype, device=k.device)))
+        q, k = rotate(q, BASE, start=start + k.shape[2] - q.shape[2]), rotate(k, BASE, start=start)
+        return q, k, v, log_a[:, None, None].expand(*k.shape[:3], 1)
