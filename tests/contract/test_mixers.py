@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import jaxtyping
@@ -17,8 +20,8 @@ import separatrix.mixers
 from separatrix.architecture.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer
-from separatrix.mixers._base import Shapes, fan_in_normal, linear
-from separatrix.mixers.laws import LAWS, broken_laws, drawn
+from separatrix.mixers._base import Shapes, fan_in_normal, linear, wide
+from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, drawn
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
 
@@ -73,7 +76,17 @@ EVERY_MIXER: dict[str, Mechanism] = {
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("case", EVERY_MIXER)
 def test_law(case: str, law: str) -> None:
-    LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
+    with shapes_unchecked() if law == "cache" else nullcontext():  # a thousand steps; under the other laws their shapes are checked
+        LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
+
+
+@contextmanager
+def shapes_unchecked() -> Iterator[None]:
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def test_the_table_holds_every_mixer() -> None:
@@ -118,29 +131,63 @@ def _subclasses(cls: type) -> Iterator[type]:
 class RunningSum(Mixer):
     """y_i = sum_{j<=i} V x_j: the smallest mixer that keeps every law, and the ground for those that break one."""
 
-    def __init__(self, width: int = 6) -> None:
-        super().__init__(Linear(heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False), width=width)
+    def __init__(self, mechanism: Mechanism | None = None, *, width: int = 6) -> None:
+        unnormalised = Linear(heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False)
+        super().__init__(mechanism or unnormalised, width=width)
         self.v = linear(width, width)
 
     def _forward(self, x: Tensor) -> Tensor:
-        return self.v(x).cumsum(1)
+        return wide(self.v(x)).cumsum(1).to(x.dtype)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.width,)}
 
     def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
-        total = state["S"] + self.v(x)
-        return total, {"S": total}
+        total = wide(state["S"]) + wide(self.v(x))
+        return total.to(x.dtype), self._store(S=total)
 
 
 class LooksAhead(RunningSum):
     def _forward(self, x: Tensor) -> Tensor:
-        return super()._forward(x) + 1e-6 * x.sum(1, keepdim=True)
+        return super()._forward(x) + 1e-8 * x.sum(1, keepdim=True)
+
+
+class LooksAheadFar(RunningSum):
+    """A chunk sees the first token of the next but one."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        y = super()._forward(x)
+        return y if x.shape[1] <= 128 else torch.cat([y[:, :10] + 1e-6 * x[:, 128:129], y[:, 10:]], 1)
+
+
+class Forgets(RunningSum):
+    """Every output is one and the same."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return 0 * super()._forward(x)
+
+
+class WrongAtLength(RunningSum):
+    """Right at every length but one."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) * (1 + 1e-6 * (x.shape[1] == 65))
+
+
+class WrongInBatches(RunningSum):
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) + 1e-6 * x[:1]
 
 
 class WrongGradient(RunningSum):
     def _forward(self, x: Tensor) -> Tensor:
         return super()._forward(x.detach()) + 0 * x
+
+
+class WrongParameterGradient(RunningSum):
+    def _forward(self, x: Tensor) -> Tensor:
+        y = super()._forward(x)
+        return y + 1e-6 * (self.v.weight - self.v.weight.detach()).sum()
 
 
 class WrongLast(RunningSum):
@@ -157,9 +204,33 @@ class CarriesMore(RunningSum):
         return y, new | {"more": state["more"]}
 
 
+class CarriesMoreLate(CarriesMore):
+    """One number too many from token 500 on."""
+
+    def shapes(self, t: int) -> Shapes:
+        return {"S": (self.width,), "more": (int(t > 500),)}
+
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, new = RunningSum._step(self, x, state, t)
+        return y, new | {"more": y[:, : int(t >= 500)]}
+
+
+class CarriesWider(RunningSum):
+    """As many numbers as declared, but in float64 whatever the format."""
+
+    def _dtype(self, name: str) -> torch.dtype:
+        return torch.float64
+
+
+class NoBatchAxis(RunningSum):
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, new = super()._step(x, state, t)
+        return y, {"S": new["S"].T} if t == 2 else new
+
+
 class HidesState(RunningSum):
-    def __init__(self, width: int = 6) -> None:
-        super().__init__(width)
+    def __init__(self, mechanism: Mechanism | None = None, *, width: int = 6) -> None:
+        super().__init__(mechanism, width=width)
         self.hidden = torch.zeros(())
 
     def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
@@ -168,13 +239,80 @@ class HidesState(RunningSum):
 
 
 class Overflows(RunningSum):
+    """Passes through e^x, which float32 cannot hold beyond 88."""
+
     def _forward(self, x: Tensor) -> Tensor:
         return super()._forward(x) + 0 * (x.abs() - 80).exp()
 
 
+class OverflowsInHalf(RunningSum):
+    """Passes through x^2, which float16 cannot hold beyond 255."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return 1e-3 * (super()._forward(x) + x * x)
+
+
+class InfiniteGradientAtZero(RunningSum):
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x) + x.abs().sqrt()
+
+
+class HidesNaN(RunningSum):
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x.nan_to_num())
+
+
+class HidesNaNInSteps(RunningSum):
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        return super()._step(x.nan_to_num(), {"S": state["S"].nan_to_num()}, t)
+
+
+class TakesAnything(RunningSum):
+    def _check_state(self, state: State, batch: int, t: int) -> None:
+        pass
+
+
+class TakesAnyDtype(RunningSum):
+    def _check_state(self, state: State, batch: int, t: int) -> None:
+        super()._check_state({name: tensor.to(self._dtype(name)) for name, tensor in state.items()}, batch, t)
+
+
+class TakesNoTokens(RunningSum):
+    def _check_input(self, x: Tensor, tokens: int) -> None:
+        super()._check_input(x, max(1, tokens))
+
+
+class RaisesAnotherError(RunningSum):
+    def _check_state(self, state: State, batch: int, t: int) -> None:
+        try:
+            super()._check_state(state, batch, t)
+        except SizeError:
+            raise KeyError("S") from None
+
+
+class UnsavedWeight(RunningSum):
+    """Its weight is no parameter, so no file holds it."""
+
+    def __init__(self, mechanism: Mechanism | None = None, *, width: int = 6) -> None:
+        super().__init__(mechanism, width=width)
+        self.scale = torch.ones(())
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        self.scale = torch.rand((), generator=generator)
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return self.scale * super()._forward(x)
+
+
 class ChunkMatters(RunningSum):
     def _forward(self, x: Tensor) -> Tensor:
-        return super()._forward(x) * (1 + 1e-6 * (self.chunk != 64))
+        return super()._forward(x) * (1 + 1e-6 * (self.chunk == 7))
+
+
+class ChunkMattersToGradients(RunningSum):
+    def _forward(self, x: Tensor) -> Tensor:
+        return super()._forward(x.detach() if self.chunk == 16 else x) + 0 * x
 
 
 class ReadsItem(RunningSum):
@@ -182,13 +320,26 @@ class ReadsItem(RunningSum):
         return super()._forward(x) + 0 * x.sum().item()
 
 
+class MixesModels(RunningSum):
+    """Wrong under vmap, where its weights have one more axis behind the scenes."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        y = super()._forward(x)
+        return y * 1.001 if torch._C._functorch.is_batchedtensor(y) else y  # type: ignore[attr-defined]
+
+
 class ForgetsReset(RunningSum):
-    def __init__(self, width: int = 6) -> None:
-        super().__init__(width)
+    def __init__(self, mechanism: Mechanism | None = None, *, width: int = 6) -> None:
+        super().__init__(mechanism, width=width)
         self.bias = torch.nn.Parameter(torch.zeros(width))
 
     def reset(self, generator: torch.Generator) -> None:
         fan_in_normal(self.v.weight, generator)
+
+
+class ResetsWithoutSeed(RunningSum):
+    def reset(self, generator: torch.Generator) -> None:
+        fan_in_normal(self.v.weight, torch.Generator().manual_seed(torch.seed() % 2**32))
 
 
 def test_a_lawful_dummy_breaks_nothing() -> None:
@@ -200,15 +351,74 @@ def test_a_lawful_dummy_breaks_nothing() -> None:
     [
         (LooksAhead, "causal"),
         (LooksAhead, "step=forward"),
+        (LooksAheadFar, "causal"),
+        (Forgets, "causal"),
+        (Forgets, "step=forward"),
+        (WrongAtLength, "step=forward"),
+        (WrongInBatches, "step=forward"),
         (WrongGradient, "step=forward"),
+        (WrongParameterGradient, "step=forward"),
         (WrongLast, "last"),
         (CarriesMore, "cache"),
+        (CarriesMoreLate, "cache"),
+        (CarriesWider, "cache"),
+        (NoBatchAxis, "cache"),
         (HidesState, "split"),
         (Overflows, "finite"),
+        (OverflowsInHalf, "finite"),
+        (InfiniteGradientAtZero, "finite"),
+        (HidesNaN, "NaN"),
+        (HidesNaNInSteps, "NaN"),
+        (TakesAnything, "refuses"),
+        (TakesAnyDtype, "refuses"),
+        (TakesNoTokens, "refuses"),
+        (RaisesAnotherError, "refuses"),
+        (UnsavedWeight, "saved"),
         (ChunkMatters, "chunks"),
+        (ChunkMattersToGradients, "chunks"),
         (ReadsItem, "stacks"),
+        (MixesModels, "stacks"),
         (ForgetsReset, "reset"),
+        (ResetsWithoutSeed, "reset"),
     ],
 )
 def test_each_law_is_caught_when_broken(broken: type[RunningSum], law: str) -> None:
-    assert law in broken_laws(drawn(broken()), [law])
+    with pytest.raises((LawBroken, RuntimeError) if broken is ReadsItem else LawBroken):
+        LAWS[law](drawn(broken()))
+
+
+def test_every_law_has_a_mixer_that_breaks_it() -> None:
+    marks = test_each_law_is_caught_when_broken.pytestmark  # type: ignore[attr-defined]
+    assert {law for mark in marks for _, law in mark.args[1]} == set(LAWS)
+
+
+def test_a_mixer_whose_true_outputs_overflow_is_excused() -> None:
+    class Cubes(RunningSum):
+        def _forward(self, x: Tensor) -> Tensor:
+            return super()._forward(x) + x**3
+
+    assert broken_laws(drawn(Cubes()), ["finite"]) == set()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_laws_leave_the_mixer_as_it_was(law: str) -> None:
+    one, other = drawn(RunningSum()), drawn(RunningSum())
+    LAWS[law](one)
+    assert one.chunk == other.chunk
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert all(parameter.grad is None for parameter in one.parameters())
+
+
+def test_laws_hold_without_assertions() -> None:
+    program = """
+import torch
+from separatrix.architecture.mechanisms import mechanism
+from separatrix.mixers import mixer
+from separatrix.mixers.laws import broken_laws, drawn
+assert False, "this program must run with -O"
+m = drawn(mixer(mechanism("linear", heads=1, head_dim=2), width=4))
+m._forward = lambda x: 2 * type(m)._forward(m, x)
+print(sorted(broken_laws(m, ["step=forward", "causal"])))
+"""
+    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("['step=forward']\n", "", 0)
