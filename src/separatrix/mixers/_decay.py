@@ -54,36 +54,42 @@ def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -
     return torch.stack(states, 2)
 
 
-def scores(
-    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"], *, strict: bool = False
+def scores(q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c c"]:
+    """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
+    return lower_scores(q, k, total, total).tril()
+
+
+def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
+    """G_{i-1} for every i."""
+    return F.pad(total[..., :-1, :], (0, 0, 1, 0))
+
+
+def lower_scores(
+    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], rows: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
 ) -> Float[Tensor, "... c c"]:
-    """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0. Strict: <q_i, exp(G_{i-1} - G_j) k_j> for j < i, else 0."""
+    """<q_i, exp(rows_i - G_j) k_j> for j < i, and for j = i where rows_i is G_i; elsewhere something finite."""
     if total.shape[-1] == 1:
-        rows = F.pad(total[..., :-1, :], (0, 0, 1, 0)) if strict else total
-        later = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device).triu(0 if strict else 1)
-        return (rows - total.transpose(-1, -2)).masked_fill(later, float("-inf")).exp() * (q @ k.transpose(-1, -2))
+        return (rows - total.transpose(-1, -2)).clamp(max=0).exp() * (q @ k.transpose(-1, -2))
     tokens = q.shape[-2]
     size = 1 << (tokens - 1).bit_length()
-    q, k = (F.pad(x, (0, 0, 0, size - tokens)) for x in (q, k))
-    total = torch.cat([total, total[..., -1:, :].expand(*total.shape[:-2], size - tokens, total.shape[-1])], -2)
-    rows = F.pad(total[..., :-1, :], (0, 0, 1, 0)) if strict else total
-    return _halved(q, k, rows, total, strict)[..., :tokens, :tokens]
+    if size != tokens:
+        q, k = (F.pad(x, (0, 0, 0, size - tokens)) for x in (q, k))
+        rows, total = (torch.cat([x, x[..., -1:, :].expand(*x.shape[:-2], size - tokens, x.shape[-1])], -2) for x in (rows, total))
+    return _halved(q, k, rows, total)[..., :tokens, :tokens]
 
 
-def _halved(q: Tensor, k: Tensor, rows: Tensor, total: Tensor, strict: bool) -> Tensor:
-    """`scores` of blocks of 2^r tokens (*b, 2^r, d)."""
+def _halved(q: Tensor, k: Tensor, rows: Tensor, total: Tensor) -> Tensor:
+    """`lower_scores` of blocks of 2^r tokens (..., 2^r, d)."""
     size = q.shape[-2]
     if size <= PAIRS_UP_TO:
-        later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu(0 if strict else 1)[..., None]
-        exponent = (rows[..., :, None, :] - total[..., None, :, :]).masked_fill(later, float("-inf"))
-        return (q[..., :, None, :] * exponent.exp() * k[..., None, :, :]).sum(-1)
+        pairs = (rows[..., :, None, :] - total[..., None, :, :]).clamp(max=0).exp() * k[..., None, :, :]
+        return (q[..., :, None, :] * pairs).sum(-1)
     half = size // 2
     middle = total[..., half - 1 : half, :]
-    across = (q[..., half:, :] * (rows[..., half:, :] - middle).exp()) @ (
-        k[..., :half, :] * (middle - total[..., :half, :]).exp()
-    ).transpose(-1, -2)
+    late = q[..., half:, :] * (rows[..., half:, :] - middle).exp()
+    early = k[..., :half, :] * (middle - total[..., :half, :]).exp()
+    across = late @ early.transpose(-1, -2)
     # both halves side by side, as one batch
     q, k, rows, total = (x.unflatten(-2, (2, half)) for x in (q, k, rows, total))
-    inner = _halved(q, k, rows, total, strict)
-    upper, lower = inner.unbind(-3)
+    upper, lower = _halved(q, k, rows, total).unbind(-3)
     return torch.cat([F.pad(upper, (0, half)), torch.cat([across, lower], -1)], -2)

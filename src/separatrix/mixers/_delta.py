@@ -22,16 +22,16 @@ Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimensio
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
-from separatrix.mixers._decay import scores
+from separatrix.mixers._decay import before, lower_scores
 
 
 class Delta:
-    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state: R' = transition R + added."""
+    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R' = transition R + added, and, where
+    queries are given, `reads` (b h n c c), what they take of the u of their chunk."""
 
     def __init__(
         self,
@@ -39,18 +39,23 @@ class Delta:
         v: Float[Tensor, "b h t e"],
         log_a: Float[Tensor, "b h t s"],
         b: Float[Tensor, "b h t 1"],
+        q: Float[Tensor, "b h t d"] | None = None,
         *,
         chunk: int,
     ) -> None:
-        self.chunk = chunk
-        self.k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
+        self.tokens = k.shape[2]
+        k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
         self.total = log_a.cumsum(3)
-        self.lower = self.b * scores(self.k, self.k, self.total).tril(-1)
-        self.u_v, self.u_r = self.solve(torch.cat([self.b * v, -self.b * self.total.exp() * self.k], -1)).split(
-            [v.shape[-1], k.shape[-1]], -1
-        )
+        if q is None:
+            own = lower_scores(k, k, self.total, self.total)
+        else:
+            self.q = split_chunks(q, chunk)
+            own, reads = lower_scores(torch.stack([k, self.q]), k, self.total, self.total).unbind(0)
+            self.reads = reads.tril()
+        self.lower = self.b * own.tril(-1)
+        self.u_v, self.u_r = self.solve(torch.cat([self.b * v, -self.b * self.total.exp() * k], -1)).split([v.shape[-1], k.shape[-1]], -1)
         end = self.total[:, :, :, -1:]
-        kept = ((end - self.total).exp() * self.k).transpose(-1, -2)
+        kept = ((end - self.total).exp() * k).transpose(-1, -2)
         eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
         self.transition, self.added = end.transpose(-1, -2).exp() * eye + kept @ self.u_r, kept @ self.u_v
 
@@ -58,18 +63,16 @@ class Delta:
         """(I + L)^-1 right."""
         return torch.linalg.solve_triangular(self.lower, right, upper=False, unitriangular=True)
 
-    def outputs(self, q: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t e"]:
+    def outputs(self) -> Float[Tensor, "b h t e"]:
         """R_i^T q_i for every i."""
-        tokens, q = q.shape[2], split_chunks(q, self.chunk)
-        within = self.within(q)
-        y = within @ self.u_v
-        if q.shape[2] > 1:
-            y = y + (self.total.exp() * q + within @ self.u_r) @ propagate(self.transition, self.added)[0]
-        return join_chunks(y, tokens)
+        y = self.reads @ self.u_v
+        if y.shape[2] > 1:
+            y = y + self.queries() @ propagate(self.transition, self.added)[0]
+        return join_chunks(y, self.tokens)
 
-    def within(self, q: Float[Tensor, "b h n c d"]) -> Float[Tensor, "b h n c c"]:
-        """What a query takes of the u of its chunk."""
-        return scores(q, self.k, self.total)
+    def queries(self) -> Float[Tensor, "b h n c d"]:
+        """The queries as they read the state before their chunk."""
+        return self.total.exp() * self.q + self.reads @ self.u_r
 
     def final(self) -> Float[Tensor, "b h d e"]:
         """R after the last token."""
@@ -102,20 +105,18 @@ def low_rank(
     tokens = q.shape[2]
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
     total = log_a.cumsum(3)
-    changes = torch.stack([s, k], 0)
-    before_u, before_v = scores(r, changes, total, strict=True).unbind(0)
-    reads_u, reads_v = scores(q, changes, total).unbind(0)
-    rows = F.pad(total[..., :-1, :], (0, 0, 1, 0))
-    u_v, u_r = torch.linalg.solve_triangular(
-        -before_u, torch.cat([before_v @ v, rows.exp() * r], -1), upper=False, unitriangular=True
-    ).split([v.shape[-1], k.shape[-1]], -1)
+    rows, changes = torch.stack([before(total), total])[:, None], torch.stack([s, k])
+    found = lower_scores(torch.stack([r, q])[:, None], changes, rows, total)
+    (n, m), (reads_u, reads_v) = found[0].tril(-1).unbind(0), found[1].tril().unbind(0)
+    right = torch.cat([m @ v, rows[0, 0].exp() * r], -1)
+    u_v, u_r = torch.linalg.solve_triangular(-n, right, upper=False, unitriangular=True).split([v.shape[-1], k.shape[-1]], -1)
     y = reads_u @ u_v + reads_v @ v
     if q.shape[2] > 1:
         end = total[:, :, :, -1:]
         kept_s, kept_k = ((end - total).exp() * changes).transpose(-1, -2).unbind(0)
         eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-        before = propagate(end.transpose(-1, -2).exp() * eye + kept_s @ u_r, kept_s @ u_v + kept_k @ v)[0]
-        y = y + (total.exp() * q + reads_u @ u_r) @ before
+        states, _ = propagate(end.transpose(-1, -2).exp() * eye + kept_s @ u_r, kept_s @ u_v + kept_k @ v)
+        y = y + (total.exp() * q + reads_u @ u_r) @ states
     return join_chunks(y, tokens)
 
 

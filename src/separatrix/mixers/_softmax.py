@@ -60,7 +60,7 @@ class SoftmaxMixer(HeadsMixer):
 
     def _attend(self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]) -> Float[Tensor, "b h 1 e"]:
         """The output of one token that sees all the keys and values given."""
-        return softmax(q @ self._shared(k).transpose(-1, -2), self._shared(v), self.sink)
+        return softmax(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self._shared(v), self.sink)
 
     def _out(self, y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t w"]:
         return self.o(merge_heads(y))
@@ -102,7 +102,7 @@ def masked_softmax(
     """Softmax attention with scores <q, k> where query i sees key j if `seen[..., i, j]`; every query sees at least one key."""
     if _fused(k.shape[-2]) and q.dim() == 4 and sink is None:
         return _fused_softmax(q, k, v, attn_mask=seen)
-    return softmax((q @ k.transpose(-1, -2)).masked_fill(~seen, float("-inf")), v, sink)
+    return softmax((wide(q) @ wide(k).transpose(-1, -2)).masked_fill(~seen, float("-inf")), v, sink)
 
 
 def _fused_softmax(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False, attn_mask: Tensor | None = None) -> Tensor:

@@ -40,7 +40,7 @@ class DeltaProductMixer(RecurrentMixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
         after = rearrange(F.pad(unit(q)[:, :, :, None], (0, 0, self.updates - 1, 0)), "b h t n d -> b h (t n) d")
-        y = Delta(unit(k), v, *self._gates(x), chunk=self.chunk).outputs(after)
+        y = Delta(unit(k), v, *self._gates(x), after, chunk=self.chunk).outputs()
         return self._out(y[:, :, self.updates - 1 :: self.updates], x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:

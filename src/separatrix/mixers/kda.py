@@ -37,7 +37,7 @@ class KDAMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
-        return self._out(Delta(unit(k), v, *self._gates(x), chunk=self.chunk).outputs(unit(q)), x)
+        return self._out(Delta(unit(k), v, *self._gates(x), unit(q), chunk=self.chunk).outputs(), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)

@@ -75,12 +75,11 @@ def fenwick(
     """y_i for every i, in chunks of a power of two tokens."""
     tokens = q.shape[2]
     q, k, v, log_a, b, weights = (split_runs(x, chunk) for x in (q, k, v, log_a, b, weights))
-    delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b)), chunk=chunk)
-    within = delta.within(q)
-    identity = torch.eye(chunk, dtype=q.dtype, device=q.device).expand_as(within)
-    y = (within @ delta.solve(delta.b * identity) * inside_chunk(weights)).tril() @ v
+    delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b, q)), chunk=chunk)
+    identity = torch.eye(chunk, dtype=q.dtype, device=q.device)
+    y = (delta.reads @ delta.solve(delta.b * identity) * inside_chunk(weights)).tril() @ v
     # a query as it reads the state before its run of chunks
-    q, level = delta.total.exp() * q + within @ delta.u_r, (chunk - 1).bit_length() + 1
+    q, level = delta.queries(), (chunk - 1).bit_length() + 1
     sums, transition = delta.added, delta.transition
     while sums.shape[2] > 1:
         (even, odd), (first, second) = (rearrange(x, "b h (m two) d e -> two b h m d e", two=2) for x in (sums, transition))
