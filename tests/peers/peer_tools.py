@@ -68,15 +68,16 @@ def draw(module: nn.Module) -> nn.Module:
 
 
 @torch.no_grad()
-def fill(mixer: Mixer, **weights: Tensor) -> Mixer:
-    """The mixer with these weights; every parameter must be named. `a__b` stands for `a.b`."""
+def filled(name: str, sizes: dict[str, Any], *, width: int, **weights: Tensor) -> Mixer:
+    """Our mixer in float32 with these weights; every parameter must be given. `a__b` stands for `a.b`."""
+    ours = mixer(mechanism(name, **sizes), width=width)
     given = {name.replace("__", "."): weight for name, weight in weights.items()}
-    parameters = dict(mixer.named_parameters())
+    parameters = dict(ours.named_parameters())
     assert given.keys() == parameters.keys(), f"given {sorted(given)}, the mixer has {sorted(parameters)}"
     for name, parameter in parameters.items():
         assert parameter.shape == given[name].shape, f"{name}: {tuple(given[name].shape)}, the mixer has {tuple(parameter.shape)}"
         parameter.copy_(given[name])
-    return mixer.float()
+    return ours.float()
 
 
 def tokens(width: int, seed: int = 1) -> Tensor:

@@ -18,19 +18,15 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, fill, released
+from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, released
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import mechanism
-from separatrix.mixers import Mixer, mixer
+from separatrix.mixers import Mixer
 
 WIDTH, HEADS, KEY_HEADS, DIM, VALUE, CONV, EPSILON = 12, 4, 2, 6, 5, 4, 1e-6
+GDN = {"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": DIM, "value_dim": VALUE, "conv": CONV, "gate": "silu"}
 Layer = Callable[..., Tensor]
 """Outputs (b, t, w) of tokens x, with an optional cache and the number of tokens in it."""
-
-
-def ours(name: str, *, width: int = WIDTH, sizes: dict[str, Any], **weights: Tensor) -> Mixer:
-    return fill(mixer(mechanism(name, **sizes), width=width), **weights)
 
 
 def kernel(layer: Any) -> Tensor:
@@ -67,11 +63,11 @@ def olmo_hybrid() -> tuple[Mixer, Layer, Any]:
     )  # fmt: skip
     layer: Any = draw(modeling.OlmoHybridGatedDeltaNet(config, 0))
     layer.o_norm.variance_epsilon = EPSILON / DIM
-    m = ours(
-        "gdn", q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
+    m = filled(
+        "gdn", GDN | {"negative": True}, width=WIDTH,
+        q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
         conv__weight=kernel(layer.conv1d), a__weight=layer.a_proj.weight, a__bias=layer.dt_bias, b__weight=layer.b_proj.weight,
         rate=layer.A_log, norm=layer.o_norm.weight, gate__weight=layer.g_proj.weight,
-        sizes={"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": DIM, "value_dim": VALUE, "conv": CONV, "negative": True, "gate": "silu"},
     )  # fmt: skip
     return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
 
@@ -88,11 +84,11 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
     shared = HEADS // KEY_HEADS
     q, k, v, z = layer.in_proj_qkvz.weight.unflatten(0, (KEY_HEADS, -1)).split([DIM, DIM, shared * VALUE, shared * VALUE], 1)
     b, a = layer.in_proj_ba.weight.unflatten(0, (KEY_HEADS, -1)).split(shared, 1)
-    m = ours(
-        "gdn", q__weight=q.flatten(0, 1), k__weight=k.flatten(0, 1), v__weight=v.flatten(0, 1), gate__weight=z.flatten(0, 1),
+    m = filled(
+        "gdn", GDN, width=WIDTH,
+        q__weight=q.flatten(0, 1), k__weight=k.flatten(0, 1), v__weight=v.flatten(0, 1), gate__weight=z.flatten(0, 1),
         a__weight=a.flatten(0, 1), b__weight=b.flatten(0, 1), o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv1d),
         a__bias=layer.dt_bias, rate=layer.A_log, norm=layer.norm.weight,
-        sizes={"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": DIM, "value_dim": VALUE, "conv": CONV, "gate": "silu"},
     )  # fmt: skip
     return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
 
@@ -106,12 +102,12 @@ def kimi_linear() -> tuple[Mixer, Layer, Any]:
     )  # fmt: skip
     layer: Any = draw(modeling.KimiLinearDeltaAttention(config, 0))
     decay = layer.forget_gate
-    m = ours(
-        "kda", q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
+    m = filled(
+        "kda", {"heads": HEADS, "head_dim": DIM, "conv": CONV, "gate": "sigmoid"}, width=WIDTH,
+        q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
         conv__weight=kernel(layer.conv1d), a__down__weight=decay.f_a_proj.weight, a__up__weight=decay.f_b_proj.weight,
         a__up__bias=decay.dt_bias, rate=decay.A_log.flatten(), b__weight=layer.b_proj.weight, norm=layer.o_norm.weight,
         gate__weight=layer.g_b_proj.weight @ layer.g_a_proj.weight,
-        sizes={"heads": HEADS, "head_dim": DIM, "conv": CONV, "gate": "sigmoid"},
     )  # fmt: skip
     return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
 
@@ -127,10 +123,10 @@ def mamba2() -> tuple[Mixer, Layer, Any]:
     inner, state = HEADS * DIM, 2 * VALUE
     _, v, k, q, step = layer.in_proj.weight.split([inner, inner, state, state, HEADS])
     conv_v, conv_k, conv_q = kernel(layer.conv1d).split([inner, state, state])
-    m = ours(
-        "mamba2", q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.cat([conv_q, conv_k, conv_v]),
+    m = filled(
+        "mamba2", {"heads": HEADS, "head_dim": DIM, "state": VALUE, "groups": 2, "conv": CONV}, width=WIDTH,
+        q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.cat([conv_q, conv_k, conv_v]),
         dt__weight=step, dt__bias=layer.dt_bias, rate=layer.A_log, skip=layer.D,
-        sizes={"heads": HEADS, "head_dim": DIM, "state": VALUE, "groups": 2, "conv": CONV},
     )  # fmt: skip
     heads = inside(layer, layer.norm, layer.out_proj.weight, lambda x, cache, start: layer(x, cache_params=cache))
     return m, heads, modeling.DynamicCache(config=config)
@@ -145,9 +141,9 @@ def minimax() -> tuple[Mixer, Layer, Any]:
     )  # fmt: skip
     layer: Any = draw(modeling.MiniMaxLightningAttention(config, 0))
     q, k, v = (part.flatten(0, 1) for part in layer.qkv_proj.weight.unflatten(0, (HEADS, -1)).split(DIM, 1))
-    m = ours(
-        "lightning", q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.ones(3 * HEADS * DIM, 1),
-        sizes={"heads": HEADS, "head_dim": DIM, "conv": 1},
+    m = filled(
+        "lightning", {"heads": HEADS, "head_dim": DIM, "conv": 1}, width=WIDTH,
+        q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.ones(3 * HEADS * DIM, 1),
     )  # fmt: skip
     call: Layer = lambda x, cache, start: layer(x, position_embeddings=None, attention_mask=None, past_key_values=cache)  # noqa: E731
     return m, inside(layer, layer.norm, layer.out_proj.weight, call), modeling.MiniMaxCache()
@@ -161,11 +157,12 @@ def recurrent_gemma() -> tuple[Mixer, Layer, Any]:
     for bias in (layer.linear_x.bias, layer.conv_1d.bias):
         nn.init.zeros_(bias)
     gates = layer.rg_lru
-    m = ours(
-        "rglru", v__weight=layer.linear_x.weight, o__weight=layer.linear_out.weight, conv__weight=kernel(layer.conv_1d),
+    m = filled(
+        "rglru", {"width": WIDTH, "conv": CONV}, width=WIDTH,
+        v__weight=layer.linear_x.weight, o__weight=layer.linear_out.weight, conv__weight=kernel(layer.conv_1d),
         r__weight=torch.block_diag(*gates.recurrent_gate_weight.transpose(1, 2)), r__bias=gates.recurrent_gate_bias.flatten(),
         g__weight=torch.block_diag(*gates.input_gate_weight.transpose(1, 2)), g__bias=gates.input_gate_bias.flatten(),
-        rate=gates.recurrent_param, sizes={"width": WIDTH, "conv": CONV},
+        rate=gates.recurrent_param,
     )  # fmt: skip
 
     def call(x: Tensor, cache: Any, start: int) -> Any:
@@ -182,10 +179,11 @@ def xlstm() -> tuple[Mixer, Layer, Any]:
         hidden_size=24, num_heads=HEADS, num_hidden_layers=1, chunk_size=32, autocast_kernel_dtype="float32", eps=0.0, gate_soft_cap=1e6
     )
     layer: Any = draw(modeling.xLSTMLayer(config))
-    m = ours(
-        "mlstm", q__weight=layer.q.weight * 3**-0.5, k__weight=layer.k.weight, v__weight=layer.v.weight, o__weight=layer.out_proj.weight,
+    m = filled(
+        "mlstm", {"heads": HEADS, "head_dim": 3, "value_dim": 6}, width=24,
+        q__weight=layer.q.weight * 3**-0.5, k__weight=layer.k.weight, v__weight=layer.v.weight, o__weight=layer.out_proj.weight,
         f__weight=layer.fgate_preact.weight, f__bias=layer.fgate_preact.bias, i__weight=layer.igate_preact.weight,
-        i__bias=layer.igate_preact.bias, sizes={"heads": HEADS, "head_dim": 3, "value_dim": 6}, width=24,
+        i__bias=layer.igate_preact.bias
     )  # fmt: skip
 
     def call(x: Tensor, cache: Any, start: int) -> Any:
@@ -203,9 +201,9 @@ def lfm2() -> tuple[Mixer, Layer, Any]:
     config = configuration.Lfm2Config(hidden_size=WIDTH, num_attention_heads=HEADS, num_hidden_layers=1, layer_types=["conv"])
     layer: Any = draw(modeling.Lfm2ShortConv(config, 0))
     b, c, v = layer.in_proj.weight.chunk(3)
-    m = ours(
-        "shortconv", v__weight=v, b__weight=b, c__weight=c, o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv),
-        sizes={"width": WIDTH, "conv": 3},
+    m = filled(
+        "shortconv", {"width": WIDTH, "conv": 3}, width=WIDTH,
+        v__weight=v, b__weight=b, c__weight=c, o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv),
     )  # fmt: skip
     return m, lambda x, cache=None, start=0: layer(x, past_key_values=cache), modeling.DynamicCache(config=config)
 

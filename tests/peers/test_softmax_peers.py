@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, fill, naive, ours, out, qkv, released
+from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, naive, ours, out, qkv, released
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import mechanism
-from separatrix.mixers import Mixer, mixer
+from separatrix.mixers import Mixer
 
 WIDTH, HEADS, KV, DIM, WINDOW = 12, 4, 2, 6, 9
 _FLA: dict[str, tuple[str, dict[str, Any]]] = {
@@ -55,9 +54,8 @@ def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
     turn = getattr(modeling, f"{class_name}RotaryEmbedding")(config)
     name, sizes = _RELEASED[model] if sliding else ("full", {"sink": True})
     sizes = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "rope": True, "rope_base": 500} | sizes
-    ours = mixer(mechanism(name, **sizes), width=WIDTH)
-    fill(
-        ours, q__weight=layer.q_proj.weight * DIM**-0.5, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight,
+    m = filled(
+        name, sizes, width=WIDTH, q__weight=layer.q_proj.weight * DIM**-0.5, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight,
         o__weight=layer.o_proj.weight, **({"sink": layer.sinks} if model == "gpt_oss" else {}),
     )  # fmt: skip
     mask = modeling.create_causal_mask if name == "full" else modeling.create_sliding_window_causal_mask
@@ -67,7 +65,7 @@ def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
         seen = mask(config=config, inputs_embeds=x, attention_mask=None, past_key_values=cache, position_ids=places)
         return layer(x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache)[0]
 
-    return ours, peer, modeling.DynamicCache(config=config)
+    return m, peer, modeling.DynamicCache(config=config)
 
 
 @pytest.mark.parametrize(("model", "sliding"), [("llama", True), ("mistral", True), ("gpt_oss", True), ("gpt_oss", False)])

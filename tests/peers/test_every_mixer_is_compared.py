@@ -1,0 +1,36 @@
+"""Which mechanism is compared with what, and why not where it is not.
+
+What every comparison is: the same weights, float32, 1e-5 of the largest number, T = 1, 5, 64, 130, batch 2, value heads of another dimension
+than key heads where the peer has such; with the state carried from token 70 on where the peer has a state; and a change of any one parameter
+by 1e-3 is seen. "Not there": the peer has no such mechanism. How functions that differ by definition are matched stands in the tests' heads.
+"""
+
+from __future__ import annotations
+
+from separatrix.mixers import MIXERS
+
+COMPARED: dict[str, tuple[str, str]] = {
+    # name: (flash-linear-attention's naive operator, transformers' layer)
+    "full": ("attn, with sink", "llama (RoPE, GQA); gpt_oss (sink)"),
+    "window": ("attn, with window and sink", "mistral (RoPE, GQA); gpt_oss (sink)"),
+    "linear": ("linear_attn (elu, relu, identity); based (taylor)", "not there"),
+    "retnet": ("retention", "not there"),
+    "lightning": ("simple_gla at fixed decays; lightning_attn itself has CUDA kernels only", "minimax"),
+    "gla": ("gla", "not there"),
+    "hgrn2": ("gla at k = 1 - f, as fla's layer calls it", "not there"),
+    "mamba2": ("simple_gla at k = D B", "mamba2, up to its norm (bamba, nemotron_h and zamba2 have the same scan)"),
+    "deltanet": ("delta_rule", "not there"),
+    "gdn": ("gated_delta_rule", "qwen3_next; olmo_hybrid (negative eigenvalues)"),
+    "deltaproduct": ("gated_delta_product", "not there"),
+    "kda": ("kda", "kimi_linear"),
+    "rwkv": ("generalized_delta_rule/dplr; rwkv7 itself has CUDA kernels only", "not there: rwkv is RWKV-4"),
+    "mlstm": ("not there", "xlstm, up to its norm"),
+    "rglru": ("hgrn, the same recurrence", "recurrent_gemma from place 1 on"),
+    "loglinear": ("log_linear_attn; over Gated DeltaNet gated_delta_rule level by level", "not there"),
+    "shortconv": ("convolutions have CUDA kernels only", "lfm2; convolutions inside of mixers: mamba2, qwen3_next, kimi_linear, ..."),
+    "sparse": ("nsa: its selection and its compression; the whole needs triton and flash-attn", "not there"),
+}
+
+
+def test_every_mixer_has_its_line() -> None:
+    assert set(MIXERS) == set(COMPARED)

@@ -1,0 +1,93 @@
+"""Block-sparse attention against the parts of flash-linear-attention's naive NSA, and log-linear attention over Gated DeltaNet against its
+gated delta rule.
+
+NSA there differs from (B, k)-sparse attention here by definition, and is matched so:
+- compression: a token sees its own block there if it is the block's last token, here from the next token on: queries go in one place
+  earlier and outputs are taken one place later. Poolings are means there and learned here: the pooled keys and values go in.
+- selection: one choice per key-value head there, one per query head here: keys and values go in copied for every query head. There the first
+  block, the own block and the one before it are always chosen, here the own block only: the choice goes in, made by sorting.
+- the sum: gates from x and a window there; one learned share per head here. Window and gates: see the mechanism's own options.
+`naive_nsa` as a whole needs triton (its mean pooling) and flash-attn (its window).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv, same, tokens
+from torch import Tensor
+
+WIDTH, HEADS, KV, DIM, VALUE, BLOCK, TOPK = 12, 4, 2, 6, 5, 8, 3
+SPARSE: dict[str, Any] = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "block": BLOCK, "topk": TOPK}
+DELTA: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE, "base": "gdn"}
+
+
+def pooled(x: Tensor, weights: Tensor) -> Tensor:
+    """(b, t, h, d) -> (b, complete blocks, h, d)."""
+    full = x.shape[1] // BLOCK * BLOCK
+    return (x[:, :full].unflatten(1, (-1, BLOCK)) * weights[:, None, None]).sum(2)
+
+
+def chosen(q: Tensor, keys: Tensor) -> Tensor:
+    """The own block of every token, and of the blocks before it those with the largest scores (b, t, h, 1 + k); -1 where there are fewer."""
+    own = torch.arange(q.shape[1]) // BLOCK
+    scores = torch.einsum("bthd,bmhd->bthm", q, keys)
+    scores = scores.masked_fill((torch.arange(keys.shape[1]) >= own[:, None])[:, None], float("-inf"))
+    best, order = torch.sort(F.pad(scores, (0, TOPK), value=float("-inf")), dim=-1, descending=True, stable=True)
+    picked = order.masked_fill(best == float("-inf"), -1)[..., :TOPK]
+    return torch.cat([own[:, None, None].expand(*q.shape[:3], 1), picked], -1)
+
+
+def nsa(m: Any, x: Tensor) -> Tensor:
+    operators = naive("nsa")
+    q, k, v = qkv(m, x)
+    k, v = (y.repeat_interleave(HEADS // KV, 2) for y in (k, v))
+    keys, values = pooled(k, m.pool_k), pooled(v, m.pool_v)
+    selected = operators.naive_nsa_selection(q, k, F.pad(v, (0, DIM - VALUE)), chosen(q, keys), BLOCK, 1.0)[..., :VALUE]
+    compressed = torch.zeros_like(selected)
+    if keys.shape[1]:
+        compressed = F.pad(operators.naive_nsa_compression(q[:, 1:], keys, values, BLOCK, 1.0)[0], (0, 0, 0, 0, 1, 0))
+    share = m.mix.sigmoid()[:, None]
+    return out(m, share * compressed + (1 - share) * selected)
+
+
+def by_level(m: Any, x: Tensor) -> Tensor:
+    """Log-linear attention over Gated DeltaNet, which is linear in the values: for token i and level l, the output of the gated delta rule at
+    i with the values outside of level l of i as 0, times the weight of l; summed over l."""
+    q, k, v = qkv(m, x)
+    b, log_a = torch.sigmoid(x @ m.b.weight.T), -m.rate.exp() * F.softplus(F.linear(x, m.a.weight, m.a.bias))
+    count = x.shape[1]
+    level = torch.tensor([[(i ^ j).bit_length() if j <= i else -1 for j in range(count)] for i in range(count)])
+    inside = level[:, None] == torch.arange((count - 1).bit_length() + 1)[:, None]  # i l j
+    runs = inside.flatten(0, 1)
+    operator, y = naive("gated_delta_rule").naive_recurrent_gated_delta_rule, []
+    q, k = (z / z.norm(dim=-1, keepdim=True) for z in (q, k))
+    for one in range(len(x)):
+        many = (z[one].expand(len(runs), *z.shape[1:]) for z in (q, k, v, b, log_a))
+        q_, k_, v_, b_, log_a_ = many
+        every, _ = operator(q_, k_, v_ * runs[:, :, None, None], b_, log_a_, 1.0)
+        every = every.unflatten(0, inside.shape[:2])  # i l t h e
+        y.append(every[torch.arange(count), :, torch.arange(count)])  # i l h e
+    weights = F.softplus(x @ m.level.weight.T).unflatten(-1, (-1, HEADS))[:, :, : inside.shape[1]]
+    return out(m, (torch.stack(y) * weights[..., None]).sum(2))
+
+
+def test_sparse() -> None:
+    m = ours("sparse", SPARSE, width=WIDTH)
+    agree(m, lambda x: nsa(m, x))
+
+
+def test_a_changed_weight_of_sparse_is_seen() -> None:
+    m, unchanged = ours("sparse", SPARSE, width=WIDTH), ours("sparse", SPARSE, width=WIDTH)
+    differ_when_perturbed(m, lambda x: nsa(unchanged, x))
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 16, 37])
+@torch.no_grad()
+def test_loglinear_over_gdn(length: int) -> None:
+    m, x = ours("loglinear", DELTA, width=WIDTH), tokens(WIDTH)[:, :length]
+    m.chunk = 8
+    same(m(x), by_level(m, x), f"T={length}")
