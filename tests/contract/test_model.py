@@ -24,6 +24,8 @@ pytestmark = pytest.mark.usefixtures("nan_memory")
 
 CHANNELS = ("rglru", "shortconv")
 """Mechanisms without heads."""
+BLOCKED = ("sparse", "moba")
+"""Mechanisms with blocks, which shall be full within a short prompt."""
 LENGTH, VOCABULARY, ANSWERS = 70, 5, 4
 SPECS = [
     *(f"{name}*2 @ heads=2, head_dim=4, p16" for name in MIXERS if name not in ("sparse", "window", *CHANNELS)),
@@ -61,6 +63,31 @@ def test_step_every_and_forward_agree_and_the_cache_is_as_declared(spec: str, no
     assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(LENGTH + bos)
     for tokens in (1, 2, 33, LENGTH):
         close(model(prompts[:, :tokens]), every[:, tokens - 1], f"forward of {tokens} tokens")
+
+
+def _part(name: str) -> str:
+    return (
+        f"{name}(width=8)"
+        if name in CHANNELS
+        else f"{name}(heads=2, head_dim=4, block=3)"
+        if name in BLOCKED
+        else f"{name}(heads=2, head_dim=4)"
+    )
+
+
+@pytest.mark.parametrize("first", MIXERS)
+@torch.no_grad()
+def test_head_wise_hybrids_of_any_two(first: str) -> None:
+    prompts = _prompts(2, 10)
+    for second in list(MIXERS)[list(MIXERS).index(first) :]:
+        model = _model(f"{_part(first)}|{_part(second)} @ p16")
+        every, cache = model.every(prompts), model.init_cache(2)
+        for t in range(10):
+            logits, cache = model.step(prompts[:, t], cache, t)
+            close(logits, every[:, t], f"{first}|{second}, step {t}")
+        assert model.cache_numbers(cache) * 16 == model.architecture.cache_bits(11), f"{first}|{second}"
+        apart = sum(Architecture.parse(f"{_part(name)} @ p16").cache_bits(11) for name in (first, second))
+        assert model.architecture.cache_bits(11) == apart
 
 
 @pytest.mark.parametrize("spec", SPECS)
