@@ -203,6 +203,13 @@ GATED_DELTANET = {
     "conv_size": 4,
     "attn": [{"layers": [0], "num_heads": 4, "num_kv_heads": None}, {"layers": [2], "num_heads": 8, "num_kv_heads": 2, "window_size": 10}],
 }
+DELTAPRODUCT = {
+    **GATED_DELTANET,
+    "model_type": "gated_deltaproduct",
+    "num_householder": 3,
+    "allow_neg_eigval": False,
+    "attn": None,
+}
 FLA_KDA = {**GATED_DELTANET, "model_type": "kda", "num_v_heads": None, "expand_v": 1.0, "attn": None}
 HGRN2 = {**_FLA, "model_type": "hgrn2", "num_heads": None, "expand_ratio": 16, "use_short_conv": False, "conv_size": 4, "attn": None}
 LINEAR = {
@@ -265,6 +272,7 @@ RECURRENT: dict[str, dict[str, Any]] = {
     "retnet": RETNET,
     "delta_net": DELTA_NET,
     "gated_deltanet": GATED_DELTANET,
+    "gated_deltaproduct": DELTAPRODUCT,
     "kda": FLA_KDA,
     "hgrn2": HGRN2,
     "linear_attn": LINEAR,

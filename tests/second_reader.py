@@ -283,10 +283,10 @@ def fla(symbol: str) -> Callable[[Config], list[list[Part]]]:
             ratio = c["expand_ratio"] if "expand_ratio" in c else hidden // c["num_heads"]
             heads = c.get("num_heads") or hidden // ratio
             state, channels = hidden * ratio, 2 * heads * ratio + hidden
-        elif symbol in "gk":
-            hk, dk = c["num_heads"], c["head_dim"]
+        elif symbol in "gkp":
+            hk, dk, each = c["num_heads"], c["head_dim"], c["num_householder"] if symbol == "p" else 1
             hv, dv = c.get("num_v_heads", hk), round(dk * c["expand_v"])
-            state, channels = hv * dk * dv, 2 * hk * dk + hv * dv
+            state, channels = hv * dk * dv, (1 + each) * hk * dk + each * hv * dv
         else:
             keys, values = round(hidden * c["expand_k"]), round(hidden * c["expand_v"])
             state, channels = keys * values // c["num_heads"], 2 * keys + values
@@ -337,7 +337,7 @@ RECURRENT: dict[str, Callable[[Config], list[list[Part]]]] = {
     **dict.fromkeys(("zamba", "zamba2"), zamba),
     **dict.fromkeys(("lfm2", "lfm2_moe"), lfm2),
     **{name: fla(symbol) for name, symbol in (("gla", "q"), ("retnet", "t"), ("delta_net", "d"), ("hgrn2", "e"), ("rwkv6", "v"))},
-    **{name: fla(symbol) for name, symbol in (("gated_deltanet", "g"), ("kda", "k"), ("linear_attn", "l"))},
+    **{name: fla(symbol) for name, symbol in (("gated_deltanet", "g"), ("gated_deltaproduct", "p"), ("kda", "k"), ("linear_attn", "l"))},
     "olmo_hybrid": olmo,
     "nemotron_h": nemotron,
     "recurrent_gemma": gemma,

@@ -41,6 +41,7 @@ from separatrix.architecture.mechanisms import (
     MLSTM,
     RWKV4,
     DeltaNet,
+    DeltaProduct,
     Full,
     GatedDeltaNet,
     Latent,
@@ -97,10 +98,11 @@ BY_HAND: dict[str, dict[str, Mechanism]] = {
         "f": Full(heads=4, kv_heads=4, head_dim=16, **F),
         "w": Window(heads=8, kv_heads=2, head_dim=8, size=10, **F),
     },
+    "gated_deltaproduct": {"p": DeltaProduct(heads=4, key_heads=2, head_dim=12, value_dim=24, conv=4, householders=3, negative=False, **S)},
     "kda": {"k": KDA(heads=2, key_heads=2, head_dim=12, value_dim=12, conv=4, **S)},
     "hgrn2": {"e": HGRN2(heads=4, head_dim=16, value_dim=16, **S)},
     "linear_attn": {"l": Linear(heads=4, head_dim=8, value_dim=16, feature="identity", normaliser=True, **S)},
-    "rwkv6": {"v": Rwkv67(heads=4, head_dim=8, value_dim=16, width=64, shifts=2, **S)},
+    "rwkv6": {"v": Rwkv67(heads=4, head_dim=8, value_dim=16, width=64, shifts=2, version=6, **S)},
     "samba": {"b": Mamba(width=128, state=8, conv=4, **S), "w": WINDOW_16},
     "log_linear_mamba2": {"o": LogLinear(heads=6, key_heads=2, head_dim=24, value_dim=16, conv=4, **S)},
     "mamba_ssm": {"m": PLAIN_M2, "f": Full(heads=4, kv_heads=2, head_dim=20, conv=3, **F)},
@@ -127,6 +129,7 @@ PATTERNS = {
     "retnet": "t f t f",
     "delta_net": "d d d d",
     "gated_deltanet": "f g w g",
+    "gated_deltaproduct": "p p p p",
     "kda": "k k k k",
     "hgrn2": "e e e e",
     "linear_attn": "l l l l",
@@ -139,6 +142,12 @@ PATTERNS = {
 
 def kinds(config: dict[str, Any]) -> str:
     return " ".join("|".join(part.symbol for part in layer) for layer in from_config(config))
+
+
+@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct"])
+def test_negative_eigenvalues_are_read(family: str) -> None:
+    (part,) = {p for layer in from_config(RECURRENT[family] | {"allow_neg_eigval": True, "attn": None}) for p in layer}
+    assert part.sizes()["negative"] is True
 
 
 def test_every_recurrent_reader_has_a_small_file() -> None:

@@ -88,6 +88,7 @@ NEEDED: dict[str, dict[str, str]] = {
     "gla": {"num_heads": "gla.heads", "hidden_size": "gla.head_dim"},
     "delta_net": {"num_heads": "deltanet.heads", "hidden_size": "deltanet.value_dim", "conv_size": "deltanet.conv"},
     "gated_deltanet": {"num_heads": "gdn.key_heads", "head_dim": "gdn.head_dim", "hidden_size": "full.head_dim", "conv_size": "gdn.conv"},
+    "gated_deltaproduct": {"num_householder": "deltaproduct.householders", "head_dim": "deltaproduct.head_dim"},
     "hgrn2": {"hidden_size": "hgrn2.heads", "expand_ratio": "hgrn2.head_dim"},
     "linear_attn": {"num_heads": "linear.heads", "hidden_size": "linear.head_dim"},
     "rwkv6": {"num_heads": "rwkv.heads", "hidden_size": "rwkv.width"},

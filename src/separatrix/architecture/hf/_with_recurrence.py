@@ -84,6 +84,7 @@ CLASSES = {
     "RetNetForCausalLM": "retnet",
     "DeltaNetForCausalLM": "delta_net",
     "GatedDeltaNetForCausalLM": "gated_deltanet",
+    "GatedDeltaProductForCausalLM": "gated_deltaproduct",
     "KDAForCausalLM": "kda",
     "HGRN2ForCausalLM": "hgrn2",
     "LinearAttentionForCausalLM": "linear_attn",

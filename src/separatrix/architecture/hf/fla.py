@@ -7,7 +7,7 @@ from separatrix.architecture.hf._draft import Draft, Reading, Size
 from separatrix.architecture.hf._family import Family
 from separatrix.architecture.hf._fields import Fields, shown
 from separatrix.architecture.hf._recurrent import scaled
-from separatrix.architecture.mechanisms import GLA, HGRN2, KDA, DeltaNet, GatedDeltaNet, Linear, Mechanism, RetNet
+from separatrix.architecture.mechanisms import GLA, HGRN2, KDA, DeltaNet, DeltaProduct, GatedDeltaNet, Linear, Mechanism, RetNet
 
 _FEATURES = {"elu": "elu", "relu": "relu", "identity": "identity", "elementwise_product": "identity", "t2r": "relu"}
 """Feature maps that keep the dimension of keys; learnt ones count as their last step."""
@@ -31,13 +31,14 @@ def expanded(cls: type[Mechanism]) -> Family:
             "head_dim": _fla.per_head(fields, heads, "expand_k"),
             "value_dim": _fla.per_head(fields, heads, "expand_v"),
         }
-        return _reading(fields, cls, sizes, conv)
+        return _reading(fields, cls, sizes | _negative(fields, cls), conv)
 
     return read
 
 
 def gated(cls: type[Mechanism]) -> Family:
-    """Reader of Gated DeltaNet and KDA: `num_heads` query-key heads, `num_v_heads` value heads (as many if null), `head_dim`, `expand_v`."""
+    """Reader of Gated DeltaNet, Gated DeltaProduct and KDA: `num_heads` query-key heads, `num_v_heads` value heads (as many if null),
+    `head_dim`, `expand_v`, `num_householder`."""
 
     def read(fields: Fields) -> Reading:
         keys = fields.size("num_heads")
@@ -45,10 +46,17 @@ def gated(cls: type[Mechanism]) -> Family:
         if values is not None and isinstance(keys, int) and values % keys:
             raise fields.error(f"'num_v_heads' is {values}, no multiple of 'num_heads' = {keys}; correct one of them")
         head_dim = fields.size("head_dim")
-        sizes = {"heads": keys if values is None else values, "key_heads": keys, "head_dim": head_dim}
+        sizes = {"heads": keys if values is None else values, "key_heads": keys, "head_dim": head_dim} | _negative(fields, cls)
+        if cls is DeltaProduct:
+            sizes["householders"] = fields.size("num_householder")
         return _reading(fields, cls, sizes | {"value_dim": scaled(fields, head_dim, "expand_v")}, _fla.kernel(fields))
 
     return read
+
+
+def _negative(fields: Fields, cls: type[Mechanism]) -> dict[str, Size]:
+    """`allow_neg_eigval`, for the mechanisms that know negative eigenvalues; false if missing, as in the configuration classes."""
+    return {"negative": bool(fields.flag("allow_neg_eigval"))} if cls in (DeltaNet, GatedDeltaNet, DeltaProduct) else {}
 
 
 def hgrn2(fields: Fields) -> Reading:
@@ -88,6 +96,7 @@ FAMILIES: dict[str, Family] = {
     "retnet": expanded(RetNet),
     "delta_net": expanded(DeltaNet),
     "gated_deltanet": gated(GatedDeltaNet),
+    "gated_deltaproduct": gated(DeltaProduct),
     "kda": gated(KDA),
     "hgrn2": hgrn2,
     "linear_attn": linear_attn,

@@ -23,7 +23,7 @@ def rwkv6(fields: Fields) -> Reading:
         "head_dim": _fla.per_head(fields, heads, "expand_k"),
         "value_dim": _fla.per_head(fields, heads, "expand_v"),
     }
-    return _rwkv(fields, [_draft(fields, sizes)] * fields.layers())
+    return _rwkv(fields, [_draft(fields, sizes | {"version": 6})] * fields.layers())
 
 
 def rwkv7(fields: Fields) -> Reading:
