@@ -2,7 +2,7 @@
 
 Where the layers differ from ours by definition, and how each is matched:
 - transformers multiplies the queries of the delta rule, at unit length, by d^-1/2; ours does not. The output norm takes the factor out
-  again, but for its epsilon: theirs is set to ours over d. Released: 1e-6 (Qwen3-Next), 1e-5 (OLMo Hybrid, Kimi Linear); ours: 1e-6.
+  again but for its epsilon, so ours is theirs times d. It is Qwen3-Next's, 1e-6; OLMo Hybrid and Kimi Linear, at 1e-5, are set to it.
 - unit length: x / sqrt(|x|^2 + 1e-6) there, x / max(|x|, 1e-6) here: theirs is called with epsilon 0. What the epsilon changes is shown below.
 - Mamba-2, MiniMax and RecurrentGemma have a tail of their own (norm over all heads, gate): it is cut off, their heads' outputs go through
   our output map. Biases of their convolutions, and of RecurrentGemma's input map, are 0: ours have none.
@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, released
+from peer_tools import RELATIVE, agree, agree_in_steps, differ_when_perturbed, draw, filled, gap, released, same, tokens
 from torch import Tensor, nn
 
 from separatrix.mixers import Mixer
@@ -62,7 +62,7 @@ def olmo_hybrid() -> tuple[Mixer, Layer, Any]:
         linear_conv_kernel_dim=CONV,
     )  # fmt: skip
     layer: Any = draw(modeling.OlmoHybridGatedDeltaNet(config, 0))
-    layer.o_norm.variance_epsilon = EPSILON / DIM
+    layer.o_norm.variance_epsilon = EPSILON
     m = filled(
         "gdn", GDN | {"negative": True}, width=WIDTH,
         q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
@@ -78,7 +78,6 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
     config = configuration.Qwen3NextConfig(
         hidden_size=WIDTH, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=KEY_HEADS,
         linear_num_value_heads=HEADS, linear_key_head_dim=DIM, linear_value_head_dim=VALUE, linear_conv_kernel_dim=CONV,
-        rms_norm_eps=EPSILON / DIM,
     )  # fmt: skip
     layer: Any = draw(modeling.Qwen3NextGatedDeltaNet(config, 0))
     shared = HEADS // KEY_HEADS
@@ -98,7 +97,7 @@ def kimi_linear() -> tuple[Mixer, Layer, Any]:
     modeling, configuration = released("kimi_linear")
     config = configuration.KimiLinearConfig(
         hidden_size=WIDTH, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], linear_num_heads=HEADS, linear_head_dim=DIM,
-        linear_conv_kernel_dim=CONV, rms_norm_eps=EPSILON / DIM,
+        linear_conv_kernel_dim=CONV, rms_norm_eps=EPSILON,
     )  # fmt: skip
     layer: Any = draw(modeling.KimiLinearDeltaAttention(config, 0))
     decay = layer.forget_gate
@@ -224,3 +223,14 @@ def test_released(model: str) -> None:
 def test_a_changed_weight_is_seen(model: str) -> None:
     m, layer, _ = LAYERS[model]()
     differ_when_perturbed(m, layer)
+
+
+@pytest.mark.usefixtures("no_epsilon")
+@pytest.mark.parametrize("model", ["olmo_hybrid", "qwen3_next", "kimi_linear"])
+@torch.no_grad()
+def test_the_epsilon_of_the_norm_is_seen(model: str) -> None:
+    m, layer, _ = LAYERS[model]()
+    x = 0.1 * tokens(WIDTH)  # small values, so that the epsilon counts
+    same(m(x), layer(x), "small values")
+    vars(m)["epsilon"] = EPSILON
+    assert gap(m(x), layer(x)) > RELATIVE

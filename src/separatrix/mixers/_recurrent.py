@@ -18,7 +18,8 @@ from separatrix.mixers._heads import HeadsMixer, Projected, merge_heads, split_h
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
 EPSILON = 1e-6
-"""Added to the mean square under the root of an output norm."""
+"""Added to the mean square under the root of an output norm; times d behind queries of unit length, since released layers divide those by
+sqrt(d), which the norm takes out again but for its epsilon."""
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
@@ -26,7 +27,9 @@ class RecurrentMixer(HeadsMixer):
     """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided by its root mean square and scaled
     by a learned vector; with silu or sigmoid that is also multiplied by this function of a map G x."""
 
-    def __init__(self, mechanism: MatrixState | Mamba2, *, width: int, updates: int = 1, silu: bool = True) -> None:
+    def __init__(
+        self, mechanism: MatrixState | Mamba2, *, width: int, updates: int = 1, silu: bool = True, unit_queries: bool = False
+    ) -> None:
         if isinstance(mechanism, Mamba2):
             heads, qk, head_dim, dv = mechanism.heads, mechanism.groups, mechanism.state, mechanism.head_dim
         else:
@@ -37,7 +40,7 @@ class RecurrentMixer(HeadsMixer):
         tail = mechanism.sizes().get("gate", "none")
         self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
         self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None
-        self.activation = ACTIVATIONS.get(tail)
+        self.activation, self.epsilon = ACTIVATIONS.get(tail), EPSILON * head_dim if unit_queries else EPSILON
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -70,7 +73,7 @@ class RecurrentMixer(HeadsMixer):
     def _out(self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         """The output map, after norm and gate; y are the heads' outputs for the tokens x."""
         if self.norm is not None:
-            y = y * (y.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * self.norm
+            y = y * (y.square().mean(-1, keepdim=True) + self.epsilon).rsqrt() * self.norm
         merged = merge_heads(y).to(x.dtype)
         if self.gate is not None and self.activation is not None:
             merged = merged * self.activation(self.gate(x))

@@ -27,7 +27,7 @@ class DeltaProductMixer(RecurrentMixer):
     """Gated DeltaProduct."""
 
     def __init__(self, mechanism: DeltaProduct, *, width: int) -> None:
-        super().__init__(mechanism, width=width, updates=mechanism.householders)
+        super().__init__(mechanism, width=width, updates=mechanism.householders, unit_queries=True)
         self.a, self.b = nn.Linear(width, self.heads), linear(width, self.updates * self.heads)
         self.rate, self.largest = nn.Parameter(torch.zeros(self.heads)), 2.0 if mechanism.negative else 1.0
 

@@ -25,7 +25,7 @@ class GDNMixer(RecurrentMixer):
     """Gated DeltaNet."""
 
     def __init__(self, mechanism: GatedDeltaNet, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
+        super().__init__(mechanism, width=width, unit_queries=True)
         self.a, self.b = nn.Linear(width, self.heads), linear(width, self.heads)
         self.rate, self.largest = nn.Parameter(torch.zeros(self.heads)), 2.0 if mechanism.negative else 1.0
 

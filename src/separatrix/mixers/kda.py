@@ -26,7 +26,7 @@ class KDAMixer(RecurrentMixer):
     """Kimi Delta Attention."""
 
     def __init__(self, mechanism: KDA, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
+        super().__init__(mechanism, width=width, unit_queries=True)
         self.a, self.b = LowRank(width, self.head_dim, self.heads * self.head_dim), linear(width, self.heads)
         self.rate = nn.Parameter(torch.zeros(self.heads))
 

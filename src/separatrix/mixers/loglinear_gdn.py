@@ -31,7 +31,7 @@ class LogLinearGDNMixer(RecurrentMixer):
     """Log-linear Gated DeltaNet. Raises SizeError for a token after the 2^31st."""
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
+        super().__init__(mechanism, width=width, unit_queries=True)
         self.level = LevelWeights(width, self.heads)
         self.a, self.b, self.rate = nn.Linear(width, self.heads), linear(width, self.heads), nn.Parameter(torch.zeros(self.heads))
 
