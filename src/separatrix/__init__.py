@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from separatrix.constructions import construct
     from separatrix.errors import SeparatrixError
     from separatrix.evidence import Certificate, Construction, Measurement, Verdict
+    from separatrix.mixers.own import register_mechanism
+    from separatrix.mixers.own.adapt import adapt
     from separatrix.model import Model, ModelConfig, build
     from separatrix.refute import NotFound, refute
     from separatrix.report.html import write_report
@@ -39,6 +41,7 @@ _HOMES = {
     "Run": "separatrix.training.run",
     "SeparatrixError": "separatrix.errors",
     "Verdict": "separatrix.evidence",
+    "adapt": "separatrix.mixers.own.adapt",
     "build": "separatrix.model",
     "card": "separatrix.theory",
     "construct": "separatrix.constructions",
@@ -46,6 +49,7 @@ _HOMES = {
     "parse_task": "separatrix.tasks",
     "preset": "separatrix.architecture.presets",
     "refute": "separatrix.refute",
+    "register_mechanism": "separatrix.mixers.own",
     "reproduce_table": "separatrix.reproduce",
     "resolve": "separatrix.architecture.resolve",
     "tasks": "separatrix.tasks",
@@ -66,6 +70,7 @@ __all__ = [
     "Run",
     "SeparatrixError",
     "Verdict",
+    "adapt",
     "build",
     "card",
     "construct",
@@ -73,6 +78,7 @@ __all__ = [
     "parse_task",
     "preset",
     "refute",
+    "register_mechanism",
     "reproduce_table",
     "resolve",
     "tasks",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 import typer
 
 from separatrix import cli_design
 from separatrix.cli_design import DEFAULT_CONTEXT
+from separatrix.cli_mechanisms import Imports, check_mechanism, mechanisms_app
+from separatrix.cli_print import JsonFlag, console, print_description, print_json, print_rows
 from separatrix.errors import CheckFailed, SeparatrixError
 
 if TYPE_CHECKING:
@@ -20,13 +21,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 theorems_app = typer.Typer(rich_markup_mode=None)
-mechanisms_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(theorems_app, name="theorems", help="The theorems; `theorems show III` explains one.")
 app.add_typer(mechanisms_app, name="mechanisms", help="The token mixers; `mechanisms show gdn` explains one.")
 
 INTERRUPTED = 130
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @app.callback()
@@ -52,11 +50,11 @@ def reproduce(
 
     body = reproduce_table(Settings(quick=quick, seed=seed), out, models=config, workers=workers, fresh=fresh, show=not as_json)
     if as_json:
-        _print_json({"report": str(out / "report.html"), "evidence": str(out / "evidence.json"), "cells": body["cells"]})
+        print_json({"report": str(out / "report.html"), "evidence": str(out / "evidence.json"), "cells": body["cells"]})
         return
     from separatrix.report.terminal import render_terminal
 
-    _console().print(render_terminal(body))
+    console().print(render_terminal(body))
     typer.echo(f"report    {out / 'report.html'}\nevidence  {out / 'evidence.json'}    check it: separatrix verify {out / 'evidence.json'}")
 
 
@@ -74,6 +72,7 @@ def analyze(
         str | None, typer.Option(help="The stack of a config.json that does not say it, such as '(mamba2*7 + full)*4'.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Two sentences of plain English with every verdict.")] = False,
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """The capability card of a model: what it carries, what provably fails and from which n, what is provably solvable."""
@@ -90,19 +89,20 @@ def analyze(
 
         tokens = wanted or error.outline.context or DEFAULT_CONTEXT
         if as_json:
-            _print_json(outline_json(error.outline, tokens))
+            print_json(outline_json(error.outline, tokens))
         else:
-            _console().print(render_outline(error.outline, tokens))
+            console().print(render_outline(error.outline, tokens))
         return
     from separatrix.report.card import card_json, render_card
 
     tokens = wanted or architecture.context or DEFAULT_CONTEXT
     if as_json:
-        _print_json(card_json(architecture, tokens))
+        print_json(card_json(architecture, tokens))
     else:
-        _console().print(render_card(architecture, tokens, explain=explain))
+        console().print(render_card(architecture, tokens, explain=explain))
 
 
+app.command("check-mechanism")(check_mechanism)
 app.command()(cli_design.compare)
 app.command()(cli_design.design)
 
@@ -116,6 +116,7 @@ def construct(
     values: Annotated[int | None, typer.Option("-V", help="Number of values V of eva (default n).")] = None,
     modulus: Annotated[int | None, typer.Option("-M", help="Modulus M of twosum.")] = None,
     arch: Annotated[str | None, typer.Option(help="Architecture to hold it (default: the smallest).")] = None,
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Explicit weights that answer every input of the size, with a proof. Example: construct seqcomp --L 3 -n 4096 --out model/"""
@@ -126,12 +127,12 @@ def construct(
     built = build_construction(wanted, resolve(arch) if arch else None)
     path = built.save(out)
     if as_json:
-        _print_json({"file": str(path), "record": built.record.envelope()})
+        print_json({"file": str(path), "record": built.record.envelope()})
         return
     typer.echo(built.record.statement)
     proof = dict(built.record.proof)
     layers = proof.pop("layers")
-    _print_rows([{key.replace("_", " "): _brief(value) for key, value in layer.items()} for layer in layers], False)
+    print_rows([{key.replace("_", " "): _brief(value) for key, value in layer.items()} for layer in layers], False)
     for key, value in proof.items():
         typer.echo(f"{key.replace('_', ' ')}: {value}")
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
@@ -148,6 +149,7 @@ def refute(
     budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this budget" (which proves nothing)."""
@@ -160,13 +162,13 @@ def refute(
     found = search(resolve(model), wanted, budget=budget, seed=seed)
     if not isinstance(found, Certificate):
         if as_json:
-            _print_json({"found": False, "reason": str(found)})
+            print_json({"found": False, "reason": str(found)})
         else:
             typer.echo(str(found))
         raise typer.Exit(1)
     write_atomic(out, canonical(found.envelope()) + "\n")
     if as_json:
-        _print_json({"found": True, "file": str(out), "record": found.envelope()})
+        print_json({"found": True, "file": str(out), "record": found.envelope()})
         return
     from separatrix.report.certificate import describe_certificate
 
@@ -177,6 +179,7 @@ def refute(
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(help="A certificate, construction, verdict, measurement, evidence.json, or a folder with one.")],
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Checks evidence without the code that found it. Exit code 1 if a claim does not hold."""
@@ -189,7 +192,7 @@ def verify(
     with bar("verify", shown=not as_json) as advance:
         checked = verify_path(file, progress=advance)
     if as_json:
-        _print_json([{"kind": c.record.kind, "sha256": c.record.digest, "checks": c.checks} for c in checked])
+        print_json([{"kind": c.record.kind, "sha256": c.record.digest, "checks": c.checks} for c in checked])
         return
     for item in checked if len(checked) < 10 else []:
         typer.echo(f"{item.record.kind} {item.record.digest[:12]}  {item.record.architecture}  on  {item.record.task}")
@@ -205,7 +208,7 @@ def tasks(as_json: JsonFlag = False) -> None:
     from separatrix.tasks import TASKS
 
     rows = [{"name": name, "title": cls.title, "sizes": cls.usage, "source": cls.source} for name, cls in TASKS.items()]
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @app.command()
@@ -216,33 +219,11 @@ def presets(as_json: JsonFlag = False) -> None:
 
     models = {name: preset(name) for name in PRESETS}
     if as_json:
-        _print_json(
+        print_json(
             [{"name": name, "layers": len(model), "spec": model.spec, "source": PRESETS[name]["source"]} for name, model in models.items()]
         )
         return
-    _print_rows([{"name": name, "layers": layers_text(model), "source": PRESETS[name]["source"]} for name, model in models.items()], False)
-
-
-@mechanisms_app.callback(invoke_without_command=True)
-def mechanisms(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """The token mixers: their symbol, sizes, and whether a model of them can be built here."""
-    if context.invoked_subcommand:
-        return
-    from separatrix.architecture import MECHANISMS
-
-    rows = [
-        {"name": name, "symbol": cls.symbol, "title": cls.title, "kind": "reading" if cls.reading else "bounded", "source": cls.source}
-        for name, cls in MECHANISMS.items()
-    ]
-    _print_rows(rows, as_json)
-
-
-@mechanisms_app.command("show")
-def mechanisms_show(name: str, as_json: JsonFlag = False) -> None:
-    """One mechanism: its recurrence, sizes and source."""
-    from separatrix.report.listing import describe_mechanism
-
-    _print_description(describe_mechanism(name), as_json)
+    print_rows([{"name": name, "layers": layers_text(model), "source": PRESETS[name]["source"]} for name, model in models.items()], False)
 
 
 @theorems_app.callback(invoke_without_command=True)
@@ -252,7 +233,7 @@ def theorems(context: typer.Context, as_json: JsonFlag = False) -> None:
         return
     from separatrix.report.listing import list_theorems
 
-    _print_rows(list_theorems(), as_json)
+    print_rows(list_theorems(), as_json)
 
 
 @theorems_app.command("show")
@@ -260,7 +241,7 @@ def theorems_show(key: str, as_json: JsonFlag = False) -> None:
     """One theorem: statement, premises, source, sketch of the proof."""
     from separatrix.report.listing import describe_theorem
 
-    _print_description(describe_theorem(key), as_json)
+    print_description(describe_theorem(key), as_json)
 
 
 def _task(text: str, **sizes: int | None) -> Task:
@@ -275,38 +256,6 @@ def _brief(value: object) -> str:
     """A number of a proof with three digits, for people; the file holds all of them."""
     text = str(value)
     return f"{float(text):.2e}" if len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit() else text
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
-
-
-def _print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        _print_json(list(rows))
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    _console().print(table)
-
-
-def _print_description(parts: Iterable[tuple[str, str]], as_json: bool) -> None:
-    if as_json:
-        _print_json(dict(parts))
-        return
-    for title, text in parts:
-        typer.echo(f"{title}\n  " + text.replace("\n", "\n  "))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from separatrix.cli_mechanisms import Imports
 from separatrix.errors import SizeError, SpecError
 
 DEFAULT_CONTEXT = 8192
@@ -19,6 +20,7 @@ def compare(
         list[str], typer.Argument(help="Two or more of: a preset, a config.json or its folder, a spec such as 'full + gdn*24'.")
     ],
     context: Annotated[str | None, typer.Option(help="Tokens of context (default: the smallest of the models' own, else 8192).")] = None,
+    imports: Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Capability cards side by side, differences marked. Example: compare qwen3-next-80b recurrentgemma-2b"""
@@ -77,6 +79,7 @@ def design(
     state_format: Annotated[str | None, typer.Option(help="Number format of states, without --base (default: format).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the fronts: a file ending in .html, .svg or .png.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print every point of the fronts, not the first 12.")] = False,
+    imports: Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Layouts that could do the tasks within a cache budget, and those that provably do: how many reading layers, of which kind, where.

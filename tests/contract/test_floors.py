@@ -19,7 +19,7 @@ FLOORS = [
     {"architecture", "tasks"},
     {"theory", "mixers", "model", "quantise"},
     {"constructions", "refute", "protocols", "training", "verify"},
-    {"report", "explore", "evaluate", "reproduce", "cli", "cli_design", "separatrix", "__main__"},
+    {"report", "explore", "evaluate", "reproduce", "cli", "cli_design", "cli_mechanisms", "cli_print", "separatrix", "__main__"},
 ]
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 STRANGERS = [{"theory", "mixers"}, {"theory", "model"}, {"theory", "quantise"}]

@@ -12,6 +12,7 @@ from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError
 from separatrix.mixers._recurrent import RecurrentMixer
 from separatrix.mixers._softmax import SoftmaxMixer
+from separatrix.mixers.own import OwnMechanism
 from separatrix.model import MLP, Block, Model, ModelConfig
 from separatrix.tasks import Task
 
@@ -47,7 +48,9 @@ def in_float32(part: Mechanism) -> bool:
 
 
 def empty_model(task: Task, architecture: Architecture, *, width: int, hidden: int, bos: bool = False) -> Model:
-    """A model without norms whose every parameter is zero, so that each layer adds zero."""
+    """A model without norms whose every parameter is zero, so that each layer adds zero. Raises SizeError for one with a user's own mixers."""
+    for name in sorted({part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}):
+        raise SizeError(f"'{name}' is a mixer of your own: constructions write every weight, and know those of built-in mechanisms only")
     config = ModelConfig(
         architecture=architecture.spec,
         vocabulary=task.vocabulary,

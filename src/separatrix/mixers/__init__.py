@@ -56,7 +56,8 @@ DECLARED_ONLY = ("mla", "chunked", "indexed", "compressed", "rwkv4", "mamba", "m
 
 
 def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
-    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one that has declared sizes only."""
+    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one that has declared sizes only, or keeps
+    more than it declares (a user's own)."""
     if mechanism.name not in MIXERS:
         raise SizeError(f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built: {', '.join(MIXERS)}")
     sizes = mechanism.sizes()
@@ -65,4 +66,5 @@ def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
     for (name, size, value), form in OTHER_FORMS.items():
         if name == mechanism.name and sizes[size] == value:
             return form(mechanism, width=width)
+    mechanism.cache(0)  # compares what a user's own mechanism declares with its state
     return MIXERS[mechanism.name](mechanism, width=width)

@@ -14,6 +14,7 @@ from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers._recurrent import RecurrentMixer
 from separatrix.mixers.full import FullMixer
+from separatrix.mixers.own import OwnMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.verify._exact import Array, Picks, columns
@@ -98,6 +99,9 @@ def live_parts(model: Model) -> list[Live]:
     for layer, block in enumerate(model.blocks):
         assert isinstance(block, Block)
         parts = [(part, m) for part, m in enumerate(block.mixers) if isinstance(m, Mixer)]
+        for _, m in parts:
+            if isinstance(m, OwnMixer):
+                raise CheckFailed(f"layer {layer}: {m.mechanism.name} is a user's own mixer; nothing is proved of what it adds")
         used = [(part, m) for part, m in parts if bool(m.get_parameter("o.weight").any())]
         if len(used) > 1:
             raise CheckFailed(f"layer {layer}: two mixers write; a construction uses one per layer")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from separatrix.mixers import Mixer
-from separatrix.mixers.laws._tools import LENGTHS, LawBroken, close, drawn, gradients, inputs, stream
+from separatrix.mixers.laws._tools import LENGTHS, RELATIVE, LawBroken, close, drawn, gradients, inputs, stream, tolerance
 from separatrix.mixers.laws.bounds import finite, nan_is_seen, refuses_bad_input
 from separatrix.mixers.laws.forms import causal, chunks_do_not_matter, forms_agree, last_is_last, split_is_one_pass, stacks
 from separatrix.mixers.laws.memory import CACHE_LENGTHS, cache_as_declared, reset_draws_all, state_sizes, survives_saving
@@ -17,6 +17,7 @@ __all__ = [
     "CACHE_LENGTHS",
     "LAWS",
     "LENGTHS",
+    "RELATIVE",
     "LawBroken",
     "broken_laws",
     "close",
@@ -25,6 +26,7 @@ __all__ = [
     "inputs",
     "state_sizes",
     "stream",
+    "tolerance",
 ]
 
 LAWS: dict[str, Callable[[Mixer], None]] = {

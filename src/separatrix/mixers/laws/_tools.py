@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from separatrix.mixers import Mixer, State
 
 RELATIVE = 1e-9
 """Of the largest number compared: some 10^6 roundings of float64."""
+_TOLERANCE: ContextVar[float] = ContextVar("tolerance", default=RELATIVE)
 LENGTHS = (1, 63, 64, 65, 200)
 """Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks and a bit."""
 
@@ -23,6 +26,16 @@ def demand(holds: object, sentence: str) -> None:
     """Raises LawBroken with the sentence unless `holds`; python -O does not remove it."""
     if not holds:
         raise LawBroken(sentence)
+
+
+@contextmanager
+def tolerance(relative: float) -> Iterator[None]:
+    """Within it `close` allows that much of the largest number compared: for layers that compute in float32 inside, say 1e-5."""
+    token = _TOLERANCE.set(relative)
+    try:
+        yield
+    finally:
+        _TOLERANCE.reset(token)
 
 
 def drawn(mixer: Mixer, seed: int = 0) -> Mixer:
@@ -55,7 +68,7 @@ def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
     demand(a.shape == b.shape, f"{what}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
     gap = largest([a.detach() - b.detach()])
     scale = max(scale, largest([a, b]))
-    demand(gap <= RELATIVE * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
+    demand(gap <= _TOLERANCE.get() * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
 
 
 def all_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor], what: str) -> None:

@@ -1,0 +1,106 @@
+"""`separatrix mechanisms` and `separatrix check-mechanism`, and the option --import: registered in cli.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from separatrix.cli_print import JsonFlag, console, print_description, print_json, print_rows
+from separatrix.errors import SpecError
+
+
+def _import_all(modules: list[str] | None) -> list[str] | None:
+    if modules:
+        from separatrix.mixers.own._load import import_module
+
+        for module in modules:
+            import_module(module)
+    return modules
+
+
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import", metavar="MODULE", callback=_import_all, help="A module or .py file that registers mixers of your own, repeatable."
+    ),
+]
+
+mechanisms_app = typer.Typer(rich_markup_mode=None)
+
+
+@mechanisms_app.callback(invoke_without_command=True)
+def mechanisms(context: typer.Context, imports: Imports = None, as_json: JsonFlag = False) -> None:
+    """The token mixers: their symbol, sizes, and whether a model of them can be built here."""
+    if context.invoked_subcommand:
+        return
+    from separatrix.architecture import MECHANISMS
+
+    rows = [
+        {"name": name, "symbol": cls.symbol, "title": cls.title, "kind": "reading" if cls.reading else "bounded", "source": cls.source}
+        for name, cls in MECHANISMS.items()
+    ]
+    print_rows(rows, as_json)
+
+
+@mechanisms_app.command("show")
+def mechanisms_show(name: str, imports: Imports = None, as_json: JsonFlag = False) -> None:
+    """One mechanism: its recurrence, sizes and source."""
+    from separatrix.report.listing import describe_mechanism
+
+    print_description(describe_mechanism(name), as_json)
+
+
+def check_mechanism(
+    target: Annotated[str, typer.Argument(help="module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.")],
+    width: Annotated[int | None, typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16).")] = None,
+    sizes: Annotated[list[str] | None, typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16.")] = None,
+    within: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            min=0,
+            max=0.1,
+            help="How far forms may differ, of the largest number; 1e-5 for a layer that computes in float32 inside.",
+        ),
+    ] = 1e-9,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Runs every law of a token mixer on a class of your own: equal forms, causality, measured cache, half formats, vmap, speed.
+
+    Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
+    """
+    from separatrix.mixers.own.check import check, find
+    from separatrix.progress import bar
+    from separatrix.report.mechanism import check_json, render_check
+
+    mixer, origin = find(target, width=width, sizes=_sizes(sizes or []))
+    with bar(f"checking {mixer.mechanism.name}", shown=not as_json) as advance:
+        card = check(mixer, origin=origin, within=within, progress=advance)
+    if as_json:
+        print_json(check_json(card))
+    else:
+        console().print(render_check(card))
+    if card.broken:
+        raise typer.Exit(1)
+
+
+def _sizes(texts: list[str]) -> dict[str, Any]:
+    """Sizes from texts such as "state=32", "negative=true", "bf16". Raises SpecError."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            name, value = "format", name
+        if not name or not value:
+            raise SpecError(f"--set {text[:60]!r} is no setting; write SIZE=VALUE, such as --set state=32")
+        if name in found:
+            raise SpecError(f"--set {name} is given twice; keep one")
+        number = value.replace("_", "")
+        found[name] = (
+            int(number)
+            if number.isascii() and number.isdecimal() and len(number) < 14
+            else {"true": True, "false": False}.get(value, value)
+        )
+    return found
