@@ -59,5 +59,9 @@ class MissingExtraError(SeparatrixError):
         return cls(f"{feature} needs the extra '{extra}': pip install 'separatrix[{extra}]'")
 
 
+class BackendError(SeparatrixError):
+    """Kernels that were asked for by name and cannot run."""
+
+
 class Undecided(SeparatrixError):
     """A comparison that neither integers nor ball arithmetic settled within the precision allowed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers._base import Mixer, State, state_numbers
+from separatrix.mixers._kernels import backend
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
 from separatrix.mixers.full import FullMixer
@@ -25,7 +26,7 @@ from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
 
-__all__ = ["DECLARED_ONLY", "MIXERS", "OTHER_FORMS", "Mixer", "State", "mixer", "state_numbers"]
+__all__ = ["DECLARED_ONLY", "MIXERS", "OTHER_FORMS", "Mixer", "State", "backend", "mixer", "state_numbers"]
 
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,

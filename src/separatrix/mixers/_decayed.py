@@ -8,13 +8,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers._base import State, wide
-from separatrix.mixers._decay import decayed, final
 from separatrix.mixers._heads import Projected
+from separatrix.mixers._kernels import decayed
 from separatrix.mixers._recurrent import RecurrentMixer
 
 
 class DecayedMixer(RecurrentMixer):
-    """A matrix state with decay. State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py)."""
+    """A matrix state with decay. State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py), on CUDA fla's kernels."""
 
     @abstractmethod
     def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -22,11 +22,10 @@ class DecayedMixer(RecurrentMixer):
         there for the last token only."""
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        return self._out(decayed(*self._inputs(self._qkv(x), x, 0), chunk=self.chunk), x)
+        return self._out(decayed(*self._inputs(self._qkv(x), x, 0), chunk=self.chunk, dtype=x.dtype), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, k, v, log_a = self._inputs(self._qkv_last(x), x, 0)
-        return self._out(q @ final(k, v, log_a), x[:, -1:])[:, 0]
+        return self._out(decayed(*self._inputs(self._qkv_last(x), x, 0), chunk=self.chunk, dtype=x.dtype), x[:, -1:])[:, 0]
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         qkv, conv = self._qkv_step(x, state)

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import DeltaProduct
 from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import Delta, delta_step
+from separatrix.mixers._delta import delta_step
 from separatrix.mixers._gates import draw_steps, log_decay
+from separatrix.mixers._kernels import delta
 from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
 
 
@@ -40,12 +41,12 @@ class DeltaProductMixer(RecurrentMixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
         after = rearrange(F.pad(unit(q)[:, :, :, None], (0, 0, self.updates - 1, 0)), "b h t n d -> b h (t n) d")
-        y = Delta(unit(k), v, *self._gates(x), after, chunk=self.chunk).outputs()
+        y = delta(after, unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype)
         return self._out(y[:, :, self.updates - 1 :: self.updates], x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)
-        return self._out(unit(q) @ Delta(unit(k), v, *self._gates(x), chunk=self.chunk).final(), x[:, -1:])[:, 0]
+        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:])[:, 0]
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), gates = self._qkv_step(x, state), self._gates(x[:, None])

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import GatedDeltaNet
 from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import Delta, delta_step
+from separatrix.mixers._delta import delta_step
 from separatrix.mixers._gates import draw_steps, log_decay
+from separatrix.mixers._kernels import delta
 from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
 
 
@@ -37,11 +38,11 @@ class GDNMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
-        return self._out(Delta(unit(k), v, *self._gates(x), unit(q), chunk=self.chunk).outputs(), x)
+        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)
-        return self._out(unit(q) @ Delta(unit(k), v, *self._gates(x), chunk=self.chunk).final(), x[:, -1:])[:, 0]
+        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:])[:, 0]
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), (log_a, b) = self._qkv_step(x, state), self._gates(x[:, None])

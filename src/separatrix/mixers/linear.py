@@ -21,6 +21,7 @@ from torch import Tensor
 from separatrix.architecture.mechanisms import Linear
 from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers._features import features, kernel
+from separatrix.mixers._kernels import chosen
 from separatrix.mixers._recurrent import RecurrentMixer, divide
 
 
@@ -37,7 +38,14 @@ class LinearMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
-        return self._out(self._divided(chunked(self.feature, q, k, self._with_ones(v), chunk=self.chunk)), x)
+        v = self._with_ones(v)
+        # taylor's features would have to be written out
+        kernel = None if self.feature == "taylor" else chosen("simple_gla", k, v, x.dtype)
+        if kernel is None:
+            y = chunked(self.feature, q, k, v, chunk=self.chunk)
+        else:
+            y = kernel(features(self.feature, q), features(self.feature, k), v, None)
+        return self._out(self._divided(y), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)

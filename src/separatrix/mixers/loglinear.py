@@ -25,6 +25,7 @@ from separatrix.architecture.mechanisms import LogLinear
 from separatrix.mixers._base import Shapes, State, join_chunks, wide
 from separatrix.mixers._features import features, kernel
 from separatrix.mixers._fenwick import LevelWeights, chunk_size, inside_chunk, levels, slots_after, split_runs
+from separatrix.mixers._kernels import chosen
 from separatrix.mixers._recurrent import RecurrentMixer
 
 
@@ -40,7 +41,12 @@ class LogLinearMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         (q, k, v), weights = self._qkv(x), self.level.of(x, x.shape[1])
-        return self._out(fenwick(self.feature, q, k, v, weights, chunk=chunk_size(self.chunk, x.shape[1])), x)
+        kernel = None if self.feature == "taylor" else chosen("log_linear", k, v, x.dtype)
+        if kernel is None:
+            y = fenwick(self.feature, q, k, v, weights, chunk=chunk_size(self.chunk, x.shape[1]))
+        else:
+            y = kernel(features(self.feature, q), features(self.feature, k), v, weights)
+        return self._out(y, x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         (q, k, v), weights = self._qkv_last(x), self.level.of(x[:, -1:], x.shape[1])

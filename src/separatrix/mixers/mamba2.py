@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from separatrix.architecture.mechanisms import Mamba2
 from separatrix.mixers._base import State, wide
-from separatrix.mixers._decay import decayed, final
 from separatrix.mixers._gates import draw_rates, draw_steps
+from separatrix.mixers._kernels import decayed
 from separatrix.mixers._recurrent import RecurrentMixer, per_head
 
 
@@ -39,11 +39,12 @@ class Mamba2Mixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         (q, k, v), (step, log_a) = self._qkv(x), self._gates(x)
-        return self._out(decayed(q, k, step * v, log_a, chunk=self.chunk) + self.skip[:, None, None] * v, x)
+        return self._out(decayed(q, k, step * v, log_a, chunk=self.chunk, dtype=x.dtype) + self.skip[:, None, None] * v, x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         (q, k, v), (step, log_a) = self._qkv_last(x), self._gates(x)
-        return self._out(q @ final(k, step * v, log_a) + self.skip[:, None, None] * v[:, :, -1:], x[:, -1:])[:, 0]
+        y = decayed(q, k, step * v, log_a, chunk=self.chunk, dtype=x.dtype)
+        return self._out(y + self.skip[:, None, None] * v[:, :, -1:], x[:, -1:])[:, 0]
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), (step, log_a) = self._qkv_step(x, state), self._gates(x[:, None])

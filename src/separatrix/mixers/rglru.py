@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from separatrix.architecture.mechanisms import RGLRU
 from separatrix.mixers._base import Mixer, Shapes, State, linear, wide
 from separatrix.mixers._convolution import Convolution
+from separatrix.mixers._kernels import chosen
 
 SCALE = 8.0
 DECAY = (0.9, 0.999)
@@ -51,7 +52,9 @@ class RGLRUMixer(Mixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         u = self.v(x)
         log_a, added = self._gates(u if self.conv is None else self.conv(u))
-        return self.o(scan(log_a, added, chunk=self.chunk).to(x.dtype))
+        kernel = chosen("hgrn", log_a[:, None], added[:, None], x.dtype)
+        h = scan(log_a, added, chunk=self.chunk) if kernel is None else kernel(log_a, added)
+        return self.o(h.to(x.dtype))
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         u, conv = self.v(x), {}

@@ -28,6 +28,7 @@ from separatrix.mixers._base import Shapes, State, wide
 from separatrix.mixers._delta import low_rank
 from separatrix.mixers._gates import LowRank
 from separatrix.mixers._heads import Projected, split_heads
+from separatrix.mixers._kernels import chosen
 from separatrix.mixers._recurrent import RecurrentMixer, unit
 
 RANK = 32
@@ -72,7 +73,8 @@ class RWKVMixer(RecurrentMixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         mixed = self._mixed(x, F.pad(x[:, :-1], (0, 0, 1, 0)))
         (r, k, v), log_w, erase, write = self._inputs(self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed)
-        y = low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk)
+        kernel = chosen("rwkv7", k, v, x.dtype)
+        y = low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk) if kernel is None else kernel(r, k, v, log_w, -erase, write)
         return self._out(y + self._current(r, k, v), x)
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
