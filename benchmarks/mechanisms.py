@@ -1,0 +1,257 @@
+"""Every mixer, forward and backward in float32 on two threads: the parallel form against the recurrence, growth with t, and peak memory.
+
+    python benchmarks/mechanisms.py [--only NAME ...] [--quick]
+
+Prints Markdown. Times are the best of runs that alternate between the two things compared, so that other work on the machine slows down
+both; memory is the peak of a process of its own, less what it held before. Every mixer has 4 heads of 64 numbers, or 256 channels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from separatrix.architecture.mechanisms import MECHANISMS, mechanism
+from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
+from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax
+
+THREADS = 2
+HEADS, DIM, WIDTH = 4, 64, 256
+TOKENS, SHORT, LONG = 2048, 8192, 16384
+SIZES: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "state": DIM, "width": WIDTH, "conv": 0, "size": 512, "block": 64, "topk": 8}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in MIXERS} | {
+    f"{name} {size}={value}": (name, {size: value}) for name, size, value in OTHER_FORMS
+}
+OWN: dict[str, dict[str, Any]] = {"rwkv": {"width": None}, "shortconv": {"conv": 4}}
+"""Sizes of one mechanism that differ from SIZES: RWKV's width is that of its heads, and a convolution of 0 tokens is none."""
+
+FASTER = 20.0
+GROWTH = {"recurrent": 2.2, "convolution": 2.2, "windowed": 2.2, "loglinear": 2.5, "sparse": 2.5}
+"""Largest time at LONG over that at SHORT, by name or else by group; the others are quadratic by definition."""
+SLOWER = 1.05
+"""Largest time of full attention over that of the fused kernel."""
+
+Run = Callable[[], object]
+
+
+def built(case: str) -> Mixer:
+    name, sizes = CASES[case]
+    known = {field: value for field, value in (SIZES | OWN.get(name, {})).items() if field in MECHANISMS[name].__dataclass_fields__}
+    made = mixer(mechanism(name, **known | sizes), width=WIDTH)
+    made.reset(torch.Generator().manual_seed(0))
+    return made
+
+
+def inputs(tokens: int) -> Tensor:
+    return torch.randn(1, tokens, WIDTH, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+def both_passes(compute: Callable[[], Tensor]) -> Run:
+    """Forward and backward; a weight per output, so that no gradient is a constant."""
+    weight: list[Tensor] = []
+
+    def run() -> None:
+        y = compute()
+        if not weight:
+            weight.append(torch.randn(y.shape, generator=torch.Generator().manual_seed(2)))
+        y.backward(weight[0])
+
+    return run
+
+
+def on_one_thread(run: Run) -> Run:
+    def alone() -> None:
+        torch.set_num_threads(1)
+        run()
+        torch.set_num_threads(THREADS)
+
+    return alone
+
+
+def loop(m: Mixer, x: Tensor) -> Tensor:
+    state, outputs = m.init_state(len(x)), []
+    for t, token in enumerate(x.unbind(1)):
+        y, state = m.step(token, state, t)
+        outputs.append(y)
+    return torch.stack(outputs, 1)
+
+
+def seconds(run: Run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def alternated(one: Run, other: Run, *, budget: float, least: int, most: int = 200, repeat: int = 1) -> tuple[list[float], list[float]]:
+    """Times of both in turn, `repeat` runs of `one` per run of `other`, for about `budget` seconds; a warm-up before."""
+    first, second, start = [], [], time.perf_counter()
+    while len(second) < least or (len(second) < most and time.perf_counter() - start < budget):
+        first += [seconds(one) for _ in range(repeat)]
+        second.append(seconds(other))
+    return first, second
+
+
+def mark(value: float, limit: float, *, at_least: bool = False) -> str:
+    return "yes" if (value >= limit if at_least else value <= limit) else "**no**"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print("| " + " | ".join(header) + " |\n|" + " --- |" * len(header))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+def against_the_loop(cases: Sequence[str], *, tokens: int, rounds: int) -> None:
+    print(f"\n### Parallel form against the loop over `step`, {tokens:,} tokens (target: {FASTER:g} times as fast)\n")
+    print("The loop's operations are too small for two threads; it runs on one, where it is faster.\n")
+    rows = []
+    for case in cases:
+        if built(case).mechanism.group not in ("recurrent", "convolution"):
+            continue
+        m, x = built(case), inputs(tokens)
+        fast, slow = both_passes(lambda m=m, x=x: m(x)), on_one_thread(both_passes(lambda m=m, x=x: loop(m, x)))
+        fast()
+        first, second = alternated(fast, slow, budget=0, least=rounds, repeat=10)
+        ratio = min(second) / min(first)
+        rows.append((case, f"{1e3 * min(first):.1f}", f"{1e3 * min(second):.0f}", f"{ratio:.1f}", mark(ratio, FASTER, at_least=True)))
+        progress(rows[-1])
+    table(("mechanism", "parallel, ms", "loop, ms", "ratio", "met"), rows)
+
+
+def growth(cases: Sequence[str], *, short: int, long: int, budget: float) -> None:
+    print(f"\n### Growth from {short:,} to {long:,} tokens\n")
+    rows = []
+    for case in cases:
+        m = built(case)
+        limit = GROWTH.get(m.mechanism.name, GROWTH.get(m.mechanism.group))
+        one, other = (both_passes(partial(m, inputs(t))) for t in (short, long))
+        one()
+        first, second = alternated(one, other, budget=budget, least=2, repeat=2)
+        ratio = min(second) / min(first)
+        target = ("quadratic by definition", "") if limit is None else (f"{limit:g}", mark(ratio, limit))
+        rows.append((case, f"{1e3 * min(first):.0f}", f"{1e3 * min(second):.0f}", f"{ratio:.2f}", *target))
+        progress(rows[-1])
+    table(("mechanism", f"{short:,}, ms", f"{long:,}, ms", "ratio", "at most", "met"), rows)
+
+
+def against_the_fused_kernel(*, tokens: int, budget: float) -> None:
+    print(f"\n### Full attention against `F.scaled_dot_product_attention`, {tokens:,} tokens (target: {SLOWER:g} times its time)\n")
+    q, k, v = (torch.randn(1, HEADS, tokens, DIM).requires_grad_() for _ in range(3))
+    m, x = built("full"), inputs(tokens)
+    assert isinstance(m, SoftmaxMixer)
+    pairs = {
+        "core": (
+            lambda: causal_softmax(q, k, v),
+            lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0),
+        ),
+        "mixer": (lambda: m(x), lambda: bare(m, x)),
+    }
+    rows = []
+    for name, (ours, theirs) in pairs.items():
+        one, other = both_passes(ours), both_passes(theirs)
+        one()
+        other()
+        first, second = alternated(one, other, budget=budget, least=5)
+        # medians of single pairs: kernel and kernel take the same time, and the best of many differs by luck
+        ratio = median(a / b for a, b in zip(first, second, strict=True))
+        rows.append((name, f"{1e3 * min(first):.1f}", f"{1e3 * min(second):.1f}", f"{ratio:.3f}", mark(ratio, SLOWER)))
+        progress(rows[-1])
+    table(("what", "ours, ms", "fused kernel, ms", "ratio, median of pairs", "met"), rows)
+
+
+def bare(m: SoftmaxMixer, x: Tensor) -> Tensor:
+    """Full attention written with torch alone, on the same weights."""
+    q, k, v = (f(x).view(1, -1, HEADS, DIM).transpose(1, 2) for f in (m.q, m.k, m.v))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+    return m.o(y.transpose(1, 2).reshape(1, -1, HEADS * DIM))
+
+
+def memory(cases: Sequence[str], *, short: int, long: int) -> None:
+    print(f"\n### Peak memory of forward and backward at {short:,} and {long:,} tokens, weights and inputs not counted\n")
+    rows = []
+    for case in cases:
+        first, second = (peak_of_another_process(case, t) for t in (short, long))
+        quadratic = built(case).mechanism.group not in GROWTH and CASES[case][0] not in GROWTH
+        found = "" if second <= 2.5 * first else "by definition" if quadratic else "**yes**"
+        rows.append((case, f"{first:.0f}", f"{second:.0f}", f"{second * 1024 / long:.1f}", f"{second / first:.2f}", found))
+        progress(rows[-1])
+    table(("mechanism", f"{short:,}, MiB", f"{long:,}, MiB", "KiB per token", "ratio", "more than linear"), rows)
+
+
+def peak_of_another_process(case: str, tokens: int) -> float:
+    command = [sys.executable, __file__, "--peak", case, str(tokens)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def peak(case: str, tokens: int) -> float:
+    """MiB that one forward and backward adds to what this process holds."""
+    m, x = built(case), inputs(tokens)
+    both_passes(lambda: m(x[:, :256]))()  # what PyTorch sets up once
+    m.zero_grad()
+    x.grad = None
+    before = held()
+    both_passes(lambda: m(x))()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 2**20
+
+
+def held() -> int:
+    """Bytes of memory this process holds now; where the system does not say, the most it has held."""
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        return int(pages.read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def progress(row: Sequence[str]) -> None:
+    print("  ".join(row), file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=CASES, metavar="NAME", help=f"some of: {', '.join(CASES)}")
+    parser.add_argument("--part", nargs="+", choices=("loop", "growth", "fused", "memory"), help="some of the tables")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the tokens, fewer runs; a check of the script, not of targets")
+    parser.add_argument("--peak", nargs=2, metavar=("NAME", "TOKENS"), help="only print the MiB of one mechanism at one length")
+    options = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    if options.peak:
+        print(peak(options.peak[0], int(options.peak[1])))
+        return
+    cases, scale = options.only or list(CASES), 4 if options.quick else 1
+    parts = options.part or ("loop", "growth", "fused", "memory")
+    short, long = SHORT // scale, LONG // scale
+    print(f"{processor()}, {THREADS} threads, PyTorch {torch.__version__}, float32, {datetime.datetime.now(datetime.UTC).date()}")
+    if "loop" in parts:
+        against_the_loop(cases, tokens=TOKENS // scale, rounds=1 if options.quick else 2)
+    if "growth" in parts:
+        growth(cases, short=short, long=long, budget=6 / scale)
+    if "fused" in parts and "full" in cases:
+        against_the_fused_kernel(tokens=TOKENS // scale, budget=10 / scale)
+    if "memory" in parts:
+        memory(cases, short=short, long=long)
+
+
+def processor() -> str:
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    )
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()
