@@ -30,25 +30,33 @@ mechanisms_app = typer.Typer(rich_markup_mode=None)
 
 
 @mechanisms_app.callback(invoke_without_command=True)
-def mechanisms(context: typer.Context, imports: Imports = None, as_json: JsonFlag = False) -> None:
-    """The token mixers: their symbol, sizes, and whether a model of them can be built here."""
+def mechanisms(
+    context: typer.Context,
+    imports: Imports = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print all of them as one Markdown page.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """The token mixers: what they carry and read, what a token costs, what others call them, and whether a model can be built here."""
     if context.invoked_subcommand:
         return
-    from separatrix.architecture import MECHANISMS
+    from separatrix.report.mechanisms import LEGEND, page, rows, shown
 
-    rows = [
-        {"name": name, "symbol": cls.symbol, "title": cls.title, "kind": "reading" if cls.reading else "bounded", "source": cls.source}
-        for name, cls in MECHANISMS.items()
-    ]
-    print_rows(rows, as_json)
+    if markdown:
+        typer.echo(page(), nl=False)
+        return
+    if as_json:
+        print_json(rows())
+        return
+    print_rows([shown(row) for row in rows()], False)
+    typer.echo(f"\n{LEGEND}")
 
 
 @mechanisms_app.command("show")
 def mechanisms_show(name: str, imports: Imports = None, as_json: JsonFlag = False) -> None:
-    """One mechanism: its recurrence, sizes and source."""
-    from separatrix.report.listing import describe_mechanism
+    """One mechanism: its recurrence, sizes, cost, other names and source."""
+    from separatrix.report.mechanisms import describe
 
-    print_description(describe_mechanism(name), as_json)
+    print_description(describe(name), as_json)
 
 
 def check_mechanism(
@@ -73,7 +81,7 @@ def check_mechanism(
     """
     from separatrix.mixers.own.check import check, find
     from separatrix.progress import bar
-    from separatrix.report.mechanism import check_json, render_check
+    from separatrix.report.check_card import check_json, render_check
 
     mixer, origin = find(target, width=width, sizes=_sizes(sizes or []))
     with bar(f"checking {mixer.mechanism.name}", shown=not as_json) as advance:
