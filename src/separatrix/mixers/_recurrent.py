@@ -70,11 +70,13 @@ class RecurrentMixer(HeadsMixer):
         projected, conv = self._project_step(x, state)
         return self._heads_of(projected), conv
 
-    def _out(self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        """The output map, after norm and gate; y are the heads' outputs for the tokens x."""
+    def _out(
+        self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"], beside: Float[Tensor, "b h t e"] | None = None
+    ) -> Float[Tensor, "b t w"]:
+        """The output map, after norm and gate; y are the heads' outputs for the tokens x, `beside` what is added between norm and gate."""
         if self.norm is not None:
             y = y * (y.square().mean(-1, keepdim=True) + self.epsilon).rsqrt() * self.norm
-        merged = merge_heads(y).to(x.dtype)
+        merged = merge_heads(y if beside is None else y + beside).to(x.dtype)
         if self.gate is not None and self.activation is not None:
             merged = merged * self.activation(self.gate(x))
         return self.o(merged)

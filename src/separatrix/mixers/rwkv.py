@@ -7,8 +7,9 @@ per head, * element by element. With x'_i = x_{i-1} (x'_1 = 0; the token shift) 
     r_i = Q z^r_i      w_i = exp(-e^{-1/2} sigmoid(W_2 tanh(W_1 z^w_i) + w_0))       a_i = sigmoid(A_2 A_1 z^a_i + a_0)
     v_i = V z^v_i      c_i = f_i * g scaled to unit length, f_i = K z^k_i            k_i = f_i * (1 + (a_i - 1) * h)
 
-W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. Left out, since position-wise or between layers: the group norm
-and gate after the heads (`gate=` has such), the value residual from the first layer.
+W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. With `gate=`, the norm is taken of S_i r_i,
+before the token's own term is added, and is an RMS norm; released layers have a group norm there, and their gate has a low-rank map of its own mix
+of inputs. The value residual from the first layer is between layers and left out.
 Source: Peng et al. 2025, arXiv 2503.14456, section 4.
 State: S^T (heads, head_dim, value_dim) and the last input (width). Parallel form: chunks (_delta.py, general form).
 """
@@ -75,7 +76,7 @@ class RWKVMixer(RecurrentMixer):
         (r, k, v), log_w, erase, write = self._inputs(self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed)
         kernel = chosen("rwkv7", k, v, x.dtype)
         y = low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk) if kernel is None else kernel(r, k, v, log_w, -erase, write)
-        return self._out(y + self._current(r, k, v), x)
+        return self._out(y, x, self._current(r, k, v))
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         mixed = self._mixed(x, state["shift"].sum(1))
@@ -83,7 +84,7 @@ class RWKVMixer(RecurrentMixer):
         (r, k, v), log_w, erase, write = self._inputs(qkv, mixed[:, :, None])
         old = wide(state["S"])
         new = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old) + k.transpose(-1, -2) * v
-        return self._out(r @ new + self._current(r, k, v), x[:, None])[:, 0], self._store(S=new, shift=x[:, None]) | conv
+        return self._out(r @ new, x[:, None], self._current(r, k, v))[:, 0], self._store(S=new, shift=x[:, None]) | conv
 
     def _mixed(self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]) -> Float[Tensor, "m *b w"]:
         """The inputs z of r, k, v, w, a."""
