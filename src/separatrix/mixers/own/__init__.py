@@ -73,6 +73,8 @@ def own_mechanism(
 ) -> type[OwnMechanism]:
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
+    if isinstance(maker, nn.Module):
+        raise SpecError(f"register_mechanism: {type(maker).__name__} is a made module; give the class, or a function that makes one")
     if isinstance(maker, type) and not issubclass(maker, nn.Module):
         raise SpecError(f"register_mechanism: {label} is no nn.Module; derive it from torch.nn.Module")
     if not callable(maker):

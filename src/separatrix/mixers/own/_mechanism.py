@@ -53,9 +53,10 @@ class OwnMechanism(Mechanism):
         """A new module of these sizes. Raises SizeError for one without `forward`, `step` or `init_state`."""
         sizes = {name: value for name, value in self.sizes().items() if name not in ("format", "width")}
         module = type(self).maker(self.width, **sizes)
-        if not isinstance(module, nn.Module) or lacks(module):
-            missing = ", ".join(lacks(module)) if isinstance(module, nn.Module) else "everything"
-            raise SizeError(f"{self.name}: {type(self).origin} made a {type(module).__name__}, which lacks {missing}; a mixer has both")
+        missing = lacks(module) if isinstance(module, nn.Module) else None
+        if missing is None or missing:
+            what = "is no nn.Module" if missing is None else f"lacks {', '.join(missing)}"
+            raise SizeError(f"{self.name}: {type(self).origin} made a {type(module).__name__}, which {what}")
         return module
 
     def declared(self, t: int) -> int:

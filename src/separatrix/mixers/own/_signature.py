@@ -78,7 +78,9 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
     for parameter in every[1:]:
         size, default = parameter.name, parameter.default
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise SpecError(f"register_mechanism: {label} takes '{parameter}'; name every size, as in (width, *, state=16)")
+            raise SpecError(
+                f"register_mechanism: {label} takes '{str(parameter).partition(chr(58))[0]}'; name every size, as in (width, *, state=16)"
+            )
         if default is parameter.empty:
             raise SpecError(f"register_mechanism: size '{size}' of {label} has no default; give it one, an integer or a boolean")
         if type(default) not in (int, bool):

@@ -26,7 +26,7 @@ _LEARNT, _BATCH = 3, 3
 Inputs = Callable[[Tensor, int], dict[str, Any]]
 
 
-def adapt(layer: nn.Module, *, cache: Callable[[], Any] | None = None, inputs: Inputs | None = None) -> nn.Module:
+def adapt(layer: Any, *, cache: Callable[[], Any] | None = None, inputs: Inputs | None = None) -> nn.Module:
     """A module with `forward(x)`, `init_state(batch)` and `step(x, state, t)` around a layer that takes hidden states and a cache object.
 
     `cache()` makes the empty cache object (default: fla's Cache for a layer of fla, else transformers' DynamicCache of `layer.config`).

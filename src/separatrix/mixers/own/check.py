@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -38,7 +39,7 @@ class LawResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """Seconds of float32 on this machine, batch 1, without gradients: the best of three."""
+    """Seconds of float32 on one thread of this machine, batch 1, without gradients: the best of three."""
 
     step: float
     """STEPS steps."""
@@ -107,6 +108,22 @@ def check(mixer: Mixer, *, origin: str = "", within: float = RELATIVE, progress:
 
     Forms are equal that differ by at most `within` of the largest number: float64's rounding, unless a layer computes in float32 inside.
     """
+    with _one_thread():
+        return _check(mixer, origin, within, progress)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are slower on many threads, and timings are steadier on one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(mixer: Mixer, origin: str, within: float, progress: Progress | None) -> ReportCard:
     total, results = len(LAWS) + 2, []
     for done, (law, call) in enumerate(LAWS.items()):
         if progress is not None:
