@@ -253,6 +253,14 @@ class OverflowsInHalf(RunningSum):
         return 1e-3 * (super()._forward(x) + x * x)
 
 
+class OverflowsWithLength(RunningSum):
+    """Divides by a product of decays, which float32 cannot hold beyond some hundred tokens."""
+
+    def _forward(self, x: Tensor) -> Tensor:
+        decay = 0.9 ** torch.arange(x.shape[1], dtype=x.dtype)[:, None]
+        return super()._forward(x / decay * decay) + 0 / decay
+
+
 class InfiniteGradientAtZero(RunningSum):
     def _forward(self, x: Tensor) -> Tensor:
         return super()._forward(x) + x.abs().sqrt()
@@ -367,6 +375,7 @@ def test_a_lawful_dummy_breaks_nothing() -> None:
         (HidesState, "split"),
         (Overflows, "finite"),
         (OverflowsInHalf, "finite"),
+        (OverflowsWithLength, "finite"),
         (InfiniteGradientAtZero, "finite"),
         (HidesNaN, "NaN"),
         (HidesNaNInSteps, "NaN"),

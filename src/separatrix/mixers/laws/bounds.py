@@ -14,6 +14,7 @@ from separatrix.mixers.laws._tools import LawBroken, demand, gradients, inputs, 
 
 SIZES = (0.0, 1e-3, 1.0, 1e2, 1e4)
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+LONG = 1000
 ROOM = 16.0
 """Well within a format's range: below its largest number by this factor."""
 
@@ -25,8 +26,10 @@ def finite(mixer: Mixer) -> None:
     one large token among small ones, so that gates and softmax saturate. "Has room": with the same weights and inputs, rounded to the format
     but computed in float64, inputs, outputs and gradients all stay below 1/16 of the format's largest number. What only passes through
     larger numbers on the way (a score, a sum over tokens, a decay's inverse) has no such excuse; a mixer whose true outputs overflow has.
-    float64 itself must be finite on all of these inputs.
+    float64 itself must be finite on all of these inputs. In fp32 the outputs for 1,000 normal tokens are finite too: what grows with the
+    length, such as the inverse of a product of decays, shows there.
     """
+    _finite_when_long(mixer)
     for name, dtype in FORMATS.items():
         half = copy.deepcopy(mixer).to(dtype)
         exact = copy.deepcopy(half).double()
@@ -39,6 +42,13 @@ def finite(mixer: Mixer) -> None:
             for kind, row in zip(("normal inputs", "one token repeated", "one large token"), x.split(1), strict=True):
                 if _fits(exact, row, dtype, where):
                     _check(half, row, f"{name}, {kind} of size {size:g}")
+
+
+@torch.no_grad()
+def _finite_when_long(mixer: Mixer) -> None:
+    single, x = copy.deepcopy(mixer).float(), inputs(mixer, 1, LONG)
+    for name, y in (("float64", mixer(x)), ("fp32", single(x.float()))):
+        demand(y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite")
 
 
 def _hard(mixer: Mixer, size: float) -> Tensor:
