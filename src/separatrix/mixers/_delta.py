@@ -13,7 +13,8 @@ The general form (diagonal plus low rank), R_i = (diag(a_i) + s_i r_i^T) R_{i-1}
 
     (I - N) U = (exp(G^-) r) R + M V,   N_ij = <r_i, exp(G_{i-1} - G_j) s_j>,  M_ij = <r_i, exp(G_{i-1} - G_j) k_j> for j < i
 
-Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that carries R. No exponent is above 0.
+Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that carries R. In the first no exponent is above
+0; the second takes a lower bound of log a, and forms exp(G_i) and exp(-G_j) apart.
 Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7), arXiv 2503.14456.
 
 Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
@@ -27,6 +28,9 @@ from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
 from separatrix.mixers._decay import before, lower_scores
+
+EXPONENT = 40.0
+"""Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
 
 
 class Delta:
@@ -100,23 +104,28 @@ def low_rank(
     s: Float[Tensor, "b h t d"],
     *,
     chunk: int,
+    least: float,
 ) -> Float[Tensor, "b h t e"]:
-    """R_i^T q_i of the general form for every i."""
-    tokens = q.shape[2]
+    """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks of up to EXPONENT / -least tokens."""
+    tokens, chunk = q.shape[2], max(1, min(chunk, int(EXPONENT / -least)))
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
-    total = log_a.cumsum(3)
-    rows, changes = torch.stack([before(total), total])[:, None], torch.stack([s, k])
-    found = lower_scores(torch.stack([r, q])[:, None], changes, rows, total)
-    (n, m), (reads_u, reads_v) = found[0].tril(-1).unbind(0), found[1].tril().unbind(0)
-    right = torch.cat([m @ v, rows[0, 0].exp() * r], -1)
-    u_v, u_r = torch.linalg.solve_triangular(-n, right, upper=False, unitriangular=True).split([v.shape[-1], k.shape[-1]], -1)
-    y = reads_u @ u_v + reads_v @ v
+    total, size = log_a.cumsum(3), q.shape[3]
+    # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
+    asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
+    written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
+    later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu()
+    unseen = torch.cat([later, later.triu(1)]).repeat(1, 2)
+    changes, reads = (asked @ written.mT).masked_fill(unseen, 0).split(size, -2)
+    n, m = changes.split(size, -1)
+    u = torch.linalg.solve_triangular(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1), upper=False, unitriangular=True)
+    u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
+    values = torch.cat([u_v, v], 3)
+    y = reads @ values
     if q.shape[2] > 1:
-        end = total[:, :, :, -1:]
-        kept_s, kept_k = ((end - total).exp() * changes).transpose(-1, -2).unbind(0)
+        kept = total[:, :, :, -1:].mT.exp()
         eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-        states, _ = propagate(end.transpose(-1, -2).exp() * eye + kept_s @ u_r, kept_s @ u_v + kept_k @ v)
-        y = y + (total.exp() * q + reads_u @ u_r) @ states
+        states, _ = propagate(kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values))
+        y = y + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
     return join_chunks(y, tokens)
 
 

@@ -75,7 +75,11 @@ class RWKVMixer(RecurrentMixer):
         mixed = self._mixed(x, F.pad(x[:, :-1], (0, 0, 1, 0)))
         (r, k, v), log_w, erase, write = self._inputs(self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed)
         kernel = chosen("rwkv7", k, v, x.dtype)
-        y = low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk) if kernel is None else kernel(r, k, v, log_w, -erase, write)
+        y = (
+            low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk, least=DECAY)
+            if kernel is None
+            else kernel(r, k, v, log_w, -erase, write)
+        )
         return self._out(y, x, self._current(r, k, v))
 
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
