@@ -21,7 +21,6 @@ SHORT = {
     "eva": "read f(1) … f(n), then x; answer f(x)", "twosum": "do two numbers cancel mod M?",
     "seqcomp": "compose L functions, the first one given last",
 }  # fmt: skip
-_SYMBOLS = {cls.symbol: cls for cls in MECHANISMS.values()}
 
 
 @dataclass(frozen=True)
@@ -152,9 +151,9 @@ def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[st
 
 def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
     """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a head-wise layer."""
-    squares = []
+    squares, known = [], {cls.symbol: cls for cls in MECHANISMS.values()}
     for symbol in symbols:
-        parts = [_SYMBOLS.get(letter) for letter in symbol.split("|")]
+        parts = [known.get(letter) for letter in symbol.split("|")]
         title = " beside ".join(part.title if part else "other" for part in parts)
         squares.append(LayerSquare(symbol, "mixed" if len(parts) > 1 else _kind(parts[0]), title))
     return squares
