@@ -98,7 +98,7 @@ def log_linear(
     """sum_{j<=i} weights[i, level(i, j)] <q_i, k_j> v_j."""
     q, k = (_theirs(x, dtype, LOGLINEAR_MULTIPLE) for x in (q, k))
     power = max(MULTIPLE, 1 << (v.shape[-1] - 1).bit_length())
-    scales = F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1]))).transpose(1, 2)
+    scales = F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1]))).to(dtype).transpose(1, 2)  # multiplied with no widening
     no_decay = torch.zeros(scales.shape[:3], device=scales.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Triton>3.2.0")  # said on every call; fla 0.6 itself asks for 3.3
