@@ -179,8 +179,8 @@ def main() -> int:
         for tokens in LENGTHS:
             try:
                 print(row(name, tokens, most), flush=True)
-            except torch.cuda.OutOfMemoryError:
-                print(f"| {name} | {tokens:,} | out of memory | | | | | | |", flush=True)
+            except Exception as error:  # one that fails must not hide the rest
+                print(f"| {name} | {tokens:,} | {type(error).__name__}: {' '.join(str(error).split())[:80]} | | | | | | |", flush=True)
     return 0
 
 
