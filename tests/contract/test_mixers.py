@@ -68,6 +68,13 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse 16,1 GQA": ("sparse", {"block": 16, "topk": 1, "heads": 4, "kv_heads": 2}),
     "sparse 1,3": ("sparse", {"block": 1, "topk": 3}),
     "sparse 32,9": ("sparse", {"block": 32, "topk": 9}),
+    "sparse window": ("sparse", {"block": 8, "topk": 2, "window": 11, "heads": 4, "kv_heads": 2}),
+    "sparse gates": ("sparse", {"block": 8, "topk": 2, "gates": True, "rope": True, "head_dim": 4}),
+    "sparse window gates": ("sparse", {"block": 5, "topk": 3, "window": 70, "gates": True, "conv": 3, "kv_heads": 1}),
+    "moba 4,2 GQA": ("moba", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
+    "moba 16,1 rope conv": ("moba", {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3}),
+    "moba 1,3": ("moba", {"block": 1, "topk": 3}),
+    "moba 32,9": ("moba", {"block": 32, "topk": 9}),
 }
 EVERY_MIXER: dict[str, Mechanism] = {
     case: mechanism(name, **{k: v for k, v in (_SIZES | sizes).items() if v is not ...}) for case, (name, sizes) in _VARIANTS.items()

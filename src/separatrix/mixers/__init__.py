@@ -19,6 +19,7 @@ from separatrix.mixers.loglinear import LogLinearMixer
 from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
 from separatrix.mixers.mamba2 import Mamba2Mixer
 from separatrix.mixers.mlstm import MLSTMMixer
+from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.retnet import RetNetMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
@@ -32,6 +33,7 @@ MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
     "window": WindowMixer,
     "sparse": SparseMixer,
+    "moba": MoBAMixer,
     "linear": LinearMixer,
     "lightning": LightningMixer,
     "retnet": RetNetMixer,

@@ -25,7 +25,7 @@ from separatrix.architecture.mechanisms.recurrent import (
     RetNet,
 )
 from separatrix.architecture.mechanisms.softmax import Chunked, Full, Softmax, Window
-from separatrix.architecture.mechanisms.sparse import Compressed, Indexed, Sparse
+from separatrix.architecture.mechanisms.sparse import Compressed, Indexed, MoBA, Sparse
 from separatrix.errors import UnknownNameError
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "Mamba2",
     "MatrixState",
     "Mechanism",
+    "MoBA",
     "PositionWise",
     "RetNet",
     "ShortConvolution",
@@ -69,7 +70,7 @@ __all__ = [
 MECHANISMS: dict[str, type[Mechanism]] = {
     c.name: c
     for c in (
-        *(Full, Latent, Window, Chunked, Sparse, Indexed, Compressed),
+        *(Full, Latent, Window, Chunked, Sparse, MoBA, Indexed, Compressed),
         *(Linear, Lightning, RetNet, GLA, HGRN2, DeltaNet, GatedDeltaNet, DeltaProduct, KDA, MLSTM, RWKV, LogLinear),
         *(Mamba, Mamba2, RGLRU, RWKV4, ShortConvolution, PositionWise),
     )

@@ -14,7 +14,7 @@ from separatrix.errors import SizeError
 @dataclass(frozen=True, kw_only=True)
 class Sparse(Softmax):
     """(B, k)-sparse attention: every full block of B tokens is compressed to one key and value per head; the k best blocks and the
-    open block are read in full; y = lambda y_compressed + (1 - lambda) y_selected."""
+    open block are read in full; y = lambda y_compressed + (1 - lambda) y_selected. Options: NSA's window as a third branch, and gates."""
 
     name: ClassVar[str] = "sparse"
     title: ClassVar[str] = "block-sparse attention"
@@ -25,6 +25,8 @@ class Sparse(Softmax):
 
     block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head, k")
+    window: int = integer(0, "tokens of a third branch that reads the last ones, the token itself included; 0 for none", alters=True)
+    gates: bool = flag(False, "whether a gate per head and token weighs each branch, instead of one learned share per head", alters=True)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         compressed = Bits.of(t // self.block * self.kv_numbers, self.p)
@@ -41,15 +43,52 @@ class Sparse(Softmax):
         return self._keys_values(t % self.block).total
 
     def open_bits(self, t: int) -> int:
-        return self.open_block_bits(min(t, self.block - 1))
+        """The open block and the window: the last tokens, as many as the longer of the two holds."""
+        return self._keys_values(min(t, max(self.block - 1, self.window))).total
 
     def message_bits(self) -> int:
         """c of Theorem II: one compressed key and value per head, in bits."""
         return self.kv_numbers * self.p
 
     def flops(self, t: int) -> int:
-        """All compressed blocks, then the k best in full and the open block at its longest."""
-        return self._attend(t // self.block + min(t, (self.topk + 1) * self.block), t)
+        """All compressed blocks, then the k best in full, the open block at its longest and the window."""
+        return self._attend(t // self.block + min(t, (self.topk + 1) * self.block) + min(t, self.window), t)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoBA(Softmax):
+    """Mixture of block attention: every full block of B tokens has its mean key; the k blocks whose mean key scores highest and the open
+    block are read in full, in one softmax. The paper counts the own block among its k, here it comes beside them."""
+
+    name: ClassVar[str] = "moba"
+    title: ClassVar[str] = "mixture of block attention"
+    symbol: ClassVar[str] = "j"
+    group: ClassVar[LayerKind] = "indexed"
+    reading: ClassVar[bool] = True
+    source: ClassVar[str] = "Lu et al. 2025 (MoBA), arXiv 2502.13189"
+
+    block: int = integer(32, "tokens per block B")
+    topk: int = integer(4, "blocks read in full per head beside its own, k")
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        means = Bits.of(t // self.block * self.kv * self.head_dim, self.p)
+        return (CacheItem("kv", self._keys_values(t) + means), self._convolution(self._channels, t))
+
+    def read_bits(self) -> int:
+        """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a later block may displace any of them);
+        one number more of each with a running maximum. That of sparse attention without its compressed accumulator (theory.md, section 1)."""
+        return self.heads * self.topk * (self.dv + 2 + self.running_max) * self.accumulator_bits
+
+    def open_bits(self, t: int) -> int:
+        return self._keys_values(min(t, self.block - 1)).total
+
+    def message_bits(self) -> int:
+        """c of Theorem II: one mean key per key-value head, in bits."""
+        return self.kv * self.head_dim * self.p
+
+    def flops(self, t: int) -> int:
+        """A score per mean key, then the k best blocks and the open block at its longest."""
+        return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(min(t, (self.topk + 1) * self.block), t)
 
 
 @dataclass(frozen=True, kw_only=True)
