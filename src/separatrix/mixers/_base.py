@@ -139,7 +139,9 @@ def wide(x: Tensor) -> Tensor:
 def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token, they are seen by none."""
     size = min(size, x.shape[2])
-    return rearrange(F.pad(x, (0, 0, 0, -x.shape[2] % size)), "b h (n c) d -> b h n c d", c=size)
+    missing = -x.shape[2] % size
+    # in one piece: a matrix product would copy it to that each time
+    return rearrange(F.pad(x, (0, 0, 0, missing)) if missing else x.contiguous(), "b h (n c) d -> b h n c d", c=size)
 
 
 def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Float[Tensor, "b h t d"]:

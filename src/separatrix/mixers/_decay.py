@@ -4,9 +4,7 @@ With G_i = log a_1 + ... + log a_i inside a chunk and R the state before it,
 
     y_i = (q_i exp(G_i))^T R + sum_{j<=i} <q_i, exp(G_i - G_j) k_j> v_j,   R' = exp(G_c) R + sum_j (exp(G_c - G_j) k_j) v_j^T
 
-No exponent is above 0: exp(-G_j) alone would overflow. Where decay differs between key dimensions, the scores inside a chunk are
-matrix products all the same (`scores`): for a query i in the later half of a block and a key j in the earlier half, with G_m the sum up
-to the half, exp(G_i - G_j) = exp(G_i - G_m) exp(G_m - G_j); halves are halved again, down to blocks in which every pair is formed.
+No exponent is above 0: exp(-G_j) alone would overflow. Scores where decay differs between key dimensions: _scores.py.
 
 Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
 """
@@ -19,9 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
-
-PAIRS_UP_TO = 4
-"""Blocks of up to this many tokens form every pair of query and key, dimension by dimension."""
+from separatrix.mixers._scores import scores_by_halves
 
 
 def decayed(
@@ -56,7 +52,7 @@ def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -
 
 def scores(q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
-    return lower_scores(q, k, total, total).tril()
+    return lower_scores(q[..., None, :], k, total)[..., 0, :].tril()
 
 
 def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
@@ -64,32 +60,9 @@ def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     return F.pad(total[..., :-1, :], (0, 0, 1, 0))
 
 
-def lower_scores(
-    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], rows: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
-) -> Float[Tensor, "... c c"]:
-    """<q_i, exp(rows_i - G_j) k_j> for j < i, and for j = i where rows_i is G_i; elsewhere something finite."""
-    if total.shape[-1] == 1:
-        return (rows - total.transpose(-1, -2)).clamp(max=0).exp() * (q @ k.transpose(-1, -2))
-    tokens = q.shape[-2]
-    size = 1 << (tokens - 1).bit_length()
-    if size != tokens:
-        q, k = (F.pad(x, (0, 0, 0, size - tokens)) for x in (q, k))
-        rows, total = (torch.cat([x, x[..., -1:, :].expand(*x.shape[:-2], size - tokens, x.shape[-1])], -2) for x in (rows, total))
-    return _halved(q, k, rows, total)[..., :tokens, :tokens]
-
-
-def _halved(q: Tensor, k: Tensor, rows: Tensor, total: Tensor) -> Tensor:
-    """`lower_scores` of blocks of 2^r tokens (..., 2^r, d)."""
-    size = q.shape[-2]
-    if size <= PAIRS_UP_TO:
-        pairs = (rows[..., :, None, :] - total[..., None, :, :]).clamp(max=0).exp() * k[..., None, :, :]
-        return (q[..., :, None, :] * pairs).sum(-1)
-    half = size // 2
-    middle = total[..., half - 1 : half, :]
-    late = q[..., half:, :] * (rows[..., half:, :] - middle).exp()
-    early = k[..., :half, :] * (middle - total[..., :half, :]).exp()
-    across = late @ early.transpose(-1, -2)
-    # both halves side by side, as one batch
-    q, k, rows, total = (x.unflatten(-2, (2, half)) for x in (q, k, rows, total))
-    upper, lower = _halved(q, k, rows, total).unbind(-3)
-    return torch.cat([F.pad(upper, (0, half)), torch.cat([across, lower], -1)], -2)
+def lower_scores(q: Float[Tensor, "... c m d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c m c"]:
+    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere something finite."""
+    if total.shape[-1] > 1:
+        return scores_by_halves(q, k, total)
+    decay = (total - total.mT).clamp(max=0).exp()
+    return decay[..., None, :] * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])

@@ -50,22 +50,20 @@ class Delta:
         self.tokens = k.shape[2]
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
         self.total = log_a.cumsum(3)
-        if q is None:
-            own = lower_scores(k, k, self.total, self.total)
-        else:
-            self.q = split_chunks(q, chunk)
-            own, reads = lower_scores(torch.stack([k, self.q]), k, self.total, self.total).unbind(0)
-            self.reads = reads.tril()
+        asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
+        own, *reads = lower_scores(asked, k, self.total).unbind(-2)
+        if q is not None:
+            self.q, self.reads = asked[..., 1, :], reads[0].tril()
         self.lower = self.b * own.tril(-1)
-        self.u_v, self.u_r = self.solve(torch.cat([self.b * v, -self.b * self.total.exp() * k], -1)).split([v.shape[-1], k.shape[-1]], -1)
+        u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
+        self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
         end = self.total[:, :, :, -1:]
-        kept = ((end - self.total).exp() * k).transpose(-1, -2)
-        eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-        self.transition, self.added = end.transpose(-1, -2).exp() * eye + kept @ self.u_r, kept @ self.u_v
+        self.added, changed = (((end - self.total).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
+        self.transition = torch.addcmul(changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device))
 
     def solve(self, right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
         """(I + L)^-1 right."""
-        return torch.linalg.solve_triangular(self.lower, right, upper=False, unitriangular=True)
+        return solve(self.lower, right)
 
     def outputs(self) -> Float[Tensor, "b h t e"]:
         """R_i^T q_i for every i."""
@@ -81,6 +79,12 @@ class Delta:
     def final(self) -> Float[Tensor, "b h d e"]:
         """R after the last token."""
         return propagate(self.transition, self.added)[1]
+
+
+def solve(lower: Float[Tensor, "b h n c c"], right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
+    """(I + L)^-1 right, L below the diagonal."""
+    # transposed, PyTorch copies less on the way to LAPACK's column-major order
+    return torch.linalg.solve_triangular(lower.mT, right.mT, upper=True, left=False, unitriangular=True).mT
 
 
 def delta_step(
@@ -117,7 +121,7 @@ def low_rank(
     unseen = torch.cat([later, later.triu(1)]).repeat(1, 2)
     changes, reads = (asked @ written.mT).masked_fill(unseen, 0).split(size, -2)
     n, m = changes.split(size, -1)
-    u = torch.linalg.solve_triangular(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1), upper=False, unitriangular=True)
+    u = solve(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1))
     u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
     values = torch.cat([u_v, v], 3)
     y = reads @ values
