@@ -74,6 +74,12 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "moba 4,2 GQA": ("moba", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
     "moba 16,1 rope conv": ("moba", {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3}),
     "moba 1,3": ("moba", {"block": 1, "topk": 3}),
+    "chunked 1": ("chunked", {"size": 1}),
+    "chunked 32 GQA": ("chunked", {"size": 32, "heads": 4, "kv_heads": 2}),
+    "chunked 70 rope conv": ("chunked", {"size": 70, "rope": True, "head_dim": 4, "conv": 3}),
+    "chunked 2000": ("chunked", {"size": 2000}),
+    "mla": ("mla", {"latent": 7, "rope_dim": 4, "conv": 3}),
+    "mla unrotated": ("mla", {"latent": 3}),
     "moba 32,9": ("moba", {"block": 32, "topk": 9}),
 }
 EVERY_MIXER: dict[str, Mechanism] = {

@@ -6,6 +6,7 @@ from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers._base import Mixer, State, state_numbers
 from separatrix.mixers._kernels import backend
+from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
 from separatrix.mixers.full import FullMixer
@@ -18,6 +19,7 @@ from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import LogLinearMixer
 from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
 from separatrix.mixers.mamba2 import Mamba2Mixer
+from separatrix.mixers.mla import LatentMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.retnet import RetNetMixer
@@ -31,7 +33,9 @@ __all__ = ["DECLARED_ONLY", "MIXERS", "OTHER_FORMS", "Mixer", "State", "backend"
 
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
+    "mla": LatentMixer,
     "window": WindowMixer,
+    "chunked": ChunkedMixer,
     "sparse": SparseMixer,
     "moba": MoBAMixer,
     "linear": LinearMixer,
@@ -54,7 +58,7 @@ MIXERS: dict[str, type[Mixer]] = {
 OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {("loglinear", "base", "gdn"): LogLinearGDNMixer}
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 
-DECLARED_ONLY = ("mla", "chunked", "indexed", "compressed", "rwkv4", "mamba", "mlp")
+DECLARED_ONLY = ("indexed", "compressed", "rwkv4", "mamba", "mlp")
 """Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from separatrix.architecture.mechanisms._base import CacheItem, Heads, LayerKind, flag, integer, number_format
 from separatrix.bits import Bits, NumberFormat
+from separatrix.errors import SizeError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +23,13 @@ class Latent(Heads):
 
     latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
     rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
+    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
     accumulator: str | None = number_format(None, "number format of the softmax accumulators; format if not given")
     running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
+
+    def _check(self) -> None:
+        if self.rope_dim % 2:
+            raise SizeError(f"mla: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions")
 
     @property
     def accumulator_bits(self) -> int:
