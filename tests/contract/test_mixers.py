@@ -80,6 +80,10 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "chunked 2000": ("chunked", {"size": 2000}),
     "mla": ("mla", {"latent": 7, "rope_dim": 4, "conv": 3}),
     "mla unrotated": ("mla", {"latent": 3}),
+    "indexed 8 GQA": ("indexed", {"topk": 8, "index_heads": 3, "index_dim": 2, "heads": 4, "kv_heads": 2}),
+    "indexed 2": ("indexed", {"topk": 2, "index_heads": 1, "index_dim": 1}),
+    "indexed 40 rope conv": ("indexed", {"topk": 40, "index_heads": 2, "index_dim": 5, "rope": True, "head_dim": 4, "conv": 3}),
+    "indexed 300": ("indexed", {"topk": 300, "index_dim": 4}),
     "moba 32,9": ("moba", {"block": 32, "topk": 9}),
 }
 EVERY_MIXER: dict[str, Mechanism] = {

@@ -13,6 +13,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.gla import GLAMixer
 from separatrix.mixers.hgrn2 import HGRN2Mixer
+from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.kda import KDAMixer
 from separatrix.mixers.lightning import LightningMixer
 from separatrix.mixers.linear import LinearMixer
@@ -38,6 +39,7 @@ MIXERS: dict[str, type[Mixer]] = {
     "chunked": ChunkedMixer,
     "sparse": SparseMixer,
     "moba": MoBAMixer,
+    "indexed": IndexedMixer,
     "linear": LinearMixer,
     "lightning": LightningMixer,
     "retnet": RetNetMixer,
@@ -58,7 +60,7 @@ MIXERS: dict[str, type[Mixer]] = {
 OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {("loglinear", "base", "gdn"): LogLinearGDNMixer}
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 
-DECLARED_ONLY = ("indexed", "compressed", "rwkv4", "mamba", "mlp")
+DECLARED_ONLY = ("compressed", "rwkv4", "mamba", "mlp")
 """Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
 
 
