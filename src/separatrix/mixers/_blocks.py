@@ -19,9 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.mixers._choice import ROOM, spans
+from separatrix.mixers._choice import spans
 from separatrix.mixers._recompute import recomputed
 
+ROOM = 1 << 22
+"""Scores held at a time, about."""
 PARTS = 16
 """Most parts a sequence is cut into: each adds to the gradient of every key before it."""
 
@@ -58,19 +60,21 @@ def block_softmax(
     block: int,
 ) -> Float[Tensor, "n r t e"]:
     """One softmax over the tokens of the chosen complete blocks and of the query's own block up to the query."""
-    groups, heads, tokens, _ = q.shape
+    _, heads, tokens, _ = q.shape
     full = tokens // block
     keys, values = (x[:, : full * block].unflatten(1, (full, block)) for x in (k, v))
-    size = ROOM // (groups * heads * max(1, chosen.shape[-1]) * block)
-    places = spans(tokens, max(size, 8 * block, tokens // PARTS), block)
-    lengths = [last - first for first, last in places]
-    outputs, run = [], partial(_attended, block=block)
-    for (_, last), *own, picks in zip(
-        places, q.split(lengths, 2), k.split(lengths, 1), v.split(lengths, 1), chosen.split(lengths, 2), strict=True
-    ):
-        seen = min(full, (last - 1) // block)
-        outputs.append(recomputed(run, *own, keys[:, :seen], values[:, :seen], picks.clamp(max=seen)))
-    return torch.cat(outputs, 2)
+    scores = heads * max(1, chosen.shape[-1]) * block  # per token
+    size, together = max(ROOM // scores, 8 * block, tokens // PARTS), max(1, ROOM // (scores * tokens))
+    places = spans(tokens, size, block)
+    lengths, run, outputs = [last - first for first, last in places], partial(_attended, block=block), []
+    for q_, k_, v_, keys_, values_, chosen_ in zip(*(x.split(together) for x in (q, k, v, keys, values, chosen)), strict=True):
+        queries = zip(places, q_.split(lengths, 2), k_.split(lengths, 1), v_.split(lengths, 1), chosen_.split(lengths, 2), strict=True)
+        parts = []
+        for (_, last), *own, picks in queries:
+            seen = min(full, (last - 1) // block)
+            parts.append(recomputed(run, *own, keys_[:, :seen], values_[:, :seen], picks.clamp(max=seen)))
+        outputs.append(torch.cat(parts, 2))
+    return torch.cat(outputs)
 
 
 def _attended(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, chosen: Tensor, *, block: int) -> Tensor:
@@ -119,7 +123,7 @@ def _tiles(q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor) -> tuple[Ten
     none = (chosen == blocks).flatten()
     q = _Moved.apply(q.flatten(0, 1), to_query, to_slot.flatten(), ~none, picks)
     tile = (block + offset * blocks).flatten()
-    keys, values = (x.flatten(0, 1).index_select(0, tile) for x in (keys, values))  # (n tiles) B d
+    keys, values = (_Copied.apply(x.flatten(0, 1).flatten(1), tile).unflatten(1, x.shape[2:]) for x in (keys, values))  # (n tiles) B d
     top, total, sums = _partial(q.unflatten(0, (-1, size)) @ keys.transpose(-1, -2), values)
     to_pair = (pair.clamp(max=pairs - 1) + offset * pairs).flatten()
     back = (to_slot.flatten(), to_pair, used.flatten(), 1)
@@ -158,6 +162,21 @@ def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, T
     pair = torch.full((groups, tiles * size), pairs, device=chosen.device).scatter(-1, slots, numbers)
     block = torch.searchsorted(ends, torch.arange(tiles, device=chosen.device).expand(groups, -1).contiguous(), right=True)
     return slot, pair, block.clamp(max=blocks - 1)
+
+
+class _Copied(torch.autograd.Function):
+    """Rows x[there] of long rows, each taken about as often; autograd's own backward pass is slower."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, there: Tensor) -> Tensor:
+        ctx.save_for_backward(there)
+        ctx.rows = len(x)
+        return x.index_select(0, there)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (there,) = ctx.saved_tensors
+        return grads[0].new_zeros(ctx.rows, grads[0].shape[1]).index_add_(0, there, grads[0]), None
 
 
 class _Moved(torch.autograd.Function):
