@@ -155,6 +155,8 @@ def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
         raise SizeError(f"'{model.architecture.spec}' is not one layer of sparse heads")
+    if not parts[0].plain:
+        raise SizeError(f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only plain ones can be judged")
     block, keys, k = model._blocks()[0], cache[0][0]["compressed_keys"][0], parts[0].topk  # keys g m d
     if keys.shape[1] <= k:
         return math.inf

@@ -44,7 +44,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     if not found:
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec} in a sparse layer: it needs one with head_dim >= {keys}, "
-            f"value_dim >= {values}, a block of 2, 4, 8, ... tokens and numbers of at least 32 bits"
+            f"value_dim >= {values}, a block of 2, 4, 8, ... tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
         )
     place = found[-1]
     hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
@@ -61,6 +61,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     model = write_retrieval(task, architecture, place)
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
+    assert mixer.mix is not None
     mixer.pool_k.fill_(1 / mixer.block)
     mixer.mix[0] = SHUT_GATE
 

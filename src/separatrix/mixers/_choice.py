@@ -15,7 +15,7 @@ from torch import Tensor
 
 ROOM = 1 << 21
 """Scores held at a time, about."""
-SHORT = 256
+SHORT = 512
 """Sequences up to this length use a masked softmax over all pairs of tokens, which is faster there."""
 
 

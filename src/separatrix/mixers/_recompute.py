@@ -5,7 +5,7 @@ torch.utils.checkpoint does the same outside of such transforms only. Here model
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -38,7 +38,8 @@ class _Forward(torch.autograd.Function):
         return None, *(next(found) if need else None for need in wanted)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], function: Pure, *tensors: Tensor) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        function, *tensors = inputs
         y = recomputed(function, *_folded(info.batch_size, in_dims[1:], tensors))
         return y.unflatten(0, (info.batch_size, -1)), 0
 
@@ -60,12 +61,13 @@ class _Backward(torch.autograd.Function):
         raise NotImplementedError("sparse attention has first derivatives only")
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], function: Pure, wanted: tuple[bool, ...], *tensors: Tensor) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Any, Any]:
+        function, wanted, *tensors = inputs
         found = _Backward.apply(function, wanted, *_folded(info.batch_size, in_dims[2:], tensors))
         return tuple(x.unflatten(0, (info.batch_size, -1)) for x in found), (0,) * len(found)
 
 
-def _folded(size: int, in_dims: tuple[int | None, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
+def _folded(size: int, in_dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
     """The axis that vmap hides, made a part of the batch."""
     return [
         (x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)).flatten(0, 1) for axis, x in zip(in_dims, tensors, strict=True)

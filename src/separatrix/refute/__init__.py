@@ -72,7 +72,7 @@ def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:
     if not architecture.reading:
         return "collision"
     parts = [part for layer in architecture for part in layer]
-    sparse = len(architecture) == len(parts) == 1 and isinstance(parts[0], Sparse)
+    sparse = len(architecture) == len(parts) == 1 and isinstance(parts[0], Sparse) and parts[0].plain
     return "block_swap" if sparse and isinstance(task, TwoSum) and task.form == "query" else "wrong_answer"
 
 

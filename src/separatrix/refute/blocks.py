@@ -73,6 +73,10 @@ def sparse_part(model: Model) -> Sparse:
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
         raise SizeError(f"'{model.architecture.spec}': a block swap needs exactly one layer of sparse heads; search a wrong answer instead")
+    if not parts[0].plain:
+        raise SizeError(
+            f"'{model.architecture.spec}': a block swap needs sparse heads without conv, rope, window and gates; search a wrong answer instead"
+        )
     return parts[0]
 
 

@@ -1,12 +1,14 @@
-"""Theorem II: one (B, k)-sparse layer on 2-Sum."""
+"""Theorem II: one (B, k)-sparse layer on 2-Sum, or one of MoBA, whose message is a mean key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from flint import arb
 
-from separatrix.architecture import Architecture, Sparse
+from separatrix.architecture import Architecture, Mechanism, Sparse
+from separatrix.architecture.mechanisms import MoBA
 from separatrix.bits import BinomialSum, Count, Exact, LogSign, Power
 from separatrix.evidence import Verdict
 from separatrix.tasks import Task, TwoSum
@@ -73,7 +75,8 @@ class TheoremII(Theorem):
         "So H d p = Omega(B log n)."
     )
     premises = (
-        "exactly one layer has memory, and it is (B, k)-sparse",
+        "exactly one layer has memory, and it is (B, k)-sparse or mixture of block attention, without a short convolution",
+        "blocks that a window touches are seen: ceil(s/B) of them are not counted for a window of s tokens",
         "the choice of blocks is a function of the block messages and the query",
         REAL_NUMBERS,
     )
@@ -90,16 +93,18 @@ class TheoremII(Theorem):
         if len(memory) != 1 or len(memory[0]) != 1 or not isinstance(task, TwoSum):
             return None
         part = memory[0][0]
-        if not isinstance(part, Sparse) or part.conv:
+        if not _has_blocks(part) or part.conv:
             return None
         before = task.length - 1  # the last token is the query in both forms
         values = task.M if task.form == "query" else task.pairs
-        filler = (
-            before % part.block > 0
-        )  # fills the open block, which no message tells of: any value but the one the proof ends up asking for
-        if before < part.block or values < 1 + filler:
+        window = part.window if isinstance(part, Sparse) else 0
+        seen = -(-window // part.block)
+        # fills the open block and those the window touches, whose tokens are seen: any value but the one the proof ends up asking for
+        filler = before % part.block > 0 or seen > 0
+        blocks = before // part.block - seen
+        if blocks < 1 or values < 1 + filler:
             return None
-        return BlockSizes(T=before // part.block, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values)
+        return BlockSizes(T=blocks, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum):
@@ -124,7 +129,7 @@ class TheoremII(Theorem):
 
     def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
         """The smallest n of the family at which the theorem bites; None if none up to 10^12."""
-        if not any(isinstance(part, Sparse) for layer, _ in architecture.counted() for part in layer):
+        if not any(_has_blocks(part) for layer, _ in architecture.counted() for part in layer):
             return None
         tasks = family(task)
 
@@ -134,3 +139,9 @@ class TheoremII(Theorem):
             return sign is not None and sign.positive
 
         return first_size(bites, tasks.smallest, limit=tasks.largest)
+
+
+def _has_blocks(part: Mechanism) -> TypeGuard[Sparse | MoBA]:
+    """Whether each head opens k blocks by their messages and the query. Rotation and gates change neither: messages may depend on the place
+    of their block, and gates on the query's token only."""
+    return isinstance(part, Sparse | MoBA)

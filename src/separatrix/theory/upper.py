@@ -93,7 +93,8 @@ class BlockRetrieval(Theorem):
         "highest, is the one opened, and holds the token asked for. One (B, k)-sparse layer solves Eva for every k >= 1."
     )
     premises = (
-        "a sparse head with room for the address bits and two tags in its keys and for the answer's bits in its values",
+        "a sparse head without convolution, rotation, window and gates, with room for the address bits and two tags in its keys and for the "
+        "answer's bits in its values",
         "blocks of a power of two, pooled by the mean; float32 or wider",
         "weights, embeddings and position-wise maps may be chosen",
     )
@@ -106,7 +107,7 @@ class BlockRetrieval(Theorem):
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Sparse) or not {part.format, part.accumulator or part.format} <= set(WIDE):
+                if not isinstance(part, Sparse) or not part.plain or not {part.format, part.accumulator or part.format} <= set(WIDE):
                     continue
                 if part.block < 2 or part.block & (part.block - 1):
                     continue

@@ -23,6 +23,7 @@ def prove_blocks(part: Live, head: int, queries: Array, keys: Array, places: NDA
     """
     mixer, where = part.mixer, f"layer {part.layer}"
     assert isinstance(mixer, SparseMixer)
+    assert mixer.mix is not None  # no gates: `part.sparse_head` refuses options
     weights, gate = array(mixer.pool_k), array(mixer.mix)
     if array(mixer.pool_v).any() or gate[head] > _SHUT_GATE or np.delete(gate, head).any():
         raise CheckFailed(f"{where}: the compressed values are not shut off (pool_v = 0, mix = {_SHUT_GATE:g} or less)")

@@ -120,6 +120,8 @@ def _block_swap(record: Certificate, task: Task, model: Model, inputs: Tokens) -
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
         raise EvidenceError(f"'{record.architecture}' is not one layer of sparse heads: there are no blocks to swap")
+    if not parts[0].plain:
+        raise EvidenceError(f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block swap is about plain ones")
     size, bos = parts[0].block, int(model.config.bos)
     blocks, slots = (cut + bos) // size, {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])}
     if len(slots) != 1 or not max(slots) < blocks:
