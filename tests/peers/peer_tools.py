@@ -27,15 +27,16 @@ RELATIVE = 1e-5
 """Of the largest number of the compared tensor."""
 
 
-def naive(operator: str) -> SimpleNamespace:
+def naive(operator: str, *, file: str = "naive", **instead: Any) -> SimpleNamespace:
     """The functions of an operator's pure-torch reference in flash-linear-attention, loaded by its path: importing the package needs
-    triton. Imports from the package are left out, so a function that uses them ends in a NameError. Skips where fla-core is absent."""
+    triton. Imports from the package are left out, so a function that uses them ends in a NameError, unless another stands in `instead`.
+    Skips where fla-core is absent."""
     found = importlib.util.find_spec("fla")
     if found is None or not found.submodule_search_locations:
         pytest.skip("fla-core is not installed (extra `peers`)")
-    path = Path(found.submodule_search_locations[0]) / "ops" / operator / "naive.py"
-    parsed, names = ast.parse(path.read_text(encoding="utf-8")), {}
-    parsed.body = [node for node in parsed.body if isinstance(node, ast.FunctionDef | ast.Import) or _outside(node)]
+    path = Path(found.submodule_search_locations[0]) / "ops" / operator / f"{file}.py"
+    parsed, names = ast.parse(path.read_text(encoding="utf-8")), dict(instead)
+    parsed.body = [node for node in parsed.body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import) or _outside(node)]
     exec(compile(parsed, str(path), "exec"), names)
     return SimpleNamespace(**names)
 
@@ -113,9 +114,9 @@ def agree_in_steps(mixer: Mixer, peer: Callable[[Tensor, Any, int], Tensor], cac
 
 
 @torch.no_grad()
-def differ_when_perturbed(mixer: Mixer, peer: Callable[[Tensor], Tensor]) -> None:
+def differ_when_perturbed(mixer: Mixer, peer: Callable[[Tensor], Tensor], *, length: int = 64) -> None:
     """A change of any one parameter by 1e-3 of its size is seen: the comparison reaches them all."""
-    x = tokens(mixer.width)[:, :64]
+    x = tokens(mixer.width)[:, :length]
     wanted = peer(x)
     for name, parameter in mixer.named_parameters():
         before = parameter.clone()

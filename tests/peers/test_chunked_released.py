@@ -13,7 +13,7 @@ import torch
 from peer_tools import PREFILL, agree, agree_in_steps, differ_when_perturbed, draw, filled, released
 from torch import Tensor
 
-from separatrix.mixers import MIXERS, Mixer
+from separatrix.mixers import Mixer
 
 WIDTH, HEADS, KV, DIM = 12, 4, 2, 6
 LONGER = 1000
@@ -53,13 +53,7 @@ def llama4(size: int) -> tuple[Mixer, Any, Any]:
     return m, peer, modeling.DynamicCache(config=config)
 
 
-_SIZES = [
-    LONGER,
-    *(
-        pytest.param(size, marks=pytest.mark.skipif("chunked" not in MIXERS, reason="chunked has no mixer yet"))
-        for size in (7, PREFILL + 2)
-    ),
-]
+_SIZES = [LONGER, 7, PREFILL + 2]
 
 
 @pytest.mark.parametrize("size", _SIZES)

@@ -12,7 +12,10 @@ from separatrix.mixers import MIXERS
 COMPARED: dict[str, tuple[str, str]] = {
     # name: (flash-linear-attention's naive operator, transformers' layer)
     "full": ("attn, with sink", "llama (RoPE, GQA); gpt_oss (sink)"),
+    "mla": ("not there: its layer needs flash-attn", "deepseek_v3 (RoPE), without its latent of queries"),
     "window": ("attn, with window and sink", "mistral (RoPE, GQA); gpt_oss (sink)"),
+    "chunked": ("not there", "llama4 (RoPE, GQA), without its norms of queries and keys"),
+    "indexed": ("dsa, indexer and attention", "deepseek_v32, up to its norms and rotation"),
     "linear": ("linear_attn (elu, relu, identity); based (taylor)", "not there"),
     "retnet": ("retention", "not there"),
     "lightning": ("simple_gla at fixed decays; lightning_attn itself has CUDA kernels only", "minimax"),
@@ -28,7 +31,8 @@ COMPARED: dict[str, tuple[str, str]] = {
     "rglru": ("hgrn, the same recurrence", "recurrent_gemma from place 1 on"),
     "loglinear": ("log_linear_attn; over Gated DeltaNet gated_delta_rule level by level", "not there"),
     "shortconv": ("convolutions have CUDA kernels only", "lfm2; convolutions inside of mixers: mamba2, qwen3_next, kimi_linear, ..."),
-    "sparse": ("nsa: its selection and its compression; the whole needs triton and flash-attn", "not there"),
+    "sparse": ("nsa: selection and compression; its window by attn; the whole needs triton and flash-attn", "not there"),
+    "moba": ("moba; plain softmaxes in the place of its kernels, which run on CUDA only", "not there"),
 }
 
 

@@ -6,8 +6,10 @@ NSA there differs from (B, k)-sparse attention here by definition, and is matche
   earlier and outputs are taken one place later. Poolings are means there and learned here: the pooled keys and values go in.
 - selection: one choice per key-value head there, one per query head here: keys and values go in copied for every query head. There the first
   block, the own block and the one before it are always chosen, here the own block only: the choice goes in, made by sorting.
-- the sum: gates from x and a window there; one learned share per head here. Window and gates: see the mechanism's own options.
-`naive_nsa` as a whole needs triton (its mean pooling) and flash-attn (its window).
+- the window: flash-attn there; here against its naive attention with a window.
+- the sum: added up here, weighted by gates from x as the last lines of `naive_nsa` and its layer's sigmoids have it, or by learned shares
+  per head, which are ours alone.
+`naive_nsa` as a whole needs triton (its mean pooling), flash-attn (its window) and 16 query heads or more that share one choice.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ import torch.nn.functional as F
 from peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv, same, tokens
 from torch import Tensor
 
+from separatrix.mixers import _choice
+
 WIDTH, HEADS, KV, DIM, VALUE, BLOCK, TOPK = 12, 4, 2, 6, 5, 8, 3
 SPARSE: dict[str, Any] = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "block": BLOCK, "topk": TOPK}
+OPTIONS: list[dict[str, Any]] = [{}, {"window": 11}, {"gates": True}, {"window": 11, "gates": True}]
 DELTA: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE, "base": "gdn"}
 
 
@@ -50,8 +55,15 @@ def nsa(m: Any, x: Tensor) -> Tensor:
     compressed = torch.zeros_like(selected)
     if keys.shape[1]:
         compressed = F.pad(operators.naive_nsa_compression(q[:, 1:], keys, values, BLOCK, 1.0)[0], (0, 0, 0, 0, 1, 0))
-    share = m.mix.sigmoid()[:, None]
-    return out(m, share * compressed + (1 - share) * selected)
+    branches = [compressed, selected]
+    if m.window:
+        branches.append(naive("attn").naive_parallel_attn(q, k, v, scale=1.0, window_size=m.window)[0])
+    if m.g is not None:
+        shares = torch.sigmoid(x @ m.g.weight.T).unflatten(-1, (len(branches), HEADS)).unbind(-2)
+    else:
+        powers = [m.mix.exp(), torch.ones(HEADS)] + ([m.mix_window.exp()] if m.window else [])
+        shares = [power / sum(powers) for power in powers]
+    return out(m, torch.stack([share[..., None] * branch for share, branch in zip(shares, branches, strict=True)]).sum(0))
 
 
 def by_level(m: Any, x: Tensor) -> Tensor:
@@ -75,13 +87,18 @@ def by_level(m: Any, x: Tensor) -> Tensor:
     return out(m, (torch.stack(y) * weights[..., None]).sum(2))
 
 
-def test_sparse() -> None:
-    m = ours("sparse", SPARSE, width=WIDTH)
+@pytest.mark.parametrize("tiles", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_sparse(options: dict[str, Any], tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tiles:
+        monkeypatch.setattr(_choice, "SHORT", 0)
+    m = ours("sparse", SPARSE | options, width=WIDTH)
     agree(m, lambda x: nsa(m, x))
 
 
-def test_a_changed_weight_of_sparse_is_seen() -> None:
-    m, unchanged = ours("sparse", SPARSE, width=WIDTH), ours("sparse", SPARSE, width=WIDTH)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_changed_weight_of_sparse_is_seen(options: dict[str, Any]) -> None:
+    m, unchanged = (ours("sparse", SPARSE | options, width=WIDTH) for _ in range(2))
     differ_when_perturbed(m, lambda x: nsa(unchanged, x))
 
 
