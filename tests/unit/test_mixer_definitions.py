@@ -26,12 +26,13 @@ class Heads:
         self.mixer = drawn(mixer(mechanism(name, **(_SIZES | sizes)), width=WIDTH))
         self.weights: dict[str, Array] = {k: p.detach().numpy() for k, p in self.mixer.named_parameters()}
         self.x: Array = inputs(self.mixer, 1, TOKENS)[0].numpy()
-        self.k_heads, self.v_heads = (self.weights[k].shape[0] // d for k, d in (("k.weight", 3), ("v.weight", 2)))
+        self.dim = sizes.get("head_dim", 3)
+        self.k_heads, self.v_heads = (self.weights[k].shape[0] // d for k, d in (("k.weight", self.dim), ("v.weight", 2)))
 
     def __iter__(self) -> Iterator[tuple[int, Array, Array, Array]]:
-        q_heads = self.weights["q.weight"].shape[0] // 3
+        q_heads = self.weights["q.weight"].shape[0] // self.dim
         for h in range(4):
-            parts = (("q", q_heads, 3), ("k", self.k_heads, 3), ("v", self.v_heads, 2))
+            parts = (("q", q_heads, self.dim), ("k", self.k_heads, self.dim), ("v", self.v_heads, 2))
             q, k, v = (self.project(f"{part}.weight")[:, (i := h * n // 4) * d : (i + 1) * d] for part, n, d in parts)
             yield h, q, k, v
 
@@ -153,3 +154,108 @@ def test_sparse(block: int, topk: int, kv_heads: int) -> None:
         return np.stack(outputs)
 
     heads.check(head)
+
+
+def chosen_blocks(scores: Array, topk: int) -> list[int]:
+    """The blocks with the largest scores, the earlier of equal ones first."""
+    return sorted(range(len(scores)), key=lambda m: (-scores[m], m))[:topk]
+
+
+def turned(x: Array) -> Array:
+    """Rotary embedding: dimensions r and r + d/2 of token i are the parts of a complex number that turns by i 10000^(-2r/d)."""
+    half = x.shape[1] // 2
+    angles = np.arange(len(x))[:, None] * 10000.0 ** (-2 * np.arange(half) / x.shape[1])
+    z = (x[:, :half] + 1j * x[:, half:]) * np.exp(1j * angles)
+    return np.concatenate([z.real, z.imag], 1)
+
+
+@pytest.mark.parametrize("rope", [False, True])
+@pytest.mark.parametrize("gates", [False, True])
+@pytest.mark.parametrize("window", [0, 1, 6, 100])
+def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
+    sizes: dict[str, Any] = {"block": 4, "topk": 2, "kv_heads": 2, "window": window, "gates": gates, "rope": rope}
+    heads = Heads("sparse", sizes | ({"head_dim": 4} if rope else {}))
+    alpha, beta = heads.weights["pool_k"], heads.weights["pool_v"]
+    branches = 3 if window else 2
+    if gates:
+        shares = sigmoid(heads.project("g.weight")).reshape(TOKENS, branches, 4)
+    else:
+        logits = [heads.weights["mix"], np.zeros(4)] + ([heads.weights["mix_window"]] if window else [])
+        shares = np.exp(logits) / np.exp(logits).sum(0) * np.ones((TOKENS, 1, 1))
+
+    def head(h: int, q: Array, k: Array, v: Array) -> Array:
+        q, k = (turned(q), turned(k)) if rope else (q, k)
+        outputs = []
+        for i in range(TOKENS):
+            blocks = [range(m * 4, (m + 1) * 4) for m in range(i // 4)]
+            tokens, parts = list(range(i // 4 * 4, i + 1)), [np.zeros(2)]
+            if blocks:
+                scores = np.array([alpha @ k[list(b)] @ q[i] for b in blocks])
+                parts = [softmax(scores) @ np.array([beta @ v[list(b)] for b in blocks])]
+                for m in chosen_blocks(scores, 2):
+                    tokens += blocks[m]
+            parts += [softmax(k[tokens] @ q[i]) @ v[tokens]]
+            near = slice(max(0, i + 1 - window), i + 1)
+            parts += [softmax(k[near] @ q[i]) @ v[near]] if window else []
+            outputs.append(sum(share * part for share, part in zip(shares[i, :, h], parts, strict=True)))
+        return np.stack(outputs)
+
+    heads.check(head)
+
+
+@pytest.mark.parametrize(("block", "topk", "kv_heads"), [(1, 1, 4), (4, 2, 2), (5, 1, 1), (4, 50, 4), (23, 1, 4), (40, 3, 2)])
+def test_moba(block: int, topk: int, kv_heads: int) -> None:
+    def head(h: int, q: Array, k: Array, v: Array) -> Array:
+        outputs = []
+        for i in range(TOKENS):
+            blocks = [list(range(m * block, (m + 1) * block)) for m in range(i // block)]
+            tokens = list(range(i // block * block, i + 1))
+            for m in chosen_blocks(np.array([k[b].mean(0) @ q[i] for b in blocks]), topk):
+                tokens += blocks[m]
+            outputs.append(softmax(k[tokens] @ q[i]) @ v[tokens])
+        return np.stack(outputs)
+
+    Heads("moba", {"block": block, "topk": topk, "kv_heads": kv_heads}).check(head)
+
+
+@pytest.mark.parametrize(("topk", "index_heads", "kv_heads"), [(1, 1, 4), (2, 3, 2), (7, 2, 1), (23, 2, 4), (100, 1, 2)])
+def test_indexed(topk: int, index_heads: int, kv_heads: int) -> None:
+    heads = Heads("indexed", {"topk": topk, "index_heads": index_heads, "index_dim": 5, "kv_heads": kv_heads})
+    queries, keys = heads.project("index_q.weight").reshape(TOKENS, index_heads, 5), heads.project("index_k.weight")
+    weights = heads.project("index_w.weight")
+    read = []
+    for i in range(TOKENS):
+        scores = [sum(weights[i, j] * max(0.0, queries[i, j] @ keys[s]) for j in range(index_heads)) for s in range(i + 1)]
+        read.append(chosen_blocks(np.array(scores), topk))
+    assert any(i not in tokens for i, tokens in enumerate(read)) or topk >= 7  # the token itself is not forced in
+
+    heads.check(lambda h, q, k, v: np.stack([softmax(k[read[i]] @ q[i]) @ v[read[i]] for i in range(TOKENS)]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 23, 100])
+def test_chunked(size: int) -> None:
+    def head(h: int, q: Array, k: Array, v: Array) -> Array:
+        seen = [slice(i // size * size, i + 1) for i in range(TOKENS)]
+        return np.stack([softmax(k[s] @ q[i]) @ v[s] for i, s in enumerate(seen)])
+
+    Heads("chunked", {"size": size, "kv_heads": 2}).check(head)
+
+
+@pytest.mark.parametrize("rope_dim", [0, 2, 4])
+def test_mla(rope_dim: int) -> None:
+    made = drawn(mixer(mechanism("mla", **_SIZES, latent=5, rope_dim=rope_dim), width=WIDTH))
+    w: dict[str, Array] = {name: p.detach().numpy() for name, p in made.named_parameters()}
+    x: Array = inputs(made, 1, TOKENS)[0].numpy()
+    latent = x @ w["c.weight"].T
+    latent = latent / np.sqrt((latent**2).mean(1, keepdims=True) + 1e-6)
+    outputs = []
+    for h in range(4):
+        q = (x @ w["q.weight"].T).reshape(TOKENS, 4, 3 + rope_dim)[:, h]
+        k, v = latent @ w["k.weight"][3 * h : 3 * h + 3].T, latent @ w["v.weight"][2 * h : 2 * h + 2].T
+        if rope_dim:
+            q, k = np.concatenate([q[:, :3], turned(q[:, 3:])], 1), np.concatenate([k, turned(x @ w["r.weight"].T)], 1)
+        outputs.append(np.stack([softmax(k[: i + 1] @ q[i]) @ v[: i + 1] for i in range(TOKENS)]))
+    wanted = np.concatenate(outputs, 1) @ w["o.weight"].T
+    with torch.no_grad():
+        found = made(torch.from_numpy(x)[None])[0].numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
