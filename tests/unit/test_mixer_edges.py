@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -152,3 +153,65 @@ def test_sparse_reads_the_best_block() -> None:
     with torch.no_grad():
         assert m(x)[0, -1, 1].item() == pytest.approx(4, abs=1e-12)
     assert len(_both(m, x)) == 7
+
+
+def test_sparse_window_is_a_third_equal_share() -> None:
+    # keys 0 make every softmax a mean; pooled value 3 v_0 + v_1 = 13; shares 1/3 each; the window holds two tokens
+    m = _with(_one_head("sparse", block=2, topk=1, window=2), pool_k=[1, 1], pool_v=[3, 1], mix=[0], mix_window=[0])
+    wanted = [(0 + 1 + 1) / 3, (0 + 5.5 + 5.5) / 3, (13 + 16 / 3 + 7.5) / 3, (13 + 23 / 4 + 6) / 3]
+    assert _both(m, _tokens((0, 1), (0, 10), (0, 5), (0, 7))) == pytest.approx(wanted)
+
+
+def test_sparse_gates_need_not_add_up_to_one() -> None:
+    # the gates of both branches are sigmoid(1000 v) = 1: their outputs are added up
+    m = _with(_one_head("sparse", block=2, topk=1, gates=True), pool_k=[1, 1], pool_v=[3, 1], g__weight=[[0, 1000], [0, 1000]])
+    assert _both(m, _tokens((0, 1), (0, 10), (0, 5))) == pytest.approx([1, 5.5, 13 + 16 / 3])
+
+
+def test_moba_takes_the_earlier_of_equal_blocks() -> None:
+    # blocks of one token, all keys 0: tokens read = block 0 and the token itself, averaged
+    assert _both(_one_head("moba", block=1, topk=1), _tokens((0, 2), (0, 100), (0, 4), (0, 8))) == [2, 51, 3, 5]
+
+
+def test_moba_reads_the_block_with_the_best_mean() -> None:
+    # mean keys 1 and 1.5 against a query of ln 2: the second block, keys 0 and 3, and the token itself with key ln 2: e^<q, k> = 1, 8, 2^ln 2
+    own = 2 ** math.log(2)
+    m = _one_head("moba", block=2, topk=1)
+    with torch.no_grad():
+        y = m(_tokens((2, 100), (0, 100), (0, 1), (3, 2), (math.log(2), 5)))[0, -1, 1].item()
+    assert y == pytest.approx((1 * 1 + 8 * 2 + own * 5) / (1 + 8 + own))
+
+
+def test_indexed_takes_the_earlier_of_equal_tokens_and_not_always_the_token_itself() -> None:
+    # index keys 0: all scores are 0; keys 0: the mean of the first two tokens
+    m = _with(_one_head("indexed", topk=2, index_dim=1), index_k__weight=[[0, 0]])
+    assert _both(m, _tokens((0, 2), (0, 100), (0, 4), (0, 8))) == [2, 51, 51, 51]
+
+
+def test_indexed_leaves_negative_products_out_before_it_weighs_them() -> None:
+    # index query 1 (second coordinate), weight -1, index keys 3, -5, 1: scores -3, 0, -1, so the second token; then the third, -1, before -3
+    m = _with(_one_head("indexed", topk=1, index_dim=1), index_q__weight=[[0, 1]], index_k__weight=[[1, 0]], index_w__weight=[[0, -1]])
+    m = _with(m, q__weight=[[0, 0]])
+    assert _both(m, _tokens((3, 1), (-5, 1), (1, 1))) == [1, 1, 1]
+    two = _with(_one_head("indexed", topk=2, index_dim=1), index_q__weight=[[0, 1]], index_k__weight=[[1, 0]], index_w__weight=[[0, -1]])
+    assert _both(_with(two, q__weight=[[0, 0]]), _tokens((3, 1), (-5, 9), (1, 4))) == [1, 5, (9 + 4) / 2]
+
+
+def test_chunked_forgets_at_the_border() -> None:
+    # keys 0 make every softmax a mean over the token's chunk of 2
+    assert _both(_one_head("chunked", size=2), _tokens((0, 1), (0, 10), (0, 5), (0, 7), (0, 9))) == [1, 5.5, 5, 6, 9]
+
+
+@torch.no_grad()
+def test_chunked_carries_tokens_it_does_not_see() -> None:
+    m = _one_head("chunked", size=2)
+    _, state = stream(m, _tokens((0, 1), (0, 10), (0, 5)))
+    assert state["values"].flatten().tolist() == [10, 5]
+
+
+@torch.no_grad()
+def test_mla_step_does_not_need_the_keys() -> None:
+    m = drawn(mixer(mechanism("mla", heads=2, head_dim=3, value_dim=5, latent=4, rope_dim=2), width=6))
+    _, state = stream(m, inputs(m, 1, 7))
+    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == {"latents": (1, 7, 4), "rotated": (1, 7, 2)}
+    assert state["latents"].square().mean(-1).sub(1).abs().max() < 1e-4  # the latent is kept after its norm
