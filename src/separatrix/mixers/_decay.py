@@ -11,6 +11,8 @@ Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimensio
 
 from __future__ import annotations
 
+from math import log
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -26,7 +28,7 @@ def decayed(
     """y_i of the recurrence for every i."""
     tokens = q.shape[2]
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
-    total = log_a.cumsum(3)
+    total = sums(log_a)
     y = scores(q, k, total) @ v
     if q.shape[2] > 1:
         end = total[:, :, :, -1:]
@@ -53,6 +55,13 @@ def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -
 def scores(q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
     return lower_scores(q[..., None, :], k, total)[..., 0, :].tril()
+
+
+def sums(log_a: Float[Tensor, "b h n c s"]) -> Float[Tensor, "b h n c s"]:
+    """G of every chunk. A decay whose exponential is 0 anyway is raised to the border of that: sums of stronger ones would cost the differences of
+    G their digits, and at last overflow."""
+    format_ = torch.finfo(log_a.dtype)
+    return log_a.clamp_min(log(format_.tiny * format_.eps) - 1).cumsum(3)
 
 
 def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
-from separatrix.mixers._decay import before, lower_scores
+from separatrix.mixers._decay import before, lower_scores, sums
 
 EXPONENT = 40.0
 """Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
@@ -49,7 +49,7 @@ class Delta:
     ) -> None:
         self.tokens = k.shape[2]
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
-        self.total = log_a.cumsum(3)
+        self.total = sums(log_a)
         asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
         own, *reads = lower_scores(asked, k, self.total).unbind(-2)
         if q is not None:
