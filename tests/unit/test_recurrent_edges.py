@@ -448,3 +448,24 @@ def test_decays_whose_sums_overflow_float32(name: str) -> None:
         for y in (m(x), stream(m, x)[0]):
             torch.testing.assert_close(y[0, :, 0], one * torch.arange(70.0), rtol=1e-5, atol=1e-5)
     assert all(g.isfinite().all() for g in torch.autograd.grad(m(x).sum(), [x, *m.parameters()]))
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 86.0), (torch.float64, 700.0)])
+@pytest.mark.parametrize("name", ["kda", "mamba2", "gdn"])
+@torch.no_grad()
+def test_the_strongest_decays_that_a_format_holds_are_kept(name: str, dtype: torch.dtype, size: float) -> None:
+    # log a = -size = -e^rate ln 2; e^size is written at the first token, so 1 is left at the second; k, v and q are coordinates 0, 1 and 2
+    rate, read = [log(size / log(2))], {"k__weight": [[1, 0, 0]], "v__weight": [[0, 1, 0]], "q__weight": [[0, 0, 1]]}
+    match name:
+        case "mamba2":
+            m = _made(name, 3, {"heads": 1, "head_dim": 1, "state": 1}, dt__weight={}, dt__bias=[0.0], rate=rate, skip=[0.0], **read)
+        case "kda":
+            m = _made(name, 3, ONE, a__up__weight={}, a__up__bias=[0.0], rate=rate, b__weight=[[ON, 0, 0]], **read)
+        case _:
+            m = _made(name, 3, ONE, a__weight={}, a__bias=[0.0], rate=rate, b__weight=[[ON, 0, 0]], **read)
+    m = _with(m, o__weight=[[1], [0], [0]]).to(dtype)
+    written = log(2) if name == "mamba2" else 1.0  # its step size multiplies the value
+    for chunk in (1, 64):
+        m.chunk = chunk
+        y = m(_tokens((1, exp(size) / written, 1), (0, 9, 1)).to(dtype))
+        assert y[0, :, 0].tolist() == pytest.approx([exp(size), 1], rel=1e-4)
