@@ -28,19 +28,18 @@ def decayed(
     """y_i of the recurrence for every i."""
     tokens = q.shape[2]
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
-    total = sums(log_a)
-    y = scores(q, k, total) @ v
+    log_a = bounded(log_a)
+    total = log_a.cumsum(3)
+    y = lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril() @ v
     if q.shape[2] > 1:
-        end = total[:, :, :, -1:]
-        added = ((end - total).exp() * k).transpose(-1, -2) @ v  # b h n d e
-        y = y + (total.exp() * q) @ carry(end.transpose(-1, -2).exp(), added)
+        added = (after(log_a).exp() * k).transpose(-1, -2) @ v  # b h n d e
+        y = y + (total.exp() * q) @ carry(total[:, :, :, -1:].transpose(-1, -2).exp(), added)
     return join_chunks(y, tokens)
 
 
 def final(k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]) -> Float[Tensor, "b h d e"]:
     """R after the last token."""
-    later = F.pad(log_a[:, :, 1:], (0, 0, 0, 1)).flip(2).cumsum(2).flip(2)
-    return (later.exp() * k).transpose(-1, -2) @ v
+    return (after(log_a).exp() * k).transpose(-1, -2) @ v
 
 
 def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -> Float[Tensor, "b h n d e"]:
@@ -52,16 +51,16 @@ def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -
     return torch.stack(states, 2)
 
 
-def scores(q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c c"]:
-    """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
-    return lower_scores(q[..., None, :], k, total)[..., 0, :].tril()
-
-
-def sums(log_a: Float[Tensor, "b h n c s"]) -> Float[Tensor, "b h n c s"]:
-    """G of every chunk. A decay whose exponential is 0 anyway is raised to the border of that: sums of stronger ones would cost the differences of
-    G their digits, and at last overflow."""
+def bounded(log_a: Float[Tensor, "b h n c s"]) -> Float[Tensor, "b h n c s"]:
+    """Decays whose exponential is 0 anyway raised to the border of that: sums of stronger ones would cost the differences of G their digits,
+    and at last overflow."""
     format_ = torch.finfo(log_a.dtype)
-    return log_a.clamp_min(log(format_.tiny * format_.eps) - 1).cumsum(3)
+    return log_a.clamp_min(log(format_.tiny * format_.eps) - 1)
+
+
+def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
+    """log a_{j+1} + ... + log a_c for every j."""
+    return F.pad(log_a[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(-2).flip(-2)
 
 
 def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
@@ -69,9 +68,12 @@ def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     return F.pad(total[..., :-1, :], (0, 0, 1, 0))
 
 
-def lower_scores(q: Float[Tensor, "... c m d"], k: Float[Tensor, "... c d"], total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c m c"]:
-    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere something finite."""
-    if total.shape[-1] > 1:
+def lower_scores(
+    q: Float[Tensor, "... c m d"], k: Float[Tensor, "... c d"], log_a: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
+) -> Float[Tensor, "... c m c"]:
+    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere something finite. `total` is G."""
+    if log_a.shape[-1] > 1:
         return scores_by_halves(q, k, total)
-    decay = (total - total.mT).clamp(max=0).exp()
-    return decay[..., None, :] * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])
+    # log a_{j+1} + ... + log a_i summed up as it is: the difference of two sums from the start has fewer digits
+    between = log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2)
+    return between.exp()[..., None, :] * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
-from separatrix.mixers._decay import before, lower_scores, sums
+from separatrix.mixers._decay import after, before, bounded, lower_scores
 
 EXPONENT = 40.0
 """Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
@@ -49,16 +49,17 @@ class Delta:
     ) -> None:
         self.tokens = k.shape[2]
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
-        self.total = sums(log_a)
+        log_a = bounded(log_a)
+        self.total = log_a.cumsum(3)
         asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
-        own, *reads = lower_scores(asked, k, self.total).unbind(-2)
+        own, *reads = lower_scores(asked, k, log_a, self.total).unbind(-2)
         if q is not None:
             self.q, self.reads = asked[..., 1, :], reads[0].tril()
         self.lower = self.b * own.tril(-1)
         u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
         self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
         end = self.total[:, :, :, -1:]
-        self.added, changed = (((end - self.total).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
+        self.added, changed = ((after(log_a).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
         self.transition = torch.addcmul(changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device))
 
     def solve(self, right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
