@@ -52,8 +52,8 @@ class IndexedMixer(SoftmaxMixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         index_q, index_w, index_k = self._index(x.detach())
-        tokens, heads = x.shape[1], max(self.heads, self.index_heads)
-        places = spans(tokens, max(64, tokens // 32, _choice.ROOM // (len(x) * heads * tokens)), 1)
+        tokens = x.shape[1]
+        places = spans(tokens, max(64, tokens // 64, _choice.ROOM // (len(x) * self.heads * tokens)), 1)
         lengths, outputs = [last - first for first, last in places], []
         for (first, last), part, iq, iw in zip(
             places, q.split(lengths, 2), index_q.split(lengths, 1), index_w.split(lengths, 1), strict=True
@@ -96,9 +96,11 @@ class IndexedMixer(SoftmaxMixer):
 
 def index_scores(q: Float[Tensor, "b i h d"], w: Float[Tensor, "b i h"], k: Float[Tensor, "b j d"]) -> Float[Tensor, "b i j"]:
     """Scores of all tokens j for each token i, no token hidden."""
-    q, w, k = wide(q), wide(w), wide(k)
-    heads = (q.flatten(1, 2) @ k.transpose(-1, -2)).relu().unflatten(1, q.shape[1:3])
-    return (w[:, :, None] @ heads)[:, :, 0]
+    k, scores = wide(k).transpose(-1, -2), None
+    for one, weight in zip(wide(q).unbind(2), wide(w)[..., None].unbind(2), strict=True):  # in turn: all at once take a lot of memory
+        scores = weight * (one @ k).relu() if scores is None else torch.addcmul(scores, weight, (one @ k).relu())
+    assert scores is not None
+    return scores
 
 
 def masked(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Tensor:
@@ -112,14 +114,13 @@ def masked(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Te
 
 def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Tensor:
     """The same, of keys and values gathered for every query."""
-    batch, tokens = len(k), k.shape[2]
-    rows = (chosen + torch.arange(batch, device=k.device)[:, None, None] * tokens).flatten()
-    # one row per token, all key-value heads side by side: gathering long rows is fast
-    keys, values = (y.transpose(1, 2).flatten(2).flatten(0, 1).index_select(0, rows) for y in (k, v))
-    keys, values = (y.view(*chosen.shape, k.shape[1], -1).transpose(2, 3) for y in (keys, values))  # b i g k .
-    queries = q.unflatten(1, (k.shape[1], -1)).permute(0, 3, 1, 2, 4)  # b i g r d
-    scores = (queries @ keys.transpose(-1, -2)).masked_fill(~_visible(chosen, start)[:, :, None, None], -math.inf)
-    return (scores.softmax(-1) @ values).flatten(2, 3).transpose(1, 2)
+    batch, groups, tokens, _ = k.shape
+    first = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
+    rows = (chosen[:, None] + first).flatten()
+    keys, values = (y.flatten(0, 2).index_select(0, rows).view(batch, groups, *chosen.shape[1:], -1) for y in (k, v))  # b g i k .
+    queries = q.unflatten(1, (groups, -1)).transpose(2, 3)  # b g i r d
+    scores = (queries @ keys.transpose(-1, -2)).masked_fill(~_visible(chosen, start)[:, None, :, None], -math.inf)
+    return (scores.softmax(-1) @ values).transpose(2, 3).flatten(1, 2)
 
 
 def _visible(chosen: Int[Tensor, "b i k"], start: int) -> Bool[Tensor, "b i k"]:
