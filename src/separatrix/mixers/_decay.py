@@ -11,6 +11,7 @@ Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimensio
 
 from __future__ import annotations
 
+from functools import partial
 from math import log
 
 import torch
@@ -20,21 +21,27 @@ from torch import Tensor
 
 from separatrix.mixers._base import join_chunks, split_chunks
 from separatrix.mixers._scores import scores_by_halves
+from separatrix.mixers._segments import in_segments
 
 
 def decayed(
     q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"], *, chunk: int
 ) -> Float[Tensor, "b h t e"]:
     """y_i of the recurrence for every i."""
+    if q.shape[2] <= chunk:
+        log_a = bounded(log_a)
+        return scores(q, k, log_a, log_a.cumsum(2)) @ v
+    return in_segments(partial(_segment, chunk=chunk), q, k, v, log_a, chunk=chunk)
+
+
+def _segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
     log_a = bounded(log_a)
     total = log_a.cumsum(3)
-    y = lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril() @ v
-    if q.shape[2] > 1:
-        added = (after(log_a).exp() * k).transpose(-1, -2) @ v  # b h n d e
-        y = y + (total.exp() * q) @ carry(total[:, :, :, -1:].transpose(-1, -2).exp(), added)
-    return join_chunks(y, tokens)
+    added = (after(log_a).exp() * k).mT @ v  # b h n d e
+    states, last = carry(total[:, :, :, -1:].mT.exp(), added, state)
+    return join_chunks(scores(q, k, log_a, total) @ v + (total.exp() * q) @ states, tokens), last
 
 
 def final(k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]) -> Float[Tensor, "b h d e"]:
@@ -42,16 +49,18 @@ def final(k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float
     return (after(log_a).exp() * k).transpose(-1, -2) @ v
 
 
-def carry(kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"]) -> Float[Tensor, "b h n d e"]:
-    """The state before every chunk, from what each keeps and adds."""
-    state, states = torch.zeros_like(added[:, :, 0]), []
+def carry(
+    kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"], state: Float[Tensor, "b h d e"] | None = None
+) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+    """The state before every chunk, from what each keeps and adds, and after the last."""
+    state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
     for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
         states.append(state)
-        state = keep * state + add
-    return torch.stack(states, 2)
+        state = torch.addcmul(add, keep, state)
+    return torch.stack(states, 2), state
 
 
-def bounded(log_a: Float[Tensor, "b h n c s"]) -> Float[Tensor, "b h n c s"]:
+def bounded(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     """Decays whose exponential is 0 anyway raised to the border of that: sums of stronger ones would cost the differences of G their digits,
     and at last overflow."""
     format_ = torch.finfo(log_a.dtype)
@@ -66,6 +75,13 @@ def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
 def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     """G_{i-1} for every i."""
     return F.pad(total[..., :-1, :], (0, 0, 1, 0))
+
+
+def scores(
+    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], log_a: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
+) -> Float[Tensor, "... c c"]:
+    """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
+    return lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril()
 
 
 def lower_scores(

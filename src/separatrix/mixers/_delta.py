@@ -22,20 +22,43 @@ Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimensio
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers._base import join_chunks, split_chunks
+from separatrix.mixers._base import join_chunks, split_chunks, wide
 from separatrix.mixers._decay import after, before, bounded, lower_scores
+from separatrix.mixers._segments import in_segments
 
 EXPONENT = 40.0
 """Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
 
 
+def delta_rule(
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t s"],
+    b: Float[Tensor, "b h t 1"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """R_i^T q_i of the delta rule for every i."""
+    if q.shape[2] <= chunk:
+        return Delta(k, v, log_a, b, q, chunk=chunk, alone=True).outputs_alone()
+    return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
+
+
+def _delta_segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+    return Delta(k, v, log_a, b, q, chunk=chunk).outputs(state)
+
+
 class Delta:
     """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R' = transition R + added, and, where
-    queries are given, `reads` (b h n c c), what they take of the u of their chunk."""
+    queries are given, `reads` (b h n c c), what they take of the u of their chunk.
+    `alone`: there is one chunk, and what it does to the state is not asked for."""
 
     def __init__(
         self,
@@ -46,6 +69,7 @@ class Delta:
         q: Float[Tensor, "b h t d"] | None = None,
         *,
         chunk: int,
+        alone: bool = False,
     ) -> None:
         self.tokens = k.shape[2]
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
@@ -58,6 +82,8 @@ class Delta:
         self.lower = self.b * own.tril(-1)
         u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
         self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
+        if alone:
+            return
         end = self.total[:, :, :, -1:]
         self.added, changed = ((after(log_a).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
         self.transition = torch.addcmul(changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device))
@@ -66,12 +92,14 @@ class Delta:
         """(I + L)^-1 right."""
         return solve(self.lower, right)
 
-    def outputs(self) -> Float[Tensor, "b h t e"]:
-        """R_i^T q_i for every i."""
-        y = self.reads @ self.u_v
-        if y.shape[2] > 1:
-            y = y + self.queries() @ propagate(self.transition, self.added)[0]
-        return join_chunks(y, self.tokens)
+    def outputs(self, state: Float[Tensor, "b h d e"] | None = None) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
+        """R_i^T q_i for every i, and R after the last token."""
+        states, last = propagate(self.transition, self.added, state)
+        return join_chunks(self.reads @ self.u_v + self.queries() @ states, self.tokens), last
+
+    def outputs_alone(self) -> Float[Tensor, "b h t e"]:
+        """R_i^T q_i for every i, where there is but one chunk."""
+        return join_chunks(self.reads @ self.u_v, self.tokens)
 
     def queries(self) -> Float[Tensor, "b h n c d"]:
         """The queries as they read the state before their chunk."""
@@ -85,7 +113,7 @@ class Delta:
 def solve(lower: Float[Tensor, "b h n c c"], right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
     """(I + L)^-1 right, L below the diagonal."""
     # transposed, PyTorch copies less on the way to LAPACK's column-major order
-    return torch.linalg.solve_triangular(lower.mT, right.mT, upper=True, left=False, unitriangular=True).mT
+    return torch.linalg.solve_triangular(wide(lower).mT, wide(right).mT, upper=True, left=False, unitriangular=True).mT
 
 
 def delta_step(
@@ -112,7 +140,14 @@ def low_rank(
     least: float,
 ) -> Float[Tensor, "b h t e"]:
     """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks of up to EXPONENT / -least tokens."""
-    tokens, chunk = q.shape[2], max(1, min(chunk, int(EXPONENT / -least)))
+    chunk = max(1, min(chunk, int(EXPONENT / -least)))
+    return in_segments(partial(_low_rank_segment, chunk=chunk), q, k, v, log_a, r, s, chunk=chunk)
+
+
+def _low_rank_segment(
+    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, r: Tensor, s: Tensor, *, state: Tensor | None, chunk: int
+) -> tuple[Tensor, Tensor]:
+    tokens = q.shape[2]
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
     total, size = log_a.cumsum(3), q.shape[3]
     # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
@@ -125,20 +160,18 @@ def low_rank(
     u = solve(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1))
     u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
     values = torch.cat([u_v, v], 3)
-    y = reads @ values
-    if q.shape[2] > 1:
-        kept = total[:, :, :, -1:].mT.exp()
-        eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-        states, _ = propagate(kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values))
-        y = y + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
-    return join_chunks(y, tokens)
+    kept = total[:, :, :, -1:].mT.exp()
+    eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+    states, last = propagate(kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state)
+    y = reads @ values + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
+    return join_chunks(y, tokens), last
 
 
 def propagate(
-    transition: Float[Tensor, "b h n d d"], added: Float[Tensor, "b h n d e"]
+    transition: Float[Tensor, "b h n d d"], added: Float[Tensor, "b h n d e"], state: Float[Tensor, "b h d e"] | None = None
 ) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
     """The state before every chunk, and after the last."""
-    state, states = torch.zeros_like(added[:, :, 0]), []
+    state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
     for change, new in zip(transition.unbind(2), added.unbind(2), strict=True):
         states.append(state)
         state = change @ state + new

@@ -85,16 +85,17 @@ class RWKVMixer(RecurrentMixer):
     def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         mixed = self._mixed(x, state["shift"].sum(1))
         qkv, conv = self._convolve_step(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state)
-        (r, k, v), log_w, erase, write = self._inputs(qkv, mixed[:, :, None])
+        (r, k, v), log_w, erase, write = self._inputs(qkv, [z[:, None] for z in mixed])
         old = wide(state["S"])
         new = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old) + k.transpose(-1, -2) * v
         return self._out(r @ new, x[:, None], self._current(r, k, v))[:, 0], self._store(S=new, shift=x[:, None]) | conv
 
-    def _mixed(self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]) -> Float[Tensor, "m *b w"]:
+    def _mixed(self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]) -> list[Float[Tensor, "*b w"]]:
         """The inputs z of r, k, v, w, a."""
-        return torch.stack([x + (before - x) * mu for mu in self.mu.unbind(0)])
+        change = before - x
+        return [torch.addcmul(x, change, mu) for mu in self.mu.unbind(0)]
 
-    def _inputs(self, qkv: Projected, mixed: Float[Tensor, "m b t w"]) -> tuple[Projected, Tensor, Tensor, Tensor]:
+    def _inputs(self, qkv: Projected, mixed: list[Float[Tensor, "b t w"]]) -> tuple[Projected, Tensor, Tensor, Tensor]:
         """r, k, v, then log w, c and a * c (all b h t d)."""
         r, f, v = self._heads_of(qkv)
         log_w = DECAY * wide(split_heads(self.w(mixed[3]), self.heads)).sigmoid()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from separatrix.errors import BackendError
 from separatrix.mixers import _decay
-from separatrix.mixers._delta import Delta
+from separatrix.mixers._delta import Delta, delta_rule
 from separatrix.mixers._kernels._choice import backend, format_of, keeps_precision, why_not
 from separatrix.mixers._kernels._fla import KERNELS, Kernel
 
@@ -75,7 +75,7 @@ def delta(
         return kernel(_from_first(q, k), k, v, log_a, b)[:, :, -q.shape[2] :]
     if q.shape[2] < k.shape[2]:
         return q @ Delta(k, v, log_a, b, chunk=chunk).final()
-    return Delta(k, v, log_a, b, q, chunk=chunk).outputs()
+    return delta_rule(q, k, v, log_a, b, chunk=chunk)
 
 
 def _from_first(q: Float[Tensor, "b h r d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
