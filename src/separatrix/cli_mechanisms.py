@@ -26,6 +26,9 @@ Imports = Annotated[
     ),
 ]
 
+WIDE = 130
+"""Columns of a terminal that has room for the whole table of mechanisms."""
+
 mechanisms_app = typer.Typer(rich_markup_mode=None)
 
 
@@ -41,14 +44,17 @@ def mechanisms(
         return
     from separatrix.report.mechanisms import LEGEND, page, rows, shown
 
+    if markdown and as_json:
+        raise SpecError("--markdown and --json are two forms of the same list; give one")
     if markdown:
         typer.echo(page(), nl=False)
         return
     if as_json:
         print_json(rows())
         return
-    print_rows([shown(row) for row in rows()], False)
-    typer.echo(f"\n{LEGEND}")
+    narrow = ("symbol", "grows", "elsewhere") if console().width < WIDE else ()
+    print_rows([{key: value for key, value in shown(row).items() if key not in narrow} for row in rows()], False)
+    console().print(f"\n{LEGEND}{'; a wider terminal also shows how the state grows, and other names' if narrow else ''}", highlight=False)
 
 
 @mechanisms_app.command("show")

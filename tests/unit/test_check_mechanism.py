@@ -166,7 +166,7 @@ _PICKY = LAWFUL.replace("super()", "assert width % 3 == 0, 'width must be a mult
         ("", ["mine/x:MyMixer"], "'mine/x' is no module"),
         ("", ["mine:"], "'mine:' names no class"),
         ("", ["gnd"], "Did you mean 'gdn'? "),
-        ("", ["mla"], "'mla' has declared sizes but no mixer"),
+        ("", ["compressed"], "'compressed' has declared sizes but no mixer"),
         (LAWFUL, ["mine:MyMixer", "--set", "average=3"], "Did you mean 'averages'?"),
         (LAWFUL, ["mine:MyMixer", "--set", "averages=x"], "averages is 'x'; it must be an integer"),
         (LAWFUL, ["mine:MyMixer", "--set", "averages=0"], "averages is 0; it must be an integer from 1"),

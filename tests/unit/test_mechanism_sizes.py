@@ -22,7 +22,7 @@ def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
         ("gdn", {"heads": 32, "key_heads": 16, "head_dim": 128, "conv": 4}, 32 * 128 * 128, 3 * (2 * 16 * 128 + 32 * 128)),
         ("kda", {"heads": 32, "head_dim": 128, "conv": 4}, 524_288, 3 * 3 * 32 * 128),
         ("lightning", {"heads": 64, "head_dim": 128}, 1_048_576, 0),
-        ("retnet", {"heads": 2, "head_dim": 3, "value_dim": 6}, 36, 0),
+        ("retnet", {"heads": 2, "head_dim": 4, "value_dim": 6}, 48, 0),
         ("gla", {"heads": 2, "head_dim": 3, "value_dim": 6}, 36, 0),
         ("deltanet", {"heads": 2, "head_dim": 3, "conv": 4}, 18, 3 * 3 * 6),
         ("hgrn2", {"heads": 16, "head_dim": 128}, 2048 * 128, 0),

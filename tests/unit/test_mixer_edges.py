@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -215,3 +216,46 @@ def test_mla_step_does_not_need_the_keys() -> None:
     _, state = stream(m, inputs(m, 1, 7))
     assert {name: tuple(tensor.shape) for name, tensor in state.items()} == {"latents": (1, 7, 4), "rotated": (1, 7, 2)}
     assert state["latents"].square().mean(-1).sub(1).abs().max() < 1e-4  # the latent is kept after its norm
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda m: m(torch.zeros(1, 0, 2, dtype=torch.float64)), "x has 1 sequences of 0 tokens; it needs at least 1 of each"),
+        (lambda m: m(torch.zeros(0, 3, 2, dtype=torch.float64)), "x has 0 sequences of 3 tokens"),
+        (lambda m: m(torch.zeros(1, 3, 2)), "x is torch.float32, the parameters are torch.float64"),
+        (lambda m: m.step(torch.zeros(1, 2, dtype=torch.float64), m.init_state(1), -1), "t is -1; it counts the tokens before"),
+        (lambda m: m.step(torch.zeros(1, 2, dtype=torch.float64), m.init_state(1), 1), "after t=1 tokens it must be"),
+        (lambda m: m.step(torch.zeros(1, 2, dtype=torch.float64), {}, 0), "state holds nothing; it must hold keys, values"),
+    ],
+)
+def test_bad_input_names_the_argument(call: Any, says: str) -> None:
+    with pytest.raises(SizeError, match=says) as caught:
+        call(_one_head("full"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["rwkv", "gdn", "kda", "gla", "mlstm", "full", "sparse"])
+def test_autocast(name: str) -> None:
+    m = mixer(mechanism(name, heads=2, head_dim=4), width=8)
+    m.reset(torch.Generator().manual_seed(0))
+    x = torch.randn(1, 70, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        y = m(x)
+    assert y.isfinite().all()
+    assert (y - m(x)).abs().max() < 0.2 * m(x).abs().max()
+
+
+@pytest.mark.parametrize("name", ["mamba2", "gdn", "deltaproduct", "gla", "kda", "hgrn2", "rwkv"])
+@torch.no_grad()
+def test_float32_forms_agree_under_strong_gates(name: str) -> None:
+    # gates drawn far from their start: decays from 1 down to e^-1000 in one chunk
+    m = mixer(mechanism(name, heads=2, **({"head_dim": 4, "state": 4} if name == "mamba2" else {"head_dim": 4})), width=8)
+    generator = torch.Generator().manual_seed(0)
+    m.reset(generator)
+    for parameter in (p for k, p in m.named_parameters() if k.split(".")[0] in ("a", "b", "dt", "rate", "w")):
+        parameter.add_(2 * torch.randn(parameter.shape, generator=generator))
+    x = torch.randn(1, 300, 8, generator=generator)
+    exact = copy.deepcopy(m).double()(x.double())
+    for found in (m(x), stream(m, x)[0]):
+        assert (found - exact).abs().max() < 1e-4 * exact.abs().max()

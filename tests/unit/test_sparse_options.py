@@ -17,6 +17,7 @@ from separatrix.quantise import Grid, exact, selection_gap
 from separatrix.refute import NotFound, refute, swap_blocks
 from separatrix.refute._record import certificate
 from separatrix.tasks import Eva, TwoSum
+from separatrix.theory import judge
 from separatrix.theory.blocks import BlockSizes, TheoremII
 from separatrix.theory.upper import BlockRetrieval
 from separatrix.verify.certificate import verify_certificate
@@ -138,3 +139,22 @@ def test_a_window_may_be_longer_than_the_prompt() -> None:
     model = build(Architecture.parse("sparse(block=4, window=1000, gates=true) @ heads=2, head_dim=4"), task)
     tokens = torch.from_numpy(task.sample(3, np.random.default_rng(0)).tokens)
     assert model(tokens).isfinite().all()
+
+
+def test_a_window_over_everything_is_not_excluded_where_full_attention_solves() -> None:
+    """The window branch contains a full layer: where that is SOLVABLE, nothing may FAIL."""
+    task = TwoSum(n=2048, M=1000, form="query")
+    statuses = {
+        spec: {verdict.status for verdict in judge(Architecture.parse(spec), task)}
+        for spec in ("full(heads=1, head_dim=4)", "sparse(heads=1, head_dim=4, block=64, topk=1, window=4200)")
+    }
+    assert "SOLVABLE" in statuses["full(heads=1, head_dim=4)"]
+    assert all("FAILS" not in found for found in statuses.values())
+
+
+@pytest.mark.parametrize("spec", ["full", "indexed(index_dim=64)"])
+def test_rotated_heads_are_not_taken_for_the_constructions(spec: str) -> None:
+    plain = Architecture.parse(spec)
+    rotated = Architecture.parse(f"{spec} @ rope=true")
+    assert "SOLVABLE" in {verdict.status for verdict in judge(plain, Eva(n=64, V=64))}
+    assert "SOLVABLE" not in {verdict.status for verdict in judge(rotated, Eva(n=64, V=64))}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.architecture import MECHANISMS, Architecture, bounded_bits, stack
-from separatrix.architecture.mechanisms import Compressed, Full, GatedDeltaNet, Linear, Mamba2, Mechanism, Sparse, Window
+from separatrix.architecture.mechanisms import Compressed, Full, GatedDeltaNet, Latent, Linear, Mamba2, Mechanism, RetNet, Sparse, Window
 from separatrix.architecture.spec import parse_layers
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 
@@ -46,10 +46,12 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         sizes.pop("value_dim", None)
     if sizes.get("base") == "gdn":
         sizes.pop("feature", None)
-    if sizes.get("rope"):
+    if sizes.get("rope") or (cls is RetNet and "head_dim" in sizes):
         sizes["head_dim"] = 2 * draw(st.integers(1, 150))
         if sizes.get("shared"):
             sizes.pop("shared")
+    if cls is Latent and "rope_dim" in sizes:
+        sizes["rope_dim"] = 2 * draw(st.integers(0, 150))
     if cls is Compressed and ("topk" in sizes) != ("index_dim" in sizes):
         sizes |= {"topk": 7, "index_dim": 3}
     return cls(**sizes)

@@ -33,7 +33,8 @@ def last_full(task: Task, architecture: Architecture, layers: int, *, head_dim: 
         full = len(places(architecture, lambda part: isinstance(part, Full)))
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers} full layer{'s' * (layers > 1)} with "
-            f"head_dim >= {head_dim}, value_dim >= {value_dim} and numbers of at least 32 bits; {len(found)} of its {full} full layers have them"
+            f"head_dim >= {head_dim}, value_dim >= {value_dim}, numbers of at least 32 bits and no conv, rope or sink; "
+            f"{len(found)} of its {full} full layers are such"
         )
     return found[-layers:]
 

@@ -38,18 +38,19 @@ class Mixer(nn.Module, ABC):
         self.mechanism, self.width = mechanism, width
 
     def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        """The parallel form: outputs for a whole sequence from the empty state. Raises SizeError for x of no tokens or another width."""
-        self._check_input(x, x.shape[1])
+        """The parallel form: outputs for a whole sequence from the empty state. NaN or infinity in a token may reach earlier outputs here,
+        since 0 times it is NaN; in `step` it cannot. Raises SizeError for x of no tokens, another width or another format."""
+        self._check_input(x, 3)
         return self._forward(x)
 
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         """The output at the last token only; equal to `forward(x)[:, -1]`. Raises SizeError as `forward` does."""
-        self._check_input(x, x.shape[1])
+        self._check_input(x, 3)
         return self._last(x)
 
     def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
         """One token of the recurrence; t counts the tokens before it. Raises SizeError for a state that t tokens cannot have left."""
-        self._check_input(x, 1)
+        self._check_input(x, 2)
         self._check_state(state, len(x), t)
         return self._step(x, state, t)
 
@@ -90,13 +91,26 @@ class Mixer(nn.Module, ABC):
             return ours
         return DTYPES.get(declared, ours)
 
-    def _check_input(self, x: Tensor, tokens: int) -> None:
-        if tokens == 0:
-            raise SizeError(f"{self.mechanism.name}: x has 0 tokens; it needs at least 1")
+    def _check_input(self, x: Tensor, axes: int) -> None:
+        name = self.mechanism.name
+        if x.dim() != axes:
+            raise SizeError(
+                f"{name}: x has shape {tuple(x.shape)}; it must be {'(batch, tokens, width)' if axes == 3 else '(batch, width)'}"
+            )
+        if 0 in x.shape[:-1]:
+            raise SizeError(
+                f"{name}: x has {x.shape[0]} sequences{f' of {x.shape[1]} tokens' if axes == 3 else ''}; it needs at least 1 of each"
+            )
         if x.shape[-1] != self.width:
-            raise SizeError(f"{self.mechanism.name}: x has {x.shape[-1]} numbers per token; this mixer was made for width={self.width}")
+            raise SizeError(f"{name}: x has {x.shape[-1]} numbers per token; this mixer was made for width={self.width}")
+        if x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise SizeError(f"{name}: x is {x.dtype}, the parameters are {self._like.dtype}; convert one of them")
 
     def _check_state(self, state: State, batch: int, t: int) -> None:
+        if type(t) is not int or t < 0:
+            raise SizeError(f"{self.mechanism.name}: t is {t!r}; it counts the tokens before, an integer of at least 0")
+        if not isinstance(state, dict):
+            raise SizeError(f"{self.mechanism.name}: state is {state!r}; it must be a dict of tensors, as init_state or step gives")
         shapes = self.shapes(t)
         if state.keys() != shapes.keys():
             raise SizeError(

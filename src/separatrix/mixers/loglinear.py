@@ -41,7 +41,7 @@ class LogLinearMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         (q, k, v), weights = self._qkv(x), self.level.of(x, x.shape[1])
-        kernel = None if self.feature == "taylor" else chosen("log_linear", k, v, x.dtype)
+        kernel = chosen("log_linear", k, v, x.dtype)
         if kernel is None:
             y = fenwick(self.feature, q, k, v, weights, chunk=chunk_size(self.chunk, x.shape[1]))
         else:

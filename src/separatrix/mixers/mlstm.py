@@ -58,7 +58,9 @@ class MLSTMMixer(RecurrentMixer):
 
     def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
         """log f and log g."""
-        return F.logsigmoid(per_head(self.f(x))), per_head(self.i(x))
+        # in float32 at least: an error in log g is a factor in the output
+        log_f, log_g = (per_head(F.linear(wide(x), wide(gate.weight), wide(gate.bias))) for gate in (self.f, self.i))
+        return F.logsigmoid(log_f), log_g
 
 
 def divided(y: Float[Tensor, "*b e"], n: Float[Tensor, "*b 1"], m: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:

@@ -13,8 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import RetNet
-from separatrix.errors import SizeError
 from separatrix.mixers._decayed import DecayedMixer
 from separatrix.mixers._heads import Projected
 from separatrix.mixers._rope import rotate
@@ -23,12 +21,7 @@ BASE = 10_000
 
 
 class RetNetMixer(DecayedMixer):
-    """Retention. Raises SizeError for an odd head_dim."""
-
-    def __init__(self, mechanism: RetNet, *, width: int) -> None:
-        if mechanism.head_dim % 2:
-            raise SizeError(f"retnet: head_dim={mechanism.head_dim} is odd; the rotation turns pairs of dimensions")
-        super().__init__(mechanism, width=width)
+    """Retention."""
 
     def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         q, k, v = qkv

@@ -103,7 +103,15 @@ def rows() -> list[dict[str, str | int | None]]:
 
 def shown(row: dict[str, str | int | None]) -> dict[str, str]:
     """A row as people read it."""
-    return {key: "-" if value is None else f"{value:,}" if isinstance(value, int) else value for key, value in row.items()}
+    return {key: "-" if value is None else compact(value) if isinstance(value, int) else value for key, value in row.items()}
+
+
+def compact(number: int) -> str:
+    """98,304 -> 98 k: two digits or three."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter}" if number < 10 * size else f"{number // size} {letter}"
+    return str(number)
 
 
 LEGEND = (
@@ -157,12 +165,11 @@ def page() -> str:
 
 
 def mathematics(name: str) -> str:
-    """The docstring of the file that holds the mixer of that name, "" if there is none."""
-    path = Path(separatrix.__file__).parent / "mixers" / f"{name}.py"
-    if not path.is_file():
-        return ""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.removeprefix(f"{MECHANISMS[name].title}.").lstrip("\n")
+    """The docstrings of the files that hold the mixers of that name, "" if there is none."""
+    folder = Path(separatrix.__file__).parent / "mixers"
+    files = [folder / f"{name}.py", *sorted(folder.glob(f"{name}_*.py"))]  # other forms of a mechanism: loglinear_gdn.py
+    texts = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in files if path.is_file()]
+    return "\n\n".join(text.removeprefix(f"{MECHANISMS[name].title}.").lstrip("\n") for text in texts)
 
 
 def numbers(mechanism: Mechanism, t: int) -> int:

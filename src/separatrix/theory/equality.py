@@ -19,7 +19,7 @@ class TwoLayerEquality(Theorem):
     premises = (
         "two full layers, the first with room in its keys for the address bits and two tags",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "[Bha24], in the form of theory.md, section 6; the retrieval head is [CPW]"
     proof_sketch = "The first layer is a retrieval head of one bit, the second a retrieval head for the flag; a threshold cleans both."

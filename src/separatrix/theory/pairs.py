@@ -22,7 +22,7 @@ class TwoLayerPairs(Theorem):
         "two full layers, the first with room in its keys for the bits of a value and two tags",
         "a start token may stand before the prompt",
         "scores exact in the format: s a power of two, at most 256 bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "[San23] for Match2, with a bit code and a start token that counts matches [here]; theory.md, section 6; the retrieval head is [CPW]"
     proof_sketch = (

@@ -23,7 +23,7 @@ class Thought(Theorem):
         "a full head with room for the address bits and a tag for each level in its keys and for the values' bits in its values",
         "written tokens from a vocabulary of composites; decoding is deterministic",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "[CPW]; theory.md, section 6, chain of thought"
     proof_sketch = (

@@ -65,7 +65,7 @@ class Retrieval(Theorem):
     premises = (
         "a full head with room for the address bits and two tags in its keys and for the answer's bits in its values",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "[CPW]; theory.md, section 6, retrieval head"
     proof_sketch = "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write nothing."
@@ -132,7 +132,7 @@ class IndexedRetrieval(Theorem):
         "an indexer whose score of a token grows with the product of one query and the token's key, with room for the address bits and two tags",
         "a head with room for the address bits and two tags in its keys and for the answer's bits in its values (both within the latent)",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
     proof_sketch = (
@@ -147,7 +147,7 @@ class IndexedRetrieval(Theorem):
             for part in layer:
                 if not isinstance(part, Indexed) or not {part.format, part.accumulator or part.format} <= set(FORMATS):
                     continue
-                if part.block != 1 or part.index_dim < address + TAGS or address > 256:
+                if part.rope or part.block != 1 or part.index_dim < address + TAGS or address > 256:
                     continue
                 if has_room(part, address + TAGS, payload):
                     sentence = (
@@ -171,7 +171,7 @@ class Composition(Theorem):
         "full heads with room for the address bits and a tag for each level in their keys and for the values' bits in their values",
         "a carrier, where one is used, with room for the bits of z_0 in one head",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps may be chosen",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
     )
     source = "[CPW]; theory.md, sections 5 (tightness) and 6"
     proof_sketch = (

@@ -40,17 +40,20 @@ class Latent(Heads):
         """Numbers cached per token, for all heads together."""
         return self.latent + self.rope_dim
 
+    @property
+    def _channels(self) -> int:
+        return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        channels = self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
-        return (CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)), self._convolution(channels, t))
+        return (CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)), self._convolution(self._channels, t))
 
     def read_bits(self) -> int:
         """H (max(d_v, latent) + 1) p, or + 2 with a running maximum: kernels accumulate values, or latents that are mapped to values later."""
         return self.heads * (max(self.dv, self.latent) + 1 + self.running_max) * self.accumulator_bits
 
     def flops(self, t: int) -> int:
-        """As decoding does it: scores against latents and rotated keys, latents summed."""
-        return 2 * self.heads * (2 * self.latent + self.rope_dim) * t
+        """As decoding does it: scores against latents and rotated keys, latents summed, and the convolution."""
+        return 2 * self.heads * (2 * self.latent + self.rope_dim) * t + 2 * self.conv * self._channels
 
     def assumptions(self) -> tuple[str, ...]:
         what = "numerators, denominator and running maximum" if self.running_max else "numerators and denominator"

@@ -116,6 +116,11 @@ class RetNet(MatrixState):
     symbol: ClassVar[str] = "t"
     source: ClassVar[str] = "Sun et al. 2023, arXiv 2307.08621"
 
+    def _check(self) -> None:
+        super()._check()
+        if self.head_dim % 2:
+            raise SizeError(f"retnet: head_dim={self.head_dim} is odd; its rotation turns pairs of dimensions")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GLA(MatrixState):

@@ -136,7 +136,8 @@ class Indexed(Softmax):
     def flops(self, t: int) -> int:
         """The indexer scores every token, attention reads the chosen ones."""
         seen = min(t, self.topk * self.block)
-        attend = self._attend(seen, t) if self.latent is None else 4 * self.heads * self.latent * seen
+        attend = self._attend(seen if self.latent is None else 0, t)
+        attend += 0 if self.latent is None else 4 * self.heads * self.latent * seen
         return 2 * self.index_heads * self.index_dim * t + attend
 
     def assumptions(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from separatrix.mixers.own._signature import lacks
 DEFAULT_WIDTH = 256
 FAR = 1 << 62
 """Tokens by which a cache that stops growing has stopped."""
-COMPARED = 64
+COMPARED = HORIZON
 """Tokens over which a declaration is compared with the state before anything is claimed."""
 
 
@@ -64,7 +64,7 @@ class OwnMechanism(Mechanism):
         return _called(type(self).declaration, f"{self.name}: cache_numbers", t, self.sizes())
 
     def numbers(self, t: int) -> int:
-        """Numbers carried after t tokens: declared, and found in the state after 64 tokens and fewer; or measured, if the cache stays bounded.
+        """Numbers carried after t tokens: declared, and found in the state after 256 tokens and fewer; or measured, if the cache stays bounded.
 
         Raises SizeError for a state larger than declared, a declaration that shrinks, and a growing state that nobody declared.
         """
@@ -103,6 +103,7 @@ class OwnMechanism(Mechanism):
         return (
             f"the cache of '{self.name}' is {held}, {self.p} bits per number",
             f"a layer of '{self.name}' can write nothing, as with output weights of zero",
+            f"'{self.name}' keeps nothing outside its state, and its forward equals its step (`check-mechanism` tests both)",
         )
 
 

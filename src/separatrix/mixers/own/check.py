@@ -81,6 +81,8 @@ def find(target: str, *, width: int | None = None, sizes: Mapping[str, Any] | No
         default = next(f.default for f in fields(cls) if f.name == "width")
         chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
     check_size_names(cls, chosen, where=" in --set")
+    if not own and "width" not in chosen and getattr(cls, "width", 0) is None:
+        chosen["width"] = width or DEFAULT_WIDTH  # RWKV's token shift is as wide as the model
     mechanism = cls(**chosen)
     model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
     try:
