@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -10,13 +12,13 @@ from separatrix.mixers import _segments as segments
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import drawn
 
-SIZES = {"heads": 2, "head_dim": 4}
+SIZES: dict[str, Any] = {"heads": 2, "head_dim": 4}
 
 
 @pytest.mark.parametrize("name", ["retnet", "gla", "mamba2", "gdn", "deltaproduct", "kda", "rwkv"])
 @pytest.mark.parametrize("numbers", [1, 2 * 2 * 4 * 50, 2 * 2 * 4 * 64])  # segments of one chunk, of three chunks, of four
 def test_segments_change_nothing(name: str, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = SIZES | ({"state": 4} if name == "mamba2" else {})
+    sizes: dict[str, Any] = SIZES | ({"state": 4} if name == "mamba2" else {})
     m = drawn(mixer(mechanism(name, **sizes), width=8))
     m.chunk = 16
     x = torch.randn(2, 150, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
