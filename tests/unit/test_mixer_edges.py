@@ -250,7 +250,8 @@ def test_autocast(name: str) -> None:
 @torch.no_grad()
 def test_float32_forms_agree_under_strong_gates(name: str) -> None:
     # gates drawn far from their start: decays from 1 down to e^-1000 in one chunk
-    m = mixer(mechanism(name, heads=2, **({"head_dim": 4, "state": 4} if name == "mamba2" else {"head_dim": 4})), width=8)
+    sizes: dict[str, Any] = {"head_dim": 4, "state": 4} if name == "mamba2" else {"head_dim": 4}
+    m = mixer(mechanism(name, heads=2, **sizes), width=8)
     generator = torch.Generator().manual_seed(0)
     m.reset(generator)
     for parameter in (p for k, p in m.named_parameters() if k.split(".")[0] in ("a", "b", "dt", "rate", "w")):
