@@ -4,6 +4,7 @@
 
 with q_i and k_i scaled to unit length (0 stays 0) and per head b_i = sigmoid(B x_i) in (0, 1), or 2 sigmoid(B x_i) in (0, 2) with negative
 eigenvalues.
+Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Schlag, Irie, Schmidhuber 2021, arXiv 2102.11174; Yang et al. 2024, arXiv 2406.06484; negative eigenvalues: arXiv 2411.12537.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
 """

@@ -4,6 +4,7 @@
 
 with q_i and k_ij scaled to unit length (0 stays 0), a_i = exp(-e^s softplus(A x_i + c)) per head as in gdn.py, and b_ij = 2 sigmoid(B_j x_i)
 in (0, 2), or sigmoid(B_j x_i) without negative eigenvalues. Channels of k, v and b: update first, then head.
+Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Siems et al. 2025, arXiv 2502.10297.
 State: S^T (heads, head_dim, value_dim). Parallel form: that of gdn.py on n_h T updates.
 """

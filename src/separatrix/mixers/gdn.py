@@ -4,6 +4,7 @@
 
 with q_i and k_i scaled to unit length (0 stays 0), and per head a_i = exp(-e^s softplus(A x_i + c)) in (0, 1) and b_i = sigmoid(B x_i) in
 (0, 1), or 2 sigmoid(B x_i) in (0, 2) with negative eigenvalues. `reset` starts s at 0, where a_i = sigmoid(-A x_i - c).
+Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464; negative eigenvalues: Grazzi et al. 2024, arXiv 2411.12537.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
 """

@@ -4,6 +4,7 @@
 
 with q_i and k_i scaled to unit length (0 stays 0), b_i = sigmoid(B x_i) per head, and a_i = exp(-e^s softplus(W_2 W_1 x_i + c)) per head
 and key dimension, s per head, through head_dim numbers.
+Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Kimi Team 2025 (Kimi Linear), arXiv 2510.26692.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
 """

@@ -4,6 +4,7 @@
 
 u_i is the layer's input; x_i (head_dim per head), B_i and C_i (`state` numbers per group of heads) are maps of it, here `v`, `k` and `q`,
 through the short convolution where there is one; E is a number per head.
+The released block's gate silu(z) and the norm after it are position-wise and left out.
 Source: Dao, Gu 2024, arXiv 2405.21060; their A = -e^s, D_i = Delta_i, E = D.
 State: S^T (heads, state, head_dim). Parallel form: chunks (_decay.py).
 """

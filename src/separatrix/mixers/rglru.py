@@ -4,6 +4,7 @@
 
 channel by channel; u_i = V x_i, through the short convolution where there is one, and the output is O h_i. R and G are full matrices
 (block-diagonal in the released models). The released models also leave out the root at the first token.
+L is the released parameter, minus the paper's Lambda.
 Source: De et al. 2024, arXiv 2402.19427, section 2.4.
 State: h (width). Parallel form: all chunks at once token by token, then chunk by chunk.
 """
