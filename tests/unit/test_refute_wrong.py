@@ -138,7 +138,7 @@ def test_bad_input() -> None:
         with pytest.raises(SizeError, match="both must be positive"):
             refute(gdn, TASK, **bad)  # type: ignore[arg-type]
     with pytest.raises(SizeError, match="no mixer yet"):
-        refute(Architecture.parse("mamba2"), TASK)
+        refute(Architecture.parse("mamba"), TASK)
 
 
 def test_answers_are_the_oracles() -> None:
