@@ -91,8 +91,41 @@ EVERY_MIXER: dict[str, Mechanism] = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("case", EVERY_MIXER)
+_CORNERS = frozenset(
+    {
+        *("full 1x1", "full GQA", "window 5", "window 32 GQA", "window 70", "linear key_heads"),
+        *(f"linear {feature} unnormalised" for feature in ("elu", "relu", "taylor")),
+        *(
+            "gdn 1x1",
+            "gdn key_heads",
+            "loglinear elu",
+            "loglinear relu",
+            "loglinear key_heads",
+            "deltaproduct 1",
+            "deltanet",
+            "rglru",
+            "rwkv",
+        ),
+        *("sparse 1,3", "sparse 32,9", "sparse gates", "moba 1,3", "moba 32,9", "chunked 1", "chunked 2000", "mla unrotated"),
+        *("indexed 2", "indexed 300"),
+    }
+)
+"""Other sizes of a mechanism that stands in the table anyway: here only its forms and its cache are tested, the other laws by `make test-slow`."""
+
+
+def _cells() -> Iterator[Any]:
+    for case in EVERY_MIXER:
+        for law in LAWS:
+            slow = case in _CORNERS and law not in ("step=forward", "cache")
+            yield pytest.param(case, law, marks=[pytest.mark.slow] if slow else [], id=f"{case}-{law}")
+
+
+def test_the_corners_are_in_the_table() -> None:
+    assert set(EVERY_MIXER) >= _CORNERS
+    assert {EVERY_MIXER[case].name for case in set(EVERY_MIXER) - _CORNERS} == set(MIXERS)
+
+
+@pytest.mark.parametrize(("case", "law"), list(_cells()))
 def test_law(case: str, law: str) -> None:
     with shapes_unchecked() if law == "cache" else nullcontext():  # a thousand steps; under the other laws their shapes are checked
         LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
