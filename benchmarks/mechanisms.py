@@ -212,17 +212,17 @@ def peak(case: str, tokens: int) -> float:
     both_passes(lambda: m(x[:, :256]))()  # what PyTorch sets up once
     m.zero_grad()
     x.grad = None
-    before = held()
+    before = kibibytes("VmRSS")
     both_passes(lambda: m(x))()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 2**20
+    return (kibibytes("VmHWM") - before) / 1024
 
 
-def held() -> int:
-    """Bytes of memory this process holds now; where the system does not say, the most it has held."""
-    pages = Path("/proc/self/statm")
-    if pages.exists():
-        return int(pages.read_text().split()[1]) * resource.getpagesize()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def kibibytes(field: str) -> int:
+    """Memory of this process, now (VmRSS) or at most (VmHWM); where the system does not say, getrusage's largest, which may be the parent's."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(field))
 
 
 def progress(row: Sequence[str]) -> None:
