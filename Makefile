@@ -1,42 +1,56 @@
-# Everything runs in .venv, made from constraints.txt when it is missing or out of date. Needs Python 3.11 or later and make.
+# Every target brings .venv to what it needs first (tools/environment.py). Needs Python 3.11 or later, and make.
 PYTHON ?= python3
-VENV := .venv
-STAMP := $(VENV)/.stamp
-BIN := $(VENV)/bin
+BIN := .venv/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
+FOLDERS := tests/contract tests/unit tests/quality tests/golden
 
-.PHONY: setup reproduce test test-slow lint format bench clean
+.PHONY: reproduce test test-peers test-slow lint format package mutants bench clean
 
-setup: $(STAMP)
+define need
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "error: Python 3.11 or later is needed, and $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true). Name another: make $@ PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) tools/environment.py $(1)
+endef
 
-$(STAMP): constraints.txt pyproject.toml
-	@echo "setting up $(VENV) (once; a few minutes)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt hatchling editables
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
-	@touch $@
-
-reproduce: $(STAMP)
+reproduce:
+	$(call need,run)
 	@$(BIN)/separatrix reproduce --out report $(ARGS)
 
-test: $(STAMP)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+test:
+	$(call need,test)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(FOLDERS) $(ARGS)
 
-test-slow: $(STAMP)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+test-peers:
+	$(call need,peers)
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/peers $(ARGS)
 
-lint: $(STAMP)
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/pyright
+test-slow:
+	$(call need,test)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(FOLDERS) tests/slow $(ARGS)
 
-format: $(STAMP)
-	@$(BIN)/ruff check --fix .
-	@$(BIN)/ruff format .
+lint:
+	$(call need,lint)
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m pyright
 
-bench: $(STAMP)
+format:
+	$(call need,lint)
+	@$(BIN)/python -m ruff check --fix .
+	@$(BIN)/python -m ruff format .
+
+package:
+	$(call need,run)
+	@$(BIN)/python tools/package.py
+
+mutants:
+	$(call need,lint)
+	@$(BIN)/python tests/mutants.py --jobs $(WORKERS) $(ARGS)
+
+bench:
+	$(call need,test)
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) report
+	rm -rf .venv report

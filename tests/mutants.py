@@ -1,0 +1,494 @@
+"""How much the tests catch: small changes of the sources, one at a time, and the share of them that makes a test fail.
+
+    python tests/mutants.py --out mutants.json              every change against the tests of `make test`
+    python tests/mutants.py --only theory --count 20        some of them
+    python tests/mutants.py --suite OTHER_CHECKOUT          the tests of another version, on these sources
+
+A run without a change comes first and records which test executes which line. A change is then judged by the test files that execute its line (all
+files that touch its module, where the line runs at import), the tests that execute it first, and stops at the first failure. A test that does not
+end within four times its usual time, and a test process that dies, have caught it too.
+
+Which changes are made depends on --seed and on the functions themselves, not on the rest of the tree, so that two versions are judged by the same
+changes wherever a function stayed as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARES = {"theory": 40, "tasks": 36, "mixers": 36, "verify": 20, "architecture": 28, "constructions": 10, "": 30}
+"""How many changes each part of the package gets; "" stands for all other parts."""
+FOLDERS = ("contract", "golden", "quality", "unit")
+COPIED = ("src", "tests", "docs", "examples", "benchmarks", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "LICENSE", "pyproject.toml", "constraints.txt", ".ci", "tools")
+"""What a copy of the checkout needs for its tests."""
+UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "cast")
+"""Functions whose first two arguments are not swapped: it would change nothing, or fail at once."""
+WITHOUT = ("mixers/_kernels/",)
+"""Sources left out: nothing but a GPU runs them."""
+GRACE = 30.0
+"""Seconds beyond four times the usual time of its tests, after which a change counts as caught."""
+
+
+# ---- the changes
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: the bytes `start` to `end` of a file of src/separatrix replaced by `new`."""
+
+    file: str
+    function: str
+    kind: str
+    line: int
+    last_line: int
+    start: int
+    end: int
+    old: str
+    new: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.file}:{self.line} {self.function}: {_short(self.old)} -> {_short(self.new)}"
+
+    def apply(self, source: bytes) -> bytes:
+        assert source[self.start : self.end].decode() == self.old, f"{self.title}: the file has changed"
+        return source[: self.start] + self.new.encode() + source[self.end :]
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 70 else f"{text[:67]}..."
+
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
+
+def changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The changes of one expression, as (kind, what stands there instead)."""
+    match node:
+        case ast.Compare(left, [operator, *rest], comparators):
+            yield "flipped comparison", ast.Compare(left, [COMPARISONS[type(operator)](), *rest], comparators)
+        case ast.Constant(value) if type(value) is int and value < 1000:
+            yield "off by one", ast.Constant(value + 1)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod() | ast.Pow(), _) if not _text(node):
+            yield "dropped term", left
+            if isinstance(node.op, ast.Add | ast.Sub):
+                yield "changed sign", ast.BinOp(left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
+        case ast.UnaryOp(ast.Not() | ast.USub(), operand):
+            yield "dropped sign", operand
+        case ast.BoolOp(operator, [_, *_] as values):
+            yield "and for or", ast.BoolOp(ast.And() if isinstance(operator, ast.Or) else ast.Or(), values)
+            yield "dropped condition", values[0] if len(values) == 2 else ast.BoolOp(operator, values[:-1])
+        case ast.Call(function, [first, second, *rest], keywords) if not any(isinstance(a, ast.Starred) for a in (first, second)):
+            if ast.dump(first) != ast.dump(second) and ast.unparse(function).rpartition(".")[2] not in UNORDERED:
+                yield "swapped arguments", ast.Call(function, [second, first, *rest], keywords)
+            if isinstance(function, ast.Name) and function.id in ("min", "max"):
+                yield "min for max", ast.Call(ast.Name("max" if function.id == "min" else "min"), node.args, keywords)
+        case ast.IfExp(test, body, orelse):
+            yield "swapped branches", ast.IfExp(test, orelse, body)
+        case _:
+            return
+
+
+def _text(node: ast.AST) -> bool:
+    """Whether an expression builds a string: no result depends on it but messages."""
+    return any(isinstance(n, ast.JoinedStr) or (isinstance(n, ast.Constant) and isinstance(n.value, str)) for n in ast.walk(node))
+
+
+class _Sites(ast.NodeVisitor):
+    """Every place of a file where a change can be made, by function; not in annotations, messages of errors or text."""
+
+    def __init__(self) -> None:
+        self.function: list[str] = []
+        self.found: list[tuple[str, ast.expr]] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.function.append(node.name)
+        for statement in node.body:
+            self.visit(statement)
+        self.function.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.function.append(node.name)
+        for statement in node.body:
+            self.visit(statement)
+        self.function.pop()
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_Raise(self, node: ast.Raise) -> None: ...
+
+    def visit_Assert(self, node: ast.Assert) -> None: ...
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None: ...
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.value, ast.Name) and node.value.id in ("Literal", "Annotated", "ClassVar", "Callable", "tuple", "dict", "list"):
+            return
+        self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.expr) and self.function and any(c.islower() for c in self.function[-1]):
+            self.found.append((".".join(self.function), node))
+        super().generic_visit(node)
+
+
+def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
+    source = path.read_bytes()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    sites = _Sites()
+    sites.visit(ast.parse(source))
+    for function, node in sites.found:
+        start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[operator]
+        for kind, changed in changes(node):
+            new = f"({ast.unparse(ast.fix_missing_locations(changed))})"
+            old = source[start:end].decode()
+            yield Mutant(path.relative_to(root).as_posix(), function, kind, node.lineno, node.end_lineno or node.lineno, start, end, old, new)
+
+
+def part_of(file: str) -> str:
+    """The part of SHARES a file of src/separatrix belongs to."""
+    first = file.split("/")[2]
+    return first if first in SHARES else ""
+
+
+def chosen(root: Path, seed: int, shares: Mapping[str, int]) -> list[Mutant]:
+    """For each part as many changes as its share, at most one a function, every kind of change as often as the others."""
+    parts: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
+    for path in sorted((root / "src" / "separatrix").rglob("*.py")):
+        if any(part in path.as_posix() for part in WITHOUT):
+            continue
+        for mutant in mutants_of(path, root):
+            name = f"{seed} {mutant.file} {mutant.function} {mutant.kind} {mutant.old} {mutant.new}"
+            parts[part_of(mutant.file)].append((hashlib.sha256(name.encode()).hexdigest(), mutant))
+    return [mutant for part, share in shares.items() for mutant in _spread(sorted(parts[part], key=lambda pair: pair[0]), share)]
+
+
+def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
+    taken: list[Mutant] = []
+    functions: set[tuple[str, str]] = set()
+    files: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    while len(taken) < share:
+        free = [m for _, m in ranked if (m.file, m.function) not in functions]
+        if not free:
+            break
+        best = min(free, key=lambda m: (files[m.file] + kinds[m.kind]))  # the first of the ranking among the rarest
+        taken.append(best)
+        functions.add((best.file, best.function))
+        files[best.file] += 1
+        kinds[best.kind] += 1
+    return taken
+
+
+# ---- the tests that run a line
+
+
+class Recorder:
+    """A pytest plugin: which test executes which lines, and how long it takes. One file of lines for each process, in `folder`."""
+
+    def __init__(self, folder: Path, source: Path) -> None:
+        import coverage
+
+        self.folder = folder
+        self.coverage = coverage.Coverage(data_file=str(folder / f"lines.{os.getpid()}"), source=[str(source)], config_file=False, messages=False)
+        self.coverage.start()
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.coverage.switch_context(item.nodeid)
+        begun = time.monotonic()
+        yield
+        self.seconds[item.nodeid] = time.monotonic() - begun
+        self.coverage.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.coverage.stop()
+        self.coverage.save()
+        found = {"seconds": self.seconds, "failed": self.failed}
+        (self.folder / f"tests.{os.getpid()}.json").write_text(json.dumps(found))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the run without a change has shown."""
+
+    lines: dict[str, dict[int, list[str]]]
+    """Tests by file and line; the empty name stands for import."""
+    seconds: dict[str, float]
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests to run for a change, in order: those that execute one of its lines, quick ones first; then the others of their files."""
+        of_file = self.lines.get(mutant.file, {})
+        lines = range(mutant.line, mutant.last_line + 1)
+        direct = {test for line in lines for test in of_file.get(line, ()) if test}
+        if not direct:
+            direct = {test for tests in of_file.values() for test in tests if test}
+        files = {test.partition("::")[0] for test in direct}
+        first = sorted((test for test in direct if test in self.seconds), key=lambda test: self.seconds[test])
+        return first + [test for test in self.seconds if test.partition("::")[0] in files and test not in direct]
+
+
+def record(copy: Path, suite: Path, jobs: int) -> Recorded:
+    """Runs the whole suite once without a change."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        parts = _split([p for name in FOLDERS for p in sorted((suite / "tests" / name).glob("test_*.py"))], jobs)
+        running = [_forked(_record_some, copy, folder, files) for files in parts]
+        for process in running:
+            process.join()
+        return _read(folder, copy)
+
+
+def _split(files: Sequence[Path], jobs: int) -> list[list[Path]]:
+    return [list(files[i::jobs]) for i in range(jobs)]
+
+
+def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
+    _enter(copy)
+    with _logged(folder / f"log.{os.getpid()}"):
+        recorder = Recorder(folder, copy / "src" / "separatrix")
+        pytest.main(["-q", "-p", "no:cacheprovider", *(f"tests/{p.parent.name}/{p.name}" for p in files)], plugins=[recorder])
+
+
+def _read(folder: Path, copy: Path) -> Recorded:
+    import coverage
+
+    lines: dict[str, dict[int, list[str]]] = {}
+    for path in folder.glob("lines.*"):
+        data = coverage.CoverageData(str(path))
+        data.read()
+        for file in data.measured_files():
+            mine = lines.setdefault(Path(file).relative_to(copy).as_posix(), {})
+            for line, tests in data.contexts_by_lineno(file).items():
+                mine.setdefault(line, []).extend(tests)
+    found = [json.loads(path.read_text()) for path in folder.glob("tests.*.json")]
+    failed = {test for part in found for test in part["failed"]}
+    if failed:
+        print(f"{len(failed)} tests fail without a change and are left out: {', '.join(sorted(failed)[:5])}", file=sys.stderr)
+    seconds = {test: took for part in found for test, took in part["seconds"].items() if test not in failed}
+    if not seconds:
+        logs = "\n".join(path.read_text()[-2000:] for path in folder.glob("log.*"))
+        raise SystemExit(f"{logs}\nerror: no test ran; does `make test` work here?")
+    return Recorded(lines, seconds)
+
+
+# ---- judging a change
+
+
+class Chosen:
+    """A pytest plugin: only these tests, in this order."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.place = {test: place for place, test in enumerate(tests)}
+        self.caught_by = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted((item for item in items if item.nodeid in self.place), key=lambda item: self.place[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.caught_by = report.nodeid
+
+
+def judge(copy: Path, mutant: Mutant, recorded: Recorded, answer: Path) -> None:
+    """In a process of its own: writes the name of the test that catches the change, or an empty text."""
+    tests = recorded.tests(mutant)
+    if not tests:
+        answer.write_text(json.dumps({"caught_by": "", "tests": 0}))
+        return
+    _enter(copy)
+    plugin = Chosen(tests)
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    with _logged(copy / "log"):
+        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *files], plugins=[plugin])
+    caught = plugin.caught_by or ("" if code in (0, 5) else "collection of tests")
+    answer.write_text(json.dumps({"caught_by": caught, "tests": len(tests)}))
+
+
+def _enter(copy: Path) -> None:
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy / "src")
+    sys.path[:0] = [str(copy / "src")]
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+@contextmanager
+def _logged(path: Path) -> Iterator[None]:
+    """Everything this process prints goes to a file."""
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    yield
+
+
+def _forked(work: Any, *arguments: Any) -> Any:
+    process = multiprocessing.get_context("fork").Process(target=_alone, args=(work, *arguments))
+    process.start()
+    return process
+
+
+def _alone(work: Any, *arguments: Any) -> None:
+    os.setsid()  # so that what a test starts can be ended with it
+    work(*arguments)
+
+
+def copied(root: Path, suite: Path, folder: Path) -> Path:
+    """A checkout with the sources of `root` and the tests of `suite`."""
+    folder.mkdir(parents=True)
+    if (ROOT.parent / "shared").is_dir():
+        (folder.parent / "shared").symlink_to(ROOT.parent / "shared")
+    for name in COPIED:
+        of = root if name == "src" else suite
+        if (of / name).is_dir():
+            shutil.copytree(of / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif (of / name).exists():
+            shutil.copy2(of / name, folder / name)
+    return folder
+
+
+def _limit(mutant: Mutant, recorded: Recorded) -> float:
+    return GRACE + 4 * sum(recorded.seconds[test] for test in recorded.tests(mutant))
+
+
+def run(mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], progress: Any) -> list[dict[str, Any]]:
+    """Every change judged, as many at a time as there are copies."""
+    waiting, results = list(mutants), []
+    busy: dict[Path, tuple[Any, Mutant, float, bytes]] = {}
+    while waiting or busy:
+        for copy in copies:
+            if copy in busy:
+                process, mutant, until, before = busy[copy]
+                if process.is_alive() and time.monotonic() < until:
+                    continue
+                late = process.is_alive()
+                _end(process)
+                (copy / mutant.file).write_bytes(before)
+                answer = copy / "answer.json"
+                found = json.loads(answer.read_text()) if answer.exists() else {"caught_by": "time" if late else "a dead test process"}
+                answer.unlink(missing_ok=True)
+                results.append({**asdict(mutant), **found})
+                del busy[copy]
+                progress(results[-1], len(results), len(mutants))
+            if waiting:
+                mutant = waiting.pop(0)
+                before = (copy / mutant.file).read_bytes()
+                (copy / mutant.file).write_bytes(mutant.apply(before))
+                process = _forked(judge, copy, mutant, recorded, copy / "answer.json")
+                busy[copy] = (process, mutant, time.monotonic() + _limit(mutant, recorded), before)
+        time.sleep(0.05)
+    return results
+
+
+def _end(process: Any) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.join()
+
+
+def _preload() -> None:
+    """Imports what most tests need, once, before processes are forked: never the package itself."""
+    import beartype  # noqa: F401
+    import flint  # noqa: F401
+    import networkx  # noqa: F401
+    import rich.console  # noqa: F401
+    import torch
+    import typer  # noqa: F401
+
+    torch.set_num_threads(1)
+    torch.zeros(2, 2) @ torch.zeros(2, 2)
+    assert "separatrix" not in sys.modules
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--suite", type=Path, default=ROOT, help="the checkout whose tests are tried (default: this one)")
+    parser.add_argument("--only", choices=[name or "other" for name in SHARES], help="one part of the package")
+    parser.add_argument("--count", type=int, help="how many changes of each part (default: 200 in all)")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other changes")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--list", action="store_true", help="print the changes and stop")
+    parser.add_argument("--out", type=Path, help="results as JSON")
+    arguments = parser.parse_args()
+    shares = {part: arguments.count or share for part, share in SHARES.items() if arguments.only in (None, part or "other")}
+    mutants = chosen(ROOT, arguments.seed, shares)
+    if arguments.list:
+        print("\n".join(f"{mutant.kind:20} {mutant.title}" for mutant in mutants))
+        return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    _preload()
+    with tempfile.TemporaryDirectory() as scratch:
+        copies = [copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout") for number in range(arguments.jobs)]
+        begun = time.monotonic()
+        recorded = record(copies[0], copies[0], arguments.jobs)
+        print(f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes", file=sys.stderr, flush=True)
+        results = run(mutants, recorded, copies, _say)
+    _summary(results)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n")
+
+
+def _say(result: dict[str, Any], done: int, total: int) -> None:
+    if not result["caught_by"]:
+        print(f"{done}/{total} survived  {result['kind']:18} {result['file']}:{result['line']} {result['function']}: {_short(result['old'])} -> {_short(result['new'])}", flush=True)
+    elif done % 10 == 0:
+        print(f"{done}/{total}", file=sys.stderr, flush=True)
+
+
+def _summary(results: Sequence[dict[str, Any]]) -> None:
+    for part in SHARES:
+        mine = [r for r in results if part_of(r["file"]) == part]
+        if mine:
+            print(f"{part or 'other':14} {sum(bool(r['caught_by']) for r in mine):4} of {len(mine)} caught")
+    print(f"{'together':14} {sum(bool(r['caught_by']) for r in results):4} of {len(results)} caught")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Brings .venv to what a make target needs, from wheels and with the versions of constraints.txt. Needs nothing but Python 3.11.
+
+    python3 tools/environment.py run|test|peers|lint
+
+A need that was met before is met again only after pyproject.toml or constraints.txt have changed. The file .venv/.needs tells what is met; it is taken
+away before anything is installed, so that an interrupted or failed set-up leaves none. What such a set-up left is then kept if every file of every
+package is there, and made anew if not. A second set-up of the same folder waits for the first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+EXTRAS = {"run": "report", "test": "test", "peers": "peers", "lint": "lint"}
+"""The extra of pyproject.toml behind each need."""
+BUILD = ("hatchling", "editables")
+"""What builds the package itself."""
+FROM_SOURCE = {"rouge_score": "peers", "sqlitedict": "peers", "word2number": "peers"}
+"""Packages that exist as sources only, by the need that brings them: dependencies of lm-evaluation-harness."""
+BUILD_FROM_SOURCE = ("setuptools", "wheel")
+WITH_SOURCES = ("peers", "lint")
+
+_WHOLE = """
+import os, sys
+from importlib.metadata import distributions
+found = {}
+for package in distributions():
+    found[(package.metadata["Name"] or "").lower()] = package
+    if package.files is None:
+        sys.exit(1)
+    for file in package.files:
+        path = str(file.locate())
+        if not path.endswith(".pyc") and (not os.path.exists(path) or file.size not in (None, os.path.getsize(path))):
+            sys.exit(1)
+sys.exit("pip" not in found)
+"""
+
+
+class SetupFailed(Exception):
+    """The reason, in one line."""
+
+
+def bring(root: Path, need: str) -> bool:
+    """Meets a need of the folder's .venv; False if it was met before. Raises SetupFailed."""
+    venv = root / ".venv"
+    with _alone(root):
+        inputs = _inputs(root)
+        met = _met(venv, inputs)
+        if need in met:
+            return False
+        (venv / ".needs").unlink(missing_ok=True)
+        if not met and venv.exists() and not _whole(venv):
+            print("making .venv anew: it is unfinished, or another Python's", flush=True)
+            shutil.rmtree(venv)
+        print(f"setting up .venv for `make {_TARGETS[need]}` (once; it can take minutes)", flush=True)
+        if not venv.exists():
+            _call([sys.executable, "-m", "venv", str(venv)], "Python cannot make a virtual environment; its own words are above")
+        _install(root, venv, need)
+        _write(venv / ".needs", {"inputs": inputs, "met": [*met, need]})
+        return True
+
+
+_TARGETS = {"run": "reproduce", "test": "test", "peers": "test-peers", "lint": "lint"}
+
+
+def _install(root: Path, venv: Path, need: str) -> None:
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+    pip += ["--constraint", str(root / "constraints.txt"), "--only-binary", ":all:"]
+    sources = need in WITH_SOURCES
+    if sources:
+        pip += ["--no-binary", ",".join(FROM_SOURCE)]
+    reason = "the packages could not be installed; pip's own words are above"
+    _call([*pip, *BUILD, *(BUILD_FROM_SOURCE if sources else ())], reason)
+    _call([*pip, "--no-build-isolation", "--editable", f"{root}[{EXTRAS[need]}]"], reason)
+
+
+def _call(command: list[str], reason: str) -> None:
+    if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
+        raise SetupFailed(reason)
+
+
+def _inputs(root: Path) -> str:
+    """Everything an environment depends on: the place, the Python, what is asked for."""
+    digest = hashlib.sha256(f"{root} {sys.version_info[:2]}".encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        digest.update((root / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _met(venv: Path, inputs: str) -> list[str]:
+    try:
+        found = json.loads((venv / ".needs").read_text())
+    except (OSError, ValueError):
+        return []
+    return found["met"] if found["inputs"] == inputs else []
+
+
+def _whole(venv: Path) -> bool:
+    """Whether an environment is one of this Python and of this place, and holds every file of every package in it."""
+    python = venv / "bin" / "python"
+    version = "import sys; print(sys.version_info[:2])"
+    try:
+        same = subprocess.run([str(python), "-c", version], capture_output=True, text=True, check=True).stdout.strip() == str(sys.version_info[:2])
+        here = str(venv) in (venv / "bin" / "pip").read_text()
+        return same and here and subprocess.run([str(python), "-I", "-c", _WHOLE], check=False, capture_output=True).returncode == 0
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def _write(path: Path, value: object) -> None:
+    unfinished = path.with_name(path.name + ".new")
+    unfinished.write_text(json.dumps(value) + "\n")
+    unfinished.replace(path)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Waits until no other set-up of the folder is at work. The lock is on the folder itself, and goes with the process."""
+    folder = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("waiting for another set-up of this folder", flush=True)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(folder)
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1] not in EXTRAS:
+        print(f"usage: python3 {sys.argv[0]} {'|'.join(EXTRAS)}", file=sys.stderr)
+        return 2
+    try:
+        bring(Path(__file__).resolve().parent.parent, sys.argv[1])
+    except (SetupFailed, OSError) as error:
+        print(f"error: set-up failed: {error}. The same command starts again.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("set-up interrupted; the same command starts again", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
