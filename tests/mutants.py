@@ -39,7 +39,22 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARES = {"theory": 40, "tasks": 36, "mixers": 36, "verify": 20, "architecture": 28, "constructions": 10, "": 30}
 """How many changes each part of the package gets; "" stands for all other parts."""
 FOLDERS = ("contract", "golden", "quality", "unit")
-COPIED = ("src", "tests", "docs", "examples", "benchmarks", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "LICENSE", "pyproject.toml", "constraints.txt", ".ci", "tools")
+COPIED = (
+    "src",
+    "tests",
+    "docs",
+    "examples",
+    "benchmarks",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "Makefile",
+    "LICENSE",
+    "pyproject.toml",
+    "constraints.txt",
+    ".ci",
+    "tools",
+)
 """What a copy of the checkout needs for its tests."""
 UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "cast")
 """Functions whose first two arguments are not swapped: it would change nothing, or fail at once."""
@@ -180,7 +195,9 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
         for kind, changed in changes(node):
             new = f"({ast.unparse(ast.fix_missing_locations(changed))})"
             old = source[start:end].decode()
-            yield Mutant(path.relative_to(root).as_posix(), function, kind, node.lineno, node.end_lineno or node.lineno, start, end, old, new)
+            yield Mutant(
+                path.relative_to(root).as_posix(), function, kind, node.lineno, node.end_lineno or node.lineno, start, end, old, new
+            )
 
 
 def part_of(file: str) -> str:
@@ -210,7 +227,7 @@ def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
         free = [m for _, m in ranked if (m.file, m.function) not in functions]
         if not free:
             break
-        best = min(free, key=lambda m: (files[m.file] + kinds[m.kind]))  # the first of the ranking among the rarest
+        best = min(free, key=lambda m: files[m.file] + kinds[m.kind])  # the first of the ranking among the rarest
         taken.append(best)
         functions.add((best.file, best.function))
         files[best.file] += 1
@@ -228,7 +245,9 @@ class Recorder:
         import coverage
 
         self.folder = folder
-        self.coverage = coverage.Coverage(data_file=str(folder / f"lines.{os.getpid()}"), source=[str(source)], config_file=False, messages=False)
+        self.coverage = coverage.Coverage(
+            data_file=str(folder / f"lines.{os.getpid()}"), source=[str(source)], config_file=False, messages=False
+        )
         self.coverage.start()
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
@@ -468,7 +487,11 @@ def main() -> None:
         copies = [copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout") for number in range(arguments.jobs)]
         begun = time.monotonic()
         recorded = record(copies[0], copies[0], arguments.jobs)
-        print(f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes", file=sys.stderr, flush=True)
+        print(
+            f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes",
+            file=sys.stderr,
+            flush=True,
+        )
         results = run(mutants, recorded, copies, _say)
     _summary(results)
     if arguments.out:
@@ -477,7 +500,10 @@ def main() -> None:
 
 def _say(result: dict[str, Any], done: int, total: int) -> None:
     if not result["caught_by"]:
-        print(f"{done}/{total} survived  {result['kind']:18} {result['file']}:{result['line']} {result['function']}: {_short(result['old'])} -> {_short(result['new'])}", flush=True)
+        print(
+            f"{done}/{total} survived  {result['kind']:18} {result['file']}:{result['line']} {result['function']}: {_short(result['old'])} -> {_short(result['new'])}",
+            flush=True,
+        )
     elif done % 10 == 0:
         print(f"{done}/{total}", file=sys.stderr, flush=True)
 

@@ -109,7 +109,9 @@ def _whole(venv: Path) -> bool:
     python = venv / "bin" / "python"
     version = "import sys; print(sys.version_info[:2])"
     try:
-        same = subprocess.run([str(python), "-c", version], capture_output=True, text=True, check=True).stdout.strip() == str(sys.version_info[:2])
+        same = subprocess.run([str(python), "-c", version], capture_output=True, text=True, check=True).stdout.strip() == str(
+            sys.version_info[:2]
+        )
         here = str(venv) in (venv / "bin" / "pip").read_text()
         return same and here and subprocess.run([str(python), "-I", "-c", _WHOLE], check=False, capture_output=True).returncode == 0
     except (OSError, subprocess.CalledProcessError):

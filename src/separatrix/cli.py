@@ -12,7 +12,7 @@ import click
 import typer
 import typer.core
 
-from separatrix import cli_design
+from separatrix import __version__, cli_complete, cli_design
 from separatrix.cli_design import DEFAULT_CONTEXT
 from separatrix.cli_mechanisms import Imports, check_mechanism, mechanisms_app
 from separatrix.cli_print import JsonFlag, console, print_description, print_json, print_rows
@@ -22,7 +22,12 @@ from separatrix.errors import CheckFailed, SeparatrixError
 if TYPE_CHECKING:
     from separatrix.tasks import Task
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 theorems_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(theorems_app, name="theorems", help="The theorems; `theorems show III` explains one.")
 app.add_typer(
@@ -36,8 +41,16 @@ INTERRUPTED = 130
 typer.core.HAS_RICH = False  # with it typer escapes the brackets of its plain help, too
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"separatrix {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")] = False,
+) -> None:
     """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute, what it provably can,
     and where training ends up in between."""
 
@@ -70,7 +83,11 @@ def reproduce(
 @app.command()
 def analyze(
     model: Annotated[
-        str, typer.Argument(help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.")
+        str,
+        typer.Argument(
+            help="A preset, a config.json or its folder, or a spec such as '(gdn*3 + full)*12 @ heads=16, bf16'.",
+            autocompletion=cli_complete.models,
+        ),
     ],
     context: Annotated[str | None, typer.Option(help="Tokens of context, 1 to 10^12 (default: the model's own, else 8192).")] = None,
     sizes: Annotated[
@@ -119,7 +136,10 @@ app.command()(cli_design.design)
 
 @app.command()
 def construct(
-    task: Annotated[str, typer.Argument(help="A task: eva, seqcomp, twosum, or with sizes: seqcomp:L=3,m=8,n_1=4,n_2=2.")],
+    task: Annotated[
+        str,
+        typer.Argument(help="A task: eva, seqcomp, twosum, or with sizes: seqcomp:L=3,m=8,n_1=4,n_2=2.", autocompletion=cli_complete.tasks),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the weights and the proof.")],
     n: Annotated[int | None, typer.Option("-n", help="Size n of the task.")] = None,
     steps: Annotated[int | None, typer.Option("--L", help="Composition steps L of seqcomp.")] = None,
@@ -150,8 +170,11 @@ def construct(
 
 @app.command()
 def refute(
-    model: Annotated[str, typer.Argument(help="An architecture (a model of it is drawn from --seed).")],
-    task: Annotated[str, typer.Option(help="The task it should fail: eva, seqcomp:L=2,m=4,n_1=1, twosum:n=8,M=16 ...")],
+    model: Annotated[str, typer.Argument(help="An architecture (a model of it is drawn from --seed).", autocompletion=cli_complete.models)],
+    task: Annotated[
+        str,
+        typer.Option(help="The task it should fail: eva, seqcomp:L=2,m=4,n_1=1, twosum:n=8,M=16 ...", autocompletion=cli_complete.tasks),
+    ],
     n: Annotated[int | None, typer.Option("-n", help="Size n of the task.")] = None,
     steps: Annotated[int | None, typer.Option("--L", help="Composition steps L of seqcomp.")] = None,
     values: Annotated[int | None, typer.Option("-V", help="Number of values V of eva (default n).")] = None,
@@ -238,7 +261,7 @@ def theorems(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 @theorems_app.command("show")
-def theorems_show(key: str, as_json: JsonFlag = False) -> None:
+def theorems_show(key: Annotated[str, typer.Argument(autocompletion=cli_complete.theorems)], as_json: JsonFlag = False) -> None:
     """One theorem: statement, premises, source, sketch of the proof."""
     from separatrix.report.listing import describe_theorem
 

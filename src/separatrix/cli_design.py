@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from separatrix import cli_complete
 from separatrix.cli_mechanisms import Imports
 from separatrix.errors import SizeError, SpecError
 
@@ -17,7 +18,11 @@ DEFAULT_CONTEXT = 8192
 
 def compare(
     models: Annotated[
-        list[str], typer.Argument(help="Two or more of: a preset, a config.json or its folder, a spec such as 'full + gdn*24'.")
+        list[str],
+        typer.Argument(
+            help="Two or more of: a preset, a config.json or its folder, a spec such as 'full + gdn*24'.",
+            autocompletion=cli_complete.models,
+        ),
     ],
     context: Annotated[str | None, typer.Option(help="Tokens of context (default: the smallest of the models' own, else 8192).")] = None,
     imports: Imports = None,
@@ -47,7 +52,11 @@ def design(
     context: Annotated[str | None, typer.Option(help="Tokens of context (default: the base model's own, else 8192).")] = None,
     cache: Annotated[str | None, typer.Option(help="Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB.")] = None,
     base: Annotated[
-        str | None, typer.Option(help="A preset, config.json or spec whose layers, sizes and depth are varied (default: free choice).")
+        str | None,
+        typer.Option(
+            help="A preset, config.json or spec whose layers, sizes and depth are varied (default: free choice).",
+            autocompletion=cli_complete.models,
+        ),
     ] = None,
     layers: Annotated[
         str | None, typer.Option(help="Numbers of layers, such as 24 or 12,24 or 8-16 (default: the base's, else 24).")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from separatrix import cli_complete
 from separatrix.cli_print import JsonFlag, console, print_description, print_json, print_rows
 from separatrix.errors import SpecError
 
@@ -58,7 +59,11 @@ def mechanisms(
 
 
 @mechanisms_app.command("show")
-def mechanisms_show(name: str, imports: Imports = None, as_json: JsonFlag = False) -> None:
+def mechanisms_show(
+    name: Annotated[str, typer.Argument(autocompletion=cli_complete.mechanisms)],
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
     """One mechanism: its recurrence, sizes, cost, other names and source."""
     from separatrix.report.mechanisms import describe
 
@@ -66,7 +71,13 @@ def mechanisms_show(name: str, imports: Imports = None, as_json: JsonFlag = Fals
 
 
 def check_mechanism(
-    target: Annotated[str, typer.Argument(help="module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.",
+            autocompletion=cli_complete.mechanisms,
+        ),
+    ],
     width: Annotated[int | None, typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16).")] = None,
     sizes: Annotated[list[str] | None, typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16.")] = None,
     within: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from separatrix import cli_complete
 from separatrix.cli_print import JsonFlag, console, print_description, print_json, print_rows
 from separatrix.errors import SizeError, SpecError
 
@@ -46,7 +47,7 @@ def tasks(
 
 
 @tasks_app.command("show")
-def tasks_show(name: str, as_json: JsonFlag = False) -> None:
+def tasks_show(name: Annotated[str, typer.Argument(autocompletion=cli_complete.tasks)], as_json: JsonFlag = False) -> None:
     """One task: its token table, definition, sampler, sizes from easy to hard, chance and source."""
     from separatrix.report.tasks import describe
 
@@ -80,7 +81,7 @@ _TASK = "A task with sizes, in one text (seqcomp:L=2,n=64) or beside it (seqcomp
 @tasks_app.command("sample", context_settings=SIZES)
 def tasks_sample(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help=_TASK)],
+    task: Annotated[str, typer.Argument(help=_TASK, autocompletion=cli_complete.tasks)],
     number: Annotated[int, typer.Option("--number", min=1, max=MOST_SHOWN, help="Instances.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     as_json: JsonFlag = False,
@@ -119,7 +120,7 @@ _ROWS = "Rows of this split (default: {}, for lm-eval {})."
 @tasks_app.command("export", context_settings=SIZES)
 def tasks_export(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help=_TASK)],
+    task: Annotated[str, typer.Argument(help=_TASK, autocompletion=cli_complete.tasks)],
     out: Annotated[Path, typer.Option(help="The folder to make; it must not exist.")],
     format: Annotated[str, typer.Option(help="hf: parquet files and a card. jsonl. lm-eval: a task folder of lm-evaluation-harness.")],
     train: Annotated[int | None, typer.Option(min=0, help=_ROWS.format("10,000", 100))] = None,
@@ -150,7 +151,7 @@ def tasks_export(
 
 def audit_command(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help=f"{_TASK} A bare name: the first sizes of its grid.")],
+    task: Annotated[str, typer.Argument(help=f"{_TASK} A bare name: the first sizes of its grid.", autocompletion=cli_complete.tasks)],
     sizes: Annotated[
         int | None, typer.Option("--sizes", min=1, max=100, help="How many sizes of the grid, for a bare name (default 3).")
     ] = None,

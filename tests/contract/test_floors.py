@@ -25,6 +25,7 @@ FLOORS = [
         "evaluate",
         "reproduce",
         "cli",
+        "cli_complete",
         "cli_design",
         "cli_mechanisms",
         "cli_tasks",

@@ -12,8 +12,18 @@ from separatrix.errors import MissingExtraError
 from separatrix.files import write_atomic
 from separatrix.report import facts, notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, task_size
-from separatrix.report.drawing import Chart, vega_javascript
+from separatrix.report.drawing import Chart, libraries, vega_javascript
 from separatrix.report.view import MARKS, SHORT, STATUSES, Cell, view
+
+
+def require_libraries() -> Any:
+    """jinja2, when everything a report needs is installed. Raises MissingExtraError if not."""
+    libraries()
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError.of("the HTML report", "report") from None
+    return jinja2
 
 
 def render_html(bundle_body: Mapping[str, Any]) -> str:
@@ -21,10 +31,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
 
     Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged or incomplete.
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError.of("the HTML report", "report") from None
+    jinja2 = require_libraries()
     seen = view(bundle_body)
     charts = {cell.key: _charts(cell) for cell in seen.cells.values()}
     environment = jinja2.Environment(

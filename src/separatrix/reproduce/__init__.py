@@ -57,13 +57,14 @@ def reproduce_table(
 ) -> dict[str, Any]:
     """Makes all evidence, writes evidence.json, the constructions' weights and report.html into `out`, and returns the bundle's body.
 
-    Finished jobs are kept under `out`/.saved, so that an interrupted run resumes. Raises SizeError for no workers, OutputError for a folder that
-    cannot be written, what reading the models raises, and what a job raises.
+    Finished jobs are kept under `out`/.saved, so that an interrupted run resumes. Raises SizeError for no workers, MissingExtraError without the
+    extra 'report', OutputError for a folder that cannot be written, what reading the models raises, and what a job raises.
     """
     if workers < 1:
         raise SizeError(f"workers is {workers}; it must be at least 1")
-    from separatrix.report.html import write_report
+    from separatrix.report.html import require_libraries, write_report
 
+    require_libraries()  # before minutes of training, not after
     architectures = [resolve(text) for text in (models or DEFAULT_MODELS)]
     store = out / ".saved"
     write_atomic(store / "README", "Results of finished jobs; `separatrix reproduce` picks them up. Safe to delete.\n")
