@@ -92,14 +92,15 @@ def test_what_is_found_holds(case: str) -> None:
     assert len(verify(found(case), folder=Path()).checks) >= 4
 
 
+@pytest.mark.parametrize("apart", [31, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
-def test_any_changed_byte_is_refused(case: str, tmp_path: Path) -> None:
-    """Every 7th byte of the file, in turn: the file is no longer JSON, not evidence, or its hash no longer fits."""
+def test_any_changed_byte_is_refused(case: str, apart: int, tmp_path: Path) -> None:
+    """Every 7th byte of the file, or fewer: the file is no longer JSON, not evidence, or its hash no longer fits."""
     text = canonical(found(case).envelope())
     path = tmp_path / "certificate.json"
     path.write_text(text)
     verify_path(path)
-    for place in range(len(text) % 7, len(text), 7):
+    for place in range(len(text) % apart, len(text), apart):
         path.write_text(_changed(text, place))
         with pytest.raises(EvidenceError):
             verify_path(path)
@@ -114,7 +115,7 @@ def test_a_cut_off_file_is_refused(case: str, tmp_path: Path) -> None:
             verify_path(tmp_path)
 
 
-@pytest.mark.parametrize("apart", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str, apart: int) -> None:
     """Any byte outside the weights, changed, and the hash computed anew: refused, unless the claim is still true as it then stands."""
@@ -259,15 +260,27 @@ WRONG: dict[str, Edit] = {
     "a collision": _put("form", value="collision"),
 }
 LIES = [
-    *((case, name, edit) for case in CASES for name, edit in EVERYWHERE.items()),
-    *((case, name, edit) for case in ("collision", "window", "block_swap") for name, edit in ROUNDED.items()),
-    *((case, name, edit) for case in ("collision", "window") for name, edit in COLLISION.items()),
-    *(("block_swap", name, edit) for name, edit in SWAP.items()),
-    *(("wrong_answer", name, edit) for name, edit in WRONG.items()),
+    *((case, EVERYWHERE) for case in CASES),
+    *((case, ROUNDED) for case in ("collision", "window", "block_swap")),
+    *((case, COLLISION) for case in ("collision", "window")),
+    ("block_swap", SWAP),
+    ("wrong_answer", WRONG),
 ]
 
 
-@pytest.mark.parametrize(("case", "name", "edit"), LIES, ids=[f"{case}-{name}" for case, name, _ in LIES])
+def _slow(case: str, edits: dict[str, Edit]) -> bool:
+    """A window's certificate is a collision too: of the lies about any collision, a fast test tells those about what it is for."""
+    return case == "window" and edits is not COLLISION
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "edit"),
+    [
+        pytest.param(case, name, edit, marks=[pytest.mark.slow] if _slow(case, edits) else [], id=f"{case}-{name}")
+        for case, edits in LIES
+        for name, edit in edits.items()
+    ],
+)
 def test_a_lie_with_a_fitting_hash_is_refused(case: str, name: str, edit: Edit) -> None:
     body = json.loads(canonical(found(case).body()))
     edit(body)

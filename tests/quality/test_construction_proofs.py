@@ -207,18 +207,23 @@ def others(value: Any) -> list[Any]:
     return [value[: digits[i]] + str((int(value[digits[i]]) + 1) % 10) + value[digits[i] + 1 :] for i in {0, -1}] + [value + "0", ""]
 
 
+@pytest.mark.parametrize("ways", [1, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("field", ["proof", "sizes", "model"])
-def test_every_number_of_the_record_is_derived_again(case: str, field: str, tmp_path: Path) -> None:
+def test_every_number_of_the_record_is_derived_again(case: str, field: str, ways: int | None, tmp_path: Path) -> None:
+    """Every one is changed: in one way, a different one at the next place, or in all ways."""
     record = built(case).record
     built(case).save_weights(tmp_path)
-    tried = 0
-    for path, value in leaves(getattr(record, field)):
-        for new in others(value):
+    known = 0
+    for place, (path, value) in enumerate(leaves(getattr(record, field))):
+        values = others(value)
+        known += len(values)
+        for new in values if ways is None else [values[place % len(values)]]:
             changed = edited(getattr(record, field), path, new)
             with pytest.raises(CheckFailed):
                 verify(dataclasses.replace(record, **{field: changed}), folder=tmp_path)
-            tried += 1
+        if ways and place % 3:
+            continue
         *parents, last = path
         shorter = edited(getattr(record, field), path, value)
         inner = shorter
@@ -228,7 +233,7 @@ def test_every_number_of_the_record_is_derived_again(case: str, field: str, tmp_
         if isinstance(inner, dict):
             with pytest.raises(CheckFailed):
                 verify(dataclasses.replace(record, **{field: shorter}), folder=tmp_path)
-    assert tried >= 12
+    assert known >= 12
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -286,7 +291,7 @@ def test_other_scales_are_not_the_proof_recorded(case: str, factor: float, tmp_p
     assert not accepted(refile(built(case).record, changed, tmp_path))
 
 
-@pytest.mark.parametrize("trials", [50, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trials", [25, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, trials: int, tmp_path: Path) -> None:
     """One number of one tensor becomes another, and every hash is made to fit: what is accepted is true on every input."""

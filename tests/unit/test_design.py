@@ -255,8 +255,13 @@ def test_the_plot_holds_every_point_and_the_budget() -> None:
     assert any(row.get("label") == "budget 32.0 KiB" for row in marks)
 
 
-@pytest.mark.parametrize("suffix", [".html", ".svg", ".png"])
-def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "bare"), [(".html", True), pytest.param(".html", False, marks=pytest.mark.slow), (".svg", False), (".png", False)]
+)
+def test_plots_are_written_whole(tmp_path: Path, suffix: str, bare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bare` has no JavaScript of Vega in it, which takes seconds to make; test_report.py has it made."""
+    if bare:
+        monkeypatch.setattr("separatrix.report.pareto_plot.vega_javascript", lambda: "")
     path = tmp_path / f"front{suffix}"
     write_plot(result(), path)
     data = path.read_bytes()

@@ -20,7 +20,7 @@ from separatrix.protocols.tables import random_tables, within
 from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 from separatrix.tasks import SeqComp
 
-SEEDS = range(12)
+FEW, SEEDS = range(3), range(12)
 ONE = [
     OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k, caches_1=c1)
     for m, n_1, t, c0, k, c1 in [
@@ -57,20 +57,22 @@ def confirm(line: Any, task: SeqComp, found: Collision) -> None:
     assert right[0] != right[1]
 
 
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(SEEDS, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("sizes", ONE, ids=str)
-def test_random_protocols_of_iii_always_collide(sizes: OneReadingSizes) -> None:
+def test_random_protocols_of_iii_always_collide(sizes: OneReadingSizes, seeds: range) -> None:
     rs = [r for r in range(1, sizes.m + 1) if all(sizes.holds(r))]
     assert rs
-    for seed, r in product(SEEDS, rs):
+    for seed, r in product(seeds, rs):
         line = OneReading(sizes, within(random_tables(seed)))
         confirm(OneReading(sizes, random_tables(seed)), sizes.task, adversary_iii(line, r=r))
 
 
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(FEW, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("sizes", TWO, ids=str)
-def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes) -> None:
+def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: range) -> None:
     chosen = list(islice(triples(sizes), 3))
     assert chosen
-    for seed, (r, q, g) in product(range(3), chosen):
+    for seed, (r, q, g) in product(seeds, chosen):
         line = TwoReadings(sizes, within(random_tables(seed)))
         confirm(TwoReadings(sizes, random_tables(seed)), sizes.task, adversary_iv(line, r=r, q=q, g=g))
 

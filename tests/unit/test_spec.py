@@ -69,14 +69,23 @@ def architectures(draw: st.DrawFn) -> Architecture:
     return Architecture(tuple(layers))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(architectures())
 def test_parsing_what_is_printed_gives_it_back(architecture: Architecture) -> None:
     assert Architecture.parse(architecture.spec) == architecture
     assert Architecture.parse(architecture.spec).spec == architecture.spec
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None)
+@given(architectures())
+def test_parsing_and_json_give_back_many_more(architecture: Architecture) -> None:
+    assert Architecture.parse(architecture.spec) == architecture
+    assert Architecture.parse(architecture.spec).spec == architecture.spec
+    assert Architecture.from_json(json.loads(json.dumps(architecture.to_json()))) == architecture
+
+
+@settings(max_examples=80, deadline=None)
 @given(architectures(), st.text(max_size=8), st.lists(st.text(max_size=8), max_size=3), st.none() | st.integers(1, 10**9))
 def test_json_both_ways(architecture: Architecture, name: str, notes: list[str], number: int | None) -> None:
     model = Architecture(architecture.layers, name, tuple(notes), number, number)
