@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from task_cases import CASES, EXAMPLES, TINY, Prompt
+from task_cases import CASES, EXAMPLES, TINY, Prompt, few
 
 import separatrix.tasks
 from separatrix.errors import SeparatrixError, SizeError
@@ -55,7 +55,7 @@ def expected(task: Task, prompts: Iterable[Iterable[int]]) -> list[int | list[in
     return [CASES[task.name].by_hand(task, list(prompt)) for prompt in prompts]
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_round_trip_and_shapes(task: Task) -> None:
     assert parse_task(task.spec) == task
     tokens, targets = task.sample(200, np.random.default_rng(0))
@@ -69,7 +69,7 @@ def test_round_trip_and_shapes(task: Task) -> None:
     assert due.max() < task.answers
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_oracle_sampler_and_definition_agree(task: Task) -> None:
     tokens, targets = task.sample(300, np.random.default_rng(1))
     right = expected(task, tokens.tolist())
@@ -77,14 +77,14 @@ def test_oracle_sampler_and_definition_agree(task: Task) -> None:
     assert task.answer(tokens).tolist() == right
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_equal_generators_give_equal_instances(task: Task) -> None:
     one, two, other = (task.sample(50, np.random.default_rng(seed)) for seed in (3, 3, 4))
     assert (one.tokens == two.tokens).all()
     assert (one.tokens != other.tokens).any()
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     total = 20_000
     _, targets = task.sample(total, np.random.default_rng(5))
@@ -169,7 +169,7 @@ def _differ(one: object, other: object) -> bool:
     return one != other
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_drawing_touches_no_global_generator(task: Task) -> None:
     before = np.random.get_state(legacy=True)  # noqa: NPY002
     task.sample(10, np.random.default_rng(0))
@@ -177,7 +177,7 @@ def test_drawing_touches_no_global_generator(task: Task) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_no_prompts_have_no_answers(task: Task) -> None:
     assert task.answer(np.zeros((0, task.length), np.int64)).shape == ((0, task.length) if task.several else (0,))
 
@@ -237,7 +237,7 @@ def test_the_largest_seqcomp_that_fits(n: int) -> None:
     assert task.length <= n < SeqComp(L=3, m=task.m + 1, branching=(2, 2)).length
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES))
 def test_what_is_no_instance_is_refused(task: Task) -> None:
     good = task.sample(2, np.random.default_rng(0)).tokens
     ragged: Any = [good[0].tolist(), good[1, 1:].tolist()]

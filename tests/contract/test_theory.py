@@ -9,7 +9,7 @@ import pkgutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from task_cases import EXAMPLES
+from task_cases import EXAMPLES, few
 
 import separatrix.theory
 from separatrix.architecture import Architecture
@@ -90,8 +90,16 @@ def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
             recheck(Verdict(theorem=key, **body))
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("context", [2, 8192, 262_144])
+CONTEXTS = (2, 8192, 262_144)
+CARDS = [
+    pytest.param(name, context, marks=[] if (number + place) % 3 == 0 else [pytest.mark.slow], id=f"{context}-{name}")
+    for number, name in enumerate(PRESETS)
+    for place, context in enumerate(CONTEXTS)
+]
+"""Every released model at every context; fast at one, the next model at another."""
+
+
+@pytest.mark.parametrize(("name", "context"), CARDS)
 def test_cards_of_released_models(name: str, context: int) -> None:
     lines = card(preset(name), context)
     assert {"recall", "composition", "equality", "permutation"} <= {line.question.split()[0].strip(",") for line in lines}
@@ -128,7 +136,7 @@ STACKS = [
 ]
 
 
-@pytest.mark.parametrize("task", EXAMPLES, ids=str)
+@pytest.mark.parametrize("task", few(EXAMPLES, shifts=False))
 def test_every_task_can_be_judged(task: Task) -> None:
     """No kind of task breaks a theorem; Theorem I never decides by a prefix that is longer than the task's own; verdicts check."""
     for stack in STACKS:

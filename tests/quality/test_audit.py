@@ -1,4 +1,5 @@
-"""No shortcut beats a task: the audit finds every task clean at the first three sizes of its grid, and catches a leaky variant of every kind.
+"""No shortcut beats a task: the audit finds every task clean at the first three sizes of its grid, and catches a leaky variant of every kind. The
+fast tests look at the smallest size of every task and of each of its forms, the slow ones at the others.
 
 The rule: a probe more than 3 standard errors above its level is tried again on four times as many fresh instances, and is a leak if it is above
 again. What the audit does not look at stands here too: which tokens repeat, and the marginals of every place, of tasks answered yes or no.
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from task_cases import few
 
 from separatrix.audit import AUDITED, BOUND, Audit, audit, audit_texts, table
 from separatrix.audit._logistic import regression
@@ -27,7 +29,7 @@ BINARY = [task for task in map(parse_task, TEXTS) if task.answers == 2 and not t
 """Tasks answered yes or no in which no place by itself says anything."""
 
 
-@pytest.mark.parametrize("text", [*TEXTS, *WORDS])
+@pytest.mark.parametrize("text", few([*TEXTS, *WORDS], sizes=1))
 def test_no_shortcut_beats_a_task(text: str, record_property: Callable[[str, object], None]) -> None:
     found = audit(parse_text_task(text) if text in WORDS else parse_task(text))
     record_property("audit", canonical({"task": text, "rows": [[row.probe, row.z, row.verdict] for row in found.rows]}))
@@ -61,12 +63,12 @@ def test_repeats_by_hand() -> None:
     assert repeats(np.array([[5, 3, 5, 5]])).tolist() == [[0, 0, 1, 1, 0, 0, 1, 0]]
 
 
-@pytest.mark.parametrize("task", BINARY, ids=str)
+@pytest.mark.parametrize("task", few(BINARY))
 def test_repeats_say_nothing(task: Task) -> None:
     assert [name for name, seen in SEEN.items() if hints(task, seen)] == []
 
 
-@pytest.mark.parametrize("task", BINARY, ids=str)
+@pytest.mark.parametrize("task", few(BINARY))
 def test_every_place_has_the_same_marginal_under_both_answers(task: Task) -> None:
     """Chi-square of token by answer at every place: below the 1e-6 point for vocabulary - 1 degrees of freedom (normal approximation)."""
     tokens, targets = task.sample(20_000, np.random.default_rng(2))

@@ -3,31 +3,55 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import separatrix.reproduce as reproduce
+import separatrix.verify
 from separatrix.errors import OutputError, SeparatrixError
-from separatrix.evidence import bundle_envelope, canonical, from_envelope, sha256
+from separatrix.evidence import Evidence, bundle_envelope, canonical, from_envelope, sha256
 from separatrix.reproduce import Settings, reproduce_table
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS
 from separatrix.reproduce.jobs import Job, perform, stored
-from separatrix.verify import verify_path
+from separatrix.verify import Checked, verify, verify_path
 
 TINY = {"steps": 20, "batch": 32, "tested": 64}
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", name="small")
+def _small() -> Iterator[pytest.MonkeyPatch]:
     """Two cells with twenty steps of training, one real model."""
-    cells = tuple(cell for cell in CELLS if (cell.row, cell.column) in {("linear", "twosum"), ("sparse", "twosum")})
-    monkeypatch.setattr(reproduce, "CELLS", cells)
-    monkeypatch.setattr(reproduce, "ROWS", {key: ROWS[key] for key in ("linear", "sparse")})
-    monkeypatch.setattr(reproduce, "COLUMNS", {"twosum": COLUMNS["twosum"]})
-    monkeypatch.setattr(reproduce, "DEFAULT_MODELS", ("recurrentgemma-2b",))
-    monkeypatch.setattr(Settings, "training", lambda self, column: dict(TINY))
+    with pytest.MonkeyPatch.context() as patch:
+        cells = tuple(cell for cell in CELLS if (cell.row, cell.column) in {("linear", "twosum"), ("sparse", "twosum")})
+        patch.setattr(reproduce, "CELLS", cells)
+        patch.setattr(reproduce, "ROWS", {key: ROWS[key] for key in ("linear", "sparse")})
+        patch.setattr(reproduce, "COLUMNS", {"twosum": COLUMNS["twosum"]})
+        patch.setattr(reproduce, "DEFAULT_MODELS", ("recurrentgemma-2b",))
+        patch.setattr(Settings, "training", lambda self, column: dict(TINY))
+        yield patch
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Job]]:
+    """The folder of a run whose jobs were done here, one after the other, and these jobs: starting workers takes longer than the work.
+
+    Its pages and charts are left to the run that resumes.
+    """
+    out, done = tmp_path_factory.mktemp("made"), []
+
+    def one_by_one(jobs: Sequence[Job], store: Path, *, workers: int, show: bool) -> dict[Job, dict[str, Any]]:
+        done.extend(dict.fromkeys(jobs))
+        return {job: perform(job, store) for job in done}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce, "run_jobs", one_by_one)
+        patch.setattr("separatrix.report.html.write_report", lambda body, path: None)
+        reproduce_table(Settings(quick=True), out, show=False)
+    return out, done
 
 
 def test_the_table_is_whole() -> None:
@@ -36,7 +60,33 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_resumption_does_what_is_missing_in_a_worker_and_gives_the_same_hashes(
+    made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the results of a run here, one is cut off and one removed: a worker does these two again, and every byte is as it was."""
+    folder, jobs = made
+    out = tmp_path / "again"
+    shutil.copytree(folder / ".saved", out / ".saved")
+    files = {job: out / ".saved" / f"{job.key}.json" for job in jobs}
+    assert set(files.values()) == set((out / ".saved").glob("*.json"))
+    cut, gone = [job for job in jobs if job.do == "train" and "linear" in str(job.architecture)]
+    files[cut].write_text(files[cut].read_text()[:-10])
+    files[gone].unlink()
+    whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
+    monkeypatch.setattr("separatrix.report.html.vega_javascript", lambda: "")  # seconds; test_report.py has it made
+    body = reproduce_table(Settings(quick=True), out, workers=1, show=False)
+    assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
+    assert (out / "report.html").is_file()
+    assert {path: path.stat().st_mtime_ns for path in whole} == whole  # not done again
+    assert [files[job].read_bytes() for job in jobs] == [(folder / ".saved" / files[job].name).read_bytes() for job in jobs]
+    assert {record["kind"] for record in body["records"].values()} == {"verdict", "certificate", "measurement"}
+    assert verify_path(out)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
 def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
+    """All jobs in workers, twice. The fast test has two of them done again by workers, and the others by this process."""
     first = reproduce_table(Settings(quick=True), tmp_path / "a", show=False)
     again = reproduce_table(Settings(quick=True), tmp_path / "b", show=False)
     assert (tmp_path / "a" / "evidence.json").read_bytes() == (tmp_path / "b" / "evidence.json").read_bytes()
@@ -51,11 +101,24 @@ def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
     assert verify_path(tmp_path / "a")
 
 
-@pytest.mark.usefixtures("small")
-def test_no_edit_of_a_record_or_of_the_table_survives(tmp_path: Path) -> None:
-    reproduce_table(Settings(quick=True), tmp_path, show=False)
-    whole = json.loads((tmp_path / "evidence.json").read_text())
+@pytest.mark.parametrize("afresh", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_edit_of_a_record_or_of_the_table_survives(
+    made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
+) -> None:
+    """Not `afresh`: a record that no edit has touched, by its hash, is checked once and not once for every edit."""
+    whole = json.loads((made[0] / "evidence.json").read_text())
+    checked: dict[str, Checked] = {}
+
+    def once(record: Evidence, *, folder: Path) -> Checked:
+        if record.digest not in checked:
+            checked[record.digest] = verify(record, folder=folder)
+        return checked[record.digest]
+
+    if not afresh:
+        monkeypatch.setattr(separatrix.verify, "verify", once)
     file = tmp_path / "edited.json"
+    file.write_text(canonical(whole))
+    assert verify_path(file)
     for edited in _edits(whole):
         file.write_text(canonical(edited))
         with pytest.raises(SeparatrixError):

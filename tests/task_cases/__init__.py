@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib
 import itertools
 import pkgutil
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from separatrix.tasks import Task
 
@@ -53,3 +57,21 @@ def _cases() -> dict[str, Case]:
 CASES: dict[str, Case] = _cases()
 EXAMPLES: list[Task] = [task for case in CASES.values() for task in case.examples]
 TINY: list[Task] = [task for case in CASES.values() for task in case.tiny]
+
+
+def few(tasks: Iterable[Any], *, sizes: int = 2, shifts: bool = True) -> list[Any]:
+    """Tasks, or their texts, as parameters named by their texts; those that are like an earlier one are slow.
+
+    Fast are, of every kind of task, the first `sizes`, the first of every form and of every other set of names, and with `shifts` one shift.
+    """
+    met: Counter[object] = Counter()
+    chosen = []
+    for task in tasks:
+        name, _, given = str(task).partition(":")
+        shifted = "shift=" in given
+        names = tuple(part.partition("=")[0] for part in given.split(",") if not part.startswith("shift="))
+        kind = (name, "a shift") if shifted else (name, *names, *re.findall("form=[a-z]+", given))
+        fast = shifts and not met[kind] if shifted else met[name] < sizes or not met[kind]
+        met.update([kind] if shifted else [kind, name])
+        chosen.append(pytest.param(task, marks=[] if fast else [pytest.mark.slow], id=str(task)))
+    return chosen
