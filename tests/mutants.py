@@ -22,14 +22,13 @@ import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +277,8 @@ class Recorded:
     lines: dict[str, dict[int, list[str]]]
     """Tests by file and line; the empty name stands for import."""
     seconds: dict[str, float]
+    hints: dict[str, str]
+    """By title of a change: the test that caught it in an earlier run."""
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests to run for a change, in order: those that execute one of its lines, quick ones first; then the others of their files."""
@@ -287,19 +288,20 @@ class Recorded:
         if not direct:
             direct = {test for tests in of_file.values() for test in tests if test}
         files = {test.partition("::")[0] for test in direct}
-        first = sorted((test for test in direct if test in self.seconds), key=lambda test: self.seconds[test])
+        known = self.hints.get(mutant.title)
+        first = sorted((test for test in direct if test in self.seconds), key=lambda test: (test != known, self.seconds[test]))
         return first + [test for test in self.seconds if test.partition("::")[0] in files and test not in direct]
 
 
-def record(copy: Path, suite: Path, jobs: int) -> Recorded:
+def record(copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
     """Runs the whole suite once without a change."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        parts = _split([p for name in FOLDERS for p in sorted((suite / "tests" / name).glob("test_*.py"))], jobs)
+        parts = _split([p for name in FOLDERS for p in sorted((copy / "tests" / name).glob("test_*.py"))], jobs)
         running = [_forked(_record_some, copy, folder, files) for files in parts]
         for process in running:
             process.join()
-        return _read(folder, copy)
+        return _read(folder, copy, hints)
 
 
 def _split(files: Sequence[Path], jobs: int) -> list[list[Path]]:
@@ -308,12 +310,12 @@ def _split(files: Sequence[Path], jobs: int) -> list[list[Path]]:
 
 def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
     _enter(copy)
-    with _logged(folder / f"log.{os.getpid()}"):
-        recorder = Recorder(folder, copy / "src" / "separatrix")
-        pytest.main(["-q", "-p", "no:cacheprovider", *(f"tests/{p.parent.name}/{p.name}" for p in files)], plugins=[recorder])
+    _log_to(folder / f"log.{os.getpid()}")
+    recorder = Recorder(folder, copy / "src" / "separatrix")
+    pytest.main(["-q", "-p", "no:cacheprovider", *(f"tests/{p.parent.name}/{p.name}" for p in files)], plugins=[recorder])
 
 
-def _read(folder: Path, copy: Path) -> Recorded:
+def _read(folder: Path, copy: Path, hints: dict[str, str]) -> Recorded:
     import coverage
 
     lines: dict[str, dict[int, list[str]]] = {}
@@ -332,7 +334,7 @@ def _read(folder: Path, copy: Path) -> Recorded:
     if not seconds:
         logs = "\n".join(path.read_text()[-2000:] for path in folder.glob("log.*"))
         raise SystemExit(f"{logs}\nerror: no test ran; does `make test` work here?")
-    return Recorded(lines, seconds)
+    return Recorded(lines, seconds, hints)
 
 
 # ---- judging a change
@@ -363,8 +365,8 @@ def judge(copy: Path, mutant: Mutant, recorded: Recorded, answer: Path) -> None:
     _enter(copy)
     plugin = Chosen(tests)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    with _logged(copy / "log"):
-        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *files], plugins=[plugin])
+    _log_to(copy / "log")
+    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *files], plugins=[plugin])
     caught = plugin.caught_by or ("" if code in (0, 5) else "collection of tests")
     answer.write_text(json.dumps({"caught_by": caught, "tests": len(tests)}))
 
@@ -377,13 +379,11 @@ def _enter(copy: Path) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-@contextmanager
-def _logged(path: Path) -> Iterator[None]:
-    """Everything this process prints goes to a file."""
+def _log_to(path: Path) -> None:
+    """Everything that this process prints goes to a file."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    yield
 
 
 def _forked(work: Any, *arguments: Any) -> Any:
@@ -394,6 +394,8 @@ def _forked(work: Any, *arguments: Any) -> Any:
 
 def _alone(work: Any, *arguments: Any) -> None:
     os.setsid()  # so that what a test starts can be ended with it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this in the background has it ignored
+    del sys.modules["__main__"].__file__  # processes that a test spawns shall not import this script
     work(*arguments)
 
 
@@ -445,10 +447,8 @@ def run(mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], p
 
 
 def _end(process: Any) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.join()
 
 
@@ -462,18 +462,18 @@ def _preload() -> None:
     import typer  # noqa: F401
 
     torch.set_num_threads(1)
-    torch.zeros(2, 2) @ torch.zeros(2, 2)
     assert "separatrix" not in sys.modules
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="How much the tests catch: small changes of the sources, one at a time.")
     parser.add_argument("--suite", type=Path, default=ROOT, help="the checkout whose tests are tried (default: this one)")
     parser.add_argument("--only", choices=[name or "other" for name in SHARES], help="one part of the package")
     parser.add_argument("--count", type=int, help="how many changes of each part (default: 200 in all)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other changes")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
+    parser.add_argument("--first", type=Path, help="results of an earlier run: what caught a change then is tried first")
     parser.add_argument("--out", type=Path, help="results as JSON")
     arguments = parser.parse_args()
     shares = {part: arguments.count or share for part, share in SHARES.items() if arguments.only in (None, part or "other")}
@@ -486,7 +486,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         copies = [copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout") for number in range(arguments.jobs)]
         begun = time.monotonic()
-        recorded = record(copies[0], copies[0], arguments.jobs)
+        recorded = record(copies[0], arguments.jobs, _hints(arguments.first))
         print(
             f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes",
             file=sys.stderr,
@@ -498,12 +498,19 @@ def main() -> None:
         arguments.out.write_text(json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n")
 
 
+def _hints(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    return {_title(result): result["caught_by"] for result in json.loads(file.read_text())}
+
+
+def _title(result: dict[str, Any]) -> str:
+    return Mutant(**{field.name: result[field.name] for field in fields(Mutant)}).title
+
+
 def _say(result: dict[str, Any], done: int, total: int) -> None:
     if not result["caught_by"]:
-        print(
-            f"{done}/{total} survived  {result['kind']:18} {result['file']}:{result['line']} {result['function']}: {_short(result['old'])} -> {_short(result['new'])}",
-            flush=True,
-        )
+        print(f"{done}/{total} survived  {result['kind']:18} {_title(result)}", flush=True)
     elif done % 10 == 0:
         print(f"{done}/{total}", file=sys.stderr, flush=True)
 

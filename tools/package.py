@@ -34,7 +34,7 @@ MISSING_EXTRA = "error: the HTML report needs the extra 'report': pip install 's
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Builds the package, installs it where nothing else is, and uses it.")
     parser.add_argument("--keep", type=Path, help="a folder for the wheel and the sdist")
     keep = parser.parse_args().keep
     with tempfile.TemporaryDirectory() as scratch:
