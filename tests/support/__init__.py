@@ -1,0 +1,1 @@
+"""What tests share: commands of documents and names in them."""
