@@ -36,6 +36,8 @@ CASES = {
     "sparse": ("eva:n=5,V=3", "gdn + sparse(block=2, topk=1) @ heads=2, head_dim=4"),
     "match2": ("twosum:n=3,M=6", "full + gdn @ heads=1, head_dim=3"),
 }
+ALIKE_SLOW = [pytest.param(case, marks=[pytest.mark.slow] if case == "linear" else []) for case in CASES]
+"""Where a test is long: "linear" is the form carried by a recurrent layer, as "gdn" is, with one kind of layer fewer."""
 RANGES = {
     "eva": [3] * 4 + [4],
     "seqcomp": [4] * 4 + [2] * 2 + [2, 2],
@@ -208,7 +210,7 @@ def others(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("ways", [1, pytest.param(None, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ALIKE_SLOW)
 @pytest.mark.parametrize("field", ["proof", "sizes", "model"])
 def test_every_number_of_the_record_is_derived_again(case: str, field: str, ways: int | None, tmp_path: Path) -> None:
     """Every one is changed: in one way, a different one at the next place, or in all ways."""
@@ -292,7 +294,7 @@ def test_other_scales_are_not_the_proof_recorded(case: str, factor: float, tmp_p
 
 
 @pytest.mark.parametrize("trials", [25, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ALIKE_SLOW)
 def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, trials: int, tmp_path: Path) -> None:
     """One number of one tensor becomes another, and every hash is made to fit: what is accepted is true on every input."""
     record, tensors = built(case).record, built(case).model.state_dict()

@@ -122,7 +122,7 @@ GRIDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == "composition" else []) for name in GRIDS])
 def test_the_fronts_are_those_of_the_definition(name: str) -> None:
     space, tasks, context, budget = GRIDS[name]
     check(space, [parse_task(task) for task in tasks], context, budget)

@@ -85,7 +85,13 @@ def test_random_inputs_of_odd_shapes(L: int, m: int, branching: tuple[int, ...])
     assert not wrong(construct(task), tokens, np.array([follow(L, m, branching, row) for row in tokens.tolist()]))
 
 
-@pytest.mark.parametrize("stack", ["linear(heads=1) + full*2 @ head_dim=13, heads=1", "gdn(heads=1) + full*2 @ head_dim=13, heads=1"])
+@pytest.mark.parametrize(
+    "stack",
+    [
+        pytest.param("linear(heads=1) + full*2 @ head_dim=13, heads=1", marks=pytest.mark.slow),
+        "gdn(heads=1) + full*2 @ head_dim=13, heads=1",
+    ],
+)
 def test_the_carried_form_on_random_inputs_beyond_4096(stack: str) -> None:
     size = SeqComp(L=2, m=1366, branching=(2,))
     assert size.length >= 4096

@@ -9,7 +9,7 @@ from separatrix.bits import Binomial, Count, Exact, Power, first_size
 from separatrix.theory._base import first_excess
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.integers(0, 20), st.integers(-2, 60), st.integers(-5, 90), st.one_of(st.none(), st.integers(-5, 100)))
 def test_first_size_is_the_first_of_all(start: int, more: int, threshold: int, near: int | None) -> None:
     limit = start + more
@@ -44,7 +44,7 @@ DEMANDS = {
 }
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.sampled_from(sorted(DEMANDS)), st.integers(0, 300), st.integers(0, 4), st.integers(1, 40), st.integers(0, 120))
 def test_first_excess_is_the_first_of_all(name: str, base: int, slope: int, start: int, more: int) -> None:
     def demand(n: int) -> Count:

@@ -52,7 +52,7 @@ def _smallest(module: Any, found: Any, sizes: Any, level: str) -> None:
     assert not module.holds(replace(found, **{level: getattr(found, level) - 1}), sizes)
 
 
-@pytest.mark.parametrize("h", [10**5, 10**6])
+@pytest.mark.parametrize("h", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sigma_2", LARGE)
 def test_iv_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     lengths = []
@@ -70,11 +70,11 @@ def test_iv_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     ("h", "sigma"),
     [
         (10**5, (0, 0, 0)),
-        (10**5, (10**7, 0, 0)),
+        pytest.param(10**5, (10**7, 0, 0), marks=pytest.mark.slow),
         (10**6, (0, 10**7, 10**9)),
-        (10**6, (10**9, 0, 10**7)),
-        (10**6, (10**7, 10**7, 10**7)),
-        (10**6, (10**9, 10**9, 10**9)),
+        pytest.param(10**6, (10**9, 0, 10**7), marks=pytest.mark.slow),
+        pytest.param(10**6, (10**7, 10**7, 10**7), marks=pytest.mark.slow),
+        pytest.param(10**6, (10**9, 10**9, 10**9), marks=pytest.mark.slow),
     ],
 )
 def test_v_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) -> None:
@@ -99,7 +99,7 @@ def test_v_beats_parameters_chosen_by_hand() -> None:
     assert found.length() <= by_hand.length()
 
 
-@pytest.mark.parametrize("sizes", [depth_two.Sizes(1, 1, 0, 0), depth_two.Sizes(1, 1, 1, 2)])
+@pytest.mark.parametrize("sizes", [pytest.param(depth_two.Sizes(1, 1, 0, 0), marks=pytest.mark.slow), depth_two.Sizes(1, 1, 1, 2)])
 def test_iv_at_a_fixed_size_by_brute_force(sizes: depth_two.Sizes) -> None:
     for m, n_1 in product(range(2, 5), range(1, 7)):
         trials = (
@@ -112,7 +112,9 @@ def test_iv_at_a_fixed_size_by_brute_force(sizes: depth_two.Sizes) -> None:
         assert found is None or ((found.m, found.n_1) == (m, n_1) and depth_two.holds(found, sizes))
 
 
-@pytest.mark.parametrize("sizes", [depth_three.Sizes(1, 1, 1, 0, 0), depth_three.Sizes(1, 1, 0, 1, 1)])
+@pytest.mark.parametrize(
+    "sizes", [pytest.param(depth_three.Sizes(1, 1, 1, 0, 0), marks=pytest.mark.slow), depth_three.Sizes(1, 1, 0, 1, 1)]
+)
 def test_v_at_a_fixed_size_by_brute_force(sizes: depth_three.Sizes) -> None:
     for m, n_1, n_2 in product((2, 3), (1, 2), (3, 5)):
         known = any(depth_three.holds(trial, sizes) for trial in _every(m, n_1, n_2))
