@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -18,10 +19,12 @@ from torch import Tensor
 
 import separatrix.mixers
 from separatrix.architecture.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
+from separatrix.bits import sum_bits
 from separatrix.errors import SizeError
-from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer
+from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, laws, mixer, state_numbers
 from separatrix.mixers._base import Shapes, fan_in_normal, linear, wide
-from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, drawn
+from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, close, drawn, gradients, inputs, memory, stream
+from separatrix.mixers.laws._tools import all_close
 from separatrix.mixers.own import OwnMixer
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
@@ -93,38 +96,36 @@ EVERY_MIXER: dict[str, Mechanism] = {
 
 _CORNERS = frozenset(
     {
-        *("full 1x1", "full GQA", "window 5", "window 32 GQA", "window 70", "linear key_heads"),
+        *(
+            "full 1x1",
+            "full GQA",
+            "window 1",
+            "window 5",
+            "window 32 GQA",
+            "window 70",
+            "chunked 1",
+            "chunked 70 rope conv",
+            "chunked 2000",
+        ),
+        *("linear elu", "linear relu", "linear identity", "linear taylor", "linear key_heads"),
         *(f"linear {feature} unnormalised" for feature in ("elu", "relu", "taylor")),
-        *(
-            "gdn 1x1",
-            "gdn key_heads",
-            "loglinear elu",
-            "loglinear relu",
-            "loglinear key_heads",
-            "deltaproduct 1",
-            "deltanet",
-            "rglru",
-            "rwkv",
-        ),
-        *("sparse 1,3", "sparse 32,9", "sparse gates", "moba 1,3", "moba 32,9", "chunked 1", "chunked 2000", "mla unrotated"),
-        *(
-            "indexed 2",
-            "indexed 300",
-            "sparse window",
-            "gdn negative conv",
-            "moba 16,1 rope conv",
-            "indexed 40 rope conv",
-        ),
+        *("loglinear elu", "loglinear relu", "loglinear key_heads", "mla unrotated", "rglru", "rwkv"),
+        *("gdn 1x1", "gdn key_heads", "gdn negative conv", "deltaproduct 1", "deltanet"),
+        *("sparse 1,3", "sparse 16,1 GQA", "sparse 32,9", "sparse gates", "sparse window"),
+        *("moba 1,3", "moba 16,1 rope conv", "moba 32,9", "indexed 2", "indexed 40 rope conv", "indexed 300"),
     }
 )
-"""Other sizes of a mechanism that stands in the table anyway: here only its forms are tested, the other laws by `make test-slow`."""
+"""Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and the short comparison of its forms here."""
+_LONG = frozenset({"step=forward", "split", "cache"})
+"""Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this halves the time of these."""
+_CACHE_LENGTHS = (1, 2, 3, 64, 200)
+"""Up to a few chunks, windows and blocks of the table; `make test-slow` goes on to the law's own 1,000 tokens."""
 
 
 def _cells() -> Iterator[Any]:
     for case in EVERY_MIXER:
         for law in LAWS:
-            slow = case in _CORNERS and law != "step=forward"
-            yield pytest.param(case, law, marks=[pytest.mark.slow] if slow else [], id=f"{case}-{law}")
+            yield pytest.param(case, law, marks=[pytest.mark.slow] if case in _CORNERS else [], id=f"{case}-{law}")
 
 
 def test_the_corners_are_in_the_table() -> None:
@@ -133,9 +134,41 @@ def test_the_corners_are_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("case", "law"), list(_cells()))
-def test_law(case: str, law: str) -> None:
-    with shapes_unchecked() if law == "cache" else nullcontext():  # a thousand steps; under the other laws their shapes are checked
+def test_law(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if case not in _CORNERS:
+        monkeypatch.setattr(memory, "CACHE_LENGTHS", _CACHE_LENGTHS)
+    with shapes_unchecked() if law in _LONG else nullcontext():
         LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(set(EVERY_MIXER) - _CORNERS))
+def test_cache_of_a_thousand_tokens(case: str) -> None:
+    with shapes_unchecked():
+        LAWS["cache"](drawn(mixer(EVERY_MIXER[case], width=6)))
+
+
+@pytest.mark.parametrize("case", sorted(_CORNERS))
+def test_forms_of_a_corner(case: str) -> None:
+    """Outputs beyond one chunk, window and block, and the cache they leave; gradients of a few tokens in chunks of two."""
+    m = drawn(mixer(EVERY_MIXER[case], width=6))
+    x = inputs(m, 2, 75)
+    with torch.no_grad(), shapes_unchecked():
+        steps, state = stream(m, x)
+    _is_as_declared(m, state, 75)
+    with torch.no_grad():
+        for m.chunk in (7, Mixer.chunk):
+            y = m(x)
+            close(y, steps, f"chunks of {m.chunk}: outputs of forward and step")
+            close(m.last(x), y[:, -1], f"chunks of {m.chunk}: outputs of last and forward")
+    m.chunk, x = 2, x[:, :5].clone().requires_grad_()
+    steps, state = stream(m, x)
+    _is_as_declared(m, state, 5)
+    all_close(gradients(m, x, [steps]), gradients(m, x, [m(x)]), "step and forward")
+
+
+def _is_as_declared(m: Mixer, state: State, t: int) -> None:
+    assert state_numbers(state) == sum_bits(item.bits for item in m.mechanism.cache(t)).numbers, f"after {t} tokens"
 
 
 @contextmanager
@@ -477,6 +510,14 @@ def test_laws_leave_the_mixer_as_it_was(law: str) -> None:
     assert all(parameter.grad is None for parameter in one.parameters())
 
 
+def test_no_law_is_an_assertion() -> None:
+    """`python -O` removes them; the slow test below runs the laws so."""
+    for module in pkgutil.walk_packages(laws.__path__, f"{laws.__name__}."):
+        source = inspect.getsource(importlib.import_module(module.name))
+        assert not [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)], module.name
+
+
+@pytest.mark.slow
 def test_laws_hold_without_assertions() -> None:
     program = """
 import torch
