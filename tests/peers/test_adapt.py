@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import jaxtyping
 import pytest
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,12 @@ def mistral(width: int, *, heads: int = 2) -> nn.Module:
         return {"position_embeddings": rotary(x, torch.arange(t, t + x.shape[1], device=x.device)[None])}
 
     return sx.adapt(MistralAttention(config, 0), inputs=inputs)
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of steps, in which a user has no shapes checked either."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def _keeps(name: str, law: str) -> None:
