@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 FOLDERS := tests/contract tests/unit tests/quality tests/golden
 
-.PHONY: reproduce test test-peers test-slow lint format package mutants bench clean
+.PHONY: reproduce test test-peers test-slow test-long lint format package mutants bench clean
 
 define need
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -28,6 +28,10 @@ test-peers:
 test-slow:
 	$(call need,test)
 	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(FOLDERS) tests/slow $(ARGS)
+
+test-long:
+	$(call need,test)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m long $(FOLDERS) tests/slow $(ARGS)
 
 lint:
 	$(call need,lint)

@@ -3,10 +3,11 @@
     python tests/mutants.py --out mutants.json              every change against the tests of `make test`
     python tests/mutants.py --only theory --count 20        some of them
     python tests/mutants.py --suite OTHER_CHECKOUT          the tests of another version, on these sources
+    python tests/mutants.py --again mutants.json            what was caught then: is it still?
 
-A run without a change comes first and records which test executes which line. A change is then judged by the test files that execute its line (all
-files that touch its module, where the line runs at import), the tests that execute it first, and stops at the first failure. A test that does not
-end within four times its usual time, and a test process that dies, have caught it too.
+A run without a change comes first and records which test executes which line (not what the tests run in processes of their own). A change is then
+judged by the tests that execute its line, or, where it runs at import only, that execute any line of its file; the first failure ends it. A test that
+takes ten times as long as usual and half a minute more, and a test process that dies, have caught it too.
 
 Which changes are made depends on --seed and on the functions themselves, not on the rest of the tree, so that two versions are judged by the same
 changes wherever a function stayed as it was.
@@ -35,7 +36,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARES = {"theory": 40, "tasks": 36, "mixers": 36, "verify": 20, "architecture": 28, "constructions": 10, "": 30}
+SHARES = {"theory": 32, "tasks": 28, "mixers": 28, "verify": 16, "architecture": 22, "constructions": 8, "": 26}
 """How many changes each part of the package gets; "" stands for all other parts."""
 FOLDERS = ("contract", "golden", "quality", "unit")
 COPIED = (
@@ -60,7 +61,7 @@ UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "
 WITHOUT = ("mixers/_kernels/",)
 """Sources left out: nothing but a GPU runs them."""
 GRACE = 30.0
-"""Seconds beyond four times the usual time of its tests, after which a change counts as caught."""
+"""Seconds that a test may take beyond ten times its usual time, and all tests of a change beyond four times theirs."""
 
 
 # ---- the changes
@@ -281,16 +282,14 @@ class Recorded:
     """By title of a change: the test that caught it in an earlier run."""
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests to run for a change, in order: those that execute one of its lines, quick ones first; then the others of their files."""
+        """The tests to run for a change: those that execute one of its lines, quick ones first."""
         of_file = self.lines.get(mutant.file, {})
         lines = range(mutant.line, mutant.last_line + 1)
         direct = {test for line in lines for test in of_file.get(line, ()) if test}
         if not direct:
             direct = {test for tests in of_file.values() for test in tests if test}
-        files = {test.partition("::")[0] for test in direct}
         known = self.hints.get(mutant.title)
-        first = sorted((test for test in direct if test in self.seconds), key=lambda test: (test != known, self.seconds[test]))
-        return first + [test for test in self.seconds if test.partition("::")[0] in files and test not in direct]
+        return sorted((test for test in direct if test in self.seconds), key=lambda test: (test != known, self.seconds[test]))
 
 
 def record(copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
@@ -343,9 +342,26 @@ def _read(folder: Path, copy: Path, hints: dict[str, str]) -> Recorded:
 class Chosen:
     """A pytest plugin: only these tests, in this order."""
 
-    def __init__(self, tests: Sequence[str]) -> None:
+    def __init__(self, tests: Sequence[str], seconds: Mapping[str, float], answer: Path) -> None:
         self.place = {test: place for place, test in enumerate(tests)}
+        self.seconds = seconds
+        self.answer = answer
         self.caught_by = ""
+
+    def write(self) -> None:
+        self.answer.write_text(json.dumps({"caught_by": self.caught_by, "tests": len(self.place)}))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        def late(*_: object) -> None:
+            self.caught_by = f"{item.nodeid} (time)"
+            self.write()
+            os._exit(1)
+
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, GRACE + 10 * self.seconds[item.nodeid])
+        yield
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -363,12 +379,12 @@ def judge(copy: Path, mutant: Mutant, recorded: Recorded, answer: Path) -> None:
         answer.write_text(json.dumps({"caught_by": "", "tests": 0}))
         return
     _enter(copy)
-    plugin = Chosen(tests)
+    plugin = Chosen(tests, recorded.seconds, answer)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     _log_to(copy / "log")
-    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", *files], plugins=[plugin])
-    caught = plugin.caught_by or ("" if code in (0, 5) else "collection of tests")
-    answer.write_text(json.dumps({"caught_by": caught, "tests": len(tests)}))
+    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files], plugins=[plugin])
+    plugin.caught_by = plugin.caught_by or ("" if code in (0, 5) else "collection of tests")
+    plugin.write()
 
 
 def _enter(copy: Path) -> None:
@@ -469,15 +485,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How much the tests catch: small changes of the sources, one at a time.")
     parser.add_argument("--suite", type=Path, default=ROOT, help="the checkout whose tests are tried (default: this one)")
     parser.add_argument("--only", choices=[name or "other" for name in SHARES], help="one part of the package")
-    parser.add_argument("--count", type=int, help="how many changes of each part (default: 200 in all)")
+    parser.add_argument("--count", type=int, help="how many changes of each part (default: 160 in all)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other changes")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
-    parser.add_argument("--first", type=Path, help="results of an earlier run: what caught a change then is tried first")
+    parser.add_argument("--again", type=Path, help="results of an earlier run: only what was caught then, by the same test first")
+    parser.add_argument("--recording", type=Path, help="the run without a change: read from this file if it is there, else written to it")
     parser.add_argument("--out", type=Path, help="results as JSON")
     arguments = parser.parse_args()
     shares = {part: arguments.count or share for part, share in SHARES.items() if arguments.only in (None, part or "other")}
     mutants = chosen(ROOT, arguments.seed, shares)
+    if arguments.again:
+        caught = _hints(arguments.again)
+        mutants = [mutant for mutant in mutants if caught.get(mutant.title)]
     if arguments.list:
         print("\n".join(f"{mutant.kind:20} {mutant.title}" for mutant in mutants))
         return
@@ -486,7 +506,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         copies = [copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout") for number in range(arguments.jobs)]
         begun = time.monotonic()
-        recorded = record(copies[0], arguments.jobs, _hints(arguments.first))
+        recorded = _recorded(arguments.recording, copies[0], arguments.jobs, _hints(arguments.again))
         print(
             f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes",
             file=sys.stderr,
@@ -496,6 +516,17 @@ def main() -> None:
     _summary(results)
     if arguments.out:
         arguments.out.write_text(json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n")
+
+
+def _recorded(file: Path | None, copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
+    if file is not None and file.exists():
+        found = json.loads(file.read_text())
+        lines = {name: {int(line): tests for line, tests in mine.items()} for name, mine in found["lines"].items()}
+        return Recorded(lines, found["seconds"], hints)
+    recorded = record(copy, jobs, hints)
+    if file is not None:
+        file.write_text(json.dumps({"lines": recorded.lines, "seconds": recorded.seconds}))
+    return recorded
 
 
 def _hints(file: Path | None) -> dict[str, str]:
