@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
 FOLDERS := tests/contract tests/unit tests/quality tests/golden
 
 .PHONY: reproduce test test-peers test-slow test-long lint format package mutants bench clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_NODE = re.compile(r"test_mixers\.py::test_law\[(?P<case>.+)-(?P<law>[^-\]]+)\]$")
+_NODE = re.compile(r"test_mixers\.py::test_law(?:_at_its_own_sizes)?\[(?P<case>.+)-(?P<law>[^-\]]+)\]$")
 _MARKS = {"passed": "ok", "failed": "FAIL", "error": "FAIL"}
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any
 
 import jaxtyping
@@ -23,7 +24,7 @@ from separatrix.bits import sum_bits
 from separatrix.errors import SizeError
 from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, laws, mixer, state_numbers
 from separatrix.mixers._base import Shapes, fan_in_normal, linear, wide
-from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, close, drawn, gradients, inputs, memory, stream
+from separatrix.mixers.laws import LAWS, LawBroken, bounds, broken_laws, close, drawn, forms, gradients, inputs, memory, stream
 from separatrix.mixers.laws._tools import all_close
 from separatrix.mixers.own import OwnMixer
 
@@ -116,16 +117,14 @@ _CORNERS = frozenset(
     }
 )
 """Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and the short comparison of its forms here."""
+_QUICK: dict[ModuleType, dict[str, Any]] = {
+    forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100)},
+    memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
+    bounds: {"SIZES": (0.0, 1.0, 1e4), "LONG": 300},
+}
+"""Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and `check-mechanism` take the laws' own."""
 _LONG = frozenset({"step=forward", "split", "cache"})
 """Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this halves the time of these."""
-_CACHE_LENGTHS = (1, 2, 3, 64, 200)
-"""Up to a few chunks, windows and blocks of the table; `make test-slow` goes on to the law's own 1,000 tokens."""
-
-
-def _cells() -> Iterator[Any]:
-    for case in EVERY_MIXER:
-        for law in LAWS:
-            yield pytest.param(case, law, marks=[pytest.mark.slow] if case in _CORNERS else [], id=f"{case}-{law}")
 
 
 def test_the_corners_are_in_the_table() -> None:
@@ -133,19 +132,25 @@ def test_the_corners_are_in_the_table() -> None:
     assert {EVERY_MIXER[case].name for case in set(EVERY_MIXER) - _CORNERS} == set(MIXERS)
 
 
-@pytest.mark.parametrize(("case", "law"), list(_cells()))
-def test_law(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if case not in _CORNERS:
-        monkeypatch.setattr(memory, "CACHE_LENGTHS", _CACHE_LENGTHS)
+def _keeps(case: str, law: str) -> None:
     with shapes_unchecked() if law in _LONG else nullcontext():
         LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("case", [case for case in EVERY_MIXER if case not in _CORNERS])
+def test_law(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, sizes in _QUICK.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+    _keeps(case, law)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sorted(set(EVERY_MIXER) - _CORNERS))
-def test_cache_of_a_thousand_tokens(case: str) -> None:
-    with shapes_unchecked():
-        LAWS["cache"](drawn(mixer(EVERY_MIXER[case], width=6)))
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("case", EVERY_MIXER)
+def test_law_at_its_own_sizes(case: str, law: str) -> None:
+    _keeps(case, law)
 
 
 @pytest.mark.parametrize("case", sorted(_CORNERS))

@@ -55,7 +55,7 @@ def _plain_or_bare() -> Iterator[Any]:
     so the second is fast for three of them."""
     for spec in SPECS:
         yield pytest.param(spec, True, True, 8)
-        fast = "|" in spec or spec.startswith("full")
+        fast = "|" in spec
         yield pytest.param(spec, False, False, 0, marks=[] if fast else pytest.mark.slow)
 
 

@@ -84,7 +84,7 @@ def test_equal_generators_give_equal_instances(task: Task) -> None:
     assert (one.tokens != other.tokens).any()
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     total = 20_000
     _, targets = task.sample(total, np.random.default_rng(5))

@@ -97,6 +97,7 @@ def test_the_largest_of_many_answers_is_no_surprise() -> None:
     assert largest_above(right, 740, level) == pytest.approx(-NormalDist().inv_cdf(740 * tail), abs=0.01)
 
 
+@pytest.mark.slow
 def test_how_often_luck_is_suspected() -> None:
     """Answers independent of prompts: of 1,500 rows about one in 500 lies above 3 errors once (two tests each), and none does twice."""
     audits = [of(Noise(), seed=seed, fitted=200, tested=200) for seed in range(250)]

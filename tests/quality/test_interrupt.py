@@ -39,7 +39,8 @@ def _alive(session: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes under /proc")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow)])
+@pytest.mark.slow  # a whole process with workers; what is saved and picked up again: test_reproduce
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_stopping_the_main_job(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     process = _start(tmp_path)
     try:

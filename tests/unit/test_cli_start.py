@@ -60,12 +60,12 @@ echo "${COMPREPLY[*]}"
     [
         ("separatrix an", "analyze"),
         ("separatrix analyze qwen3-n", "qwen3-next-80b"),
-        ("separatrix compare full recurrentg", "recurrentgemma-2b"),
+        pytest.param("separatrix compare full recurrentg", "recurrentgemma-2b", marks=pytest.mark.slow),
         ("separatrix refute full --task seqcomp-", "seqcomp-forward"),
-        ("separatrix tasks show disj", "disjointness"),
-        ("separatrix mechanisms show deltan", "deltanet"),
-        ("separatrix theorems show VI", ""),
-        ("separatrix analyze full --cont", "--context"),
+        pytest.param("separatrix tasks show disj", "disjointness", marks=pytest.mark.slow),
+        pytest.param("separatrix mechanisms show deltan", "deltanet", marks=pytest.mark.slow),
+        pytest.param("separatrix theorems show dedekind", "", marks=pytest.mark.slow),
+        pytest.param("separatrix analyze full --cont", "--context", marks=pytest.mark.slow),
     ],
 )
 def test_completion_in_bash(line: str, completed: str) -> None:

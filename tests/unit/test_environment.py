@@ -69,7 +69,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def command(root: Path, need: str = "run") -> subprocess.Popen[str]:
-    nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(root), "PIP_NO_CACHE_DIR": "1", "HOME": str(root.parent), "PIP_CONFIG_FILE": os.devnull}
+    nowhere = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(root),
+        "PIP_NO_CACHE_DIR": "1",
+        "HOME": str(root.parent),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
     return subprocess.Popen(
         [sys.executable, "tools/environment.py", need],
         cwd=root,

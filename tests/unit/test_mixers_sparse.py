@@ -18,7 +18,7 @@ from separatrix.errors import SizeError
 from separatrix.mixers import Mixer, _blocks, _choice, mixer
 from separatrix.mixers._blocks import place, tile_size
 from separatrix.mixers._choice import largest
-from separatrix.mixers.laws import LAWS, close, drawn, gradients, inputs, stream
+from separatrix.mixers.laws import LAWS, bounds, close, drawn, forms, gradients, inputs, stream
 from separatrix.mixers.laws._tools import all_close
 
 _SIZES: dict[str, Any] = {"heads": 2, "head_dim": 3, "value_dim": 5}
@@ -53,14 +53,23 @@ def tiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiled")
-@pytest.mark.parametrize(
-    ("case", "law"),
-    [pytest.param(case, law, marks=[] if law != "chunks" and case in _FAST else pytest.mark.slow) for case in CASES for law in FORMS],
-)
+@pytest.mark.parametrize("law", [law for law in FORMS if law != "chunks"])
+@pytest.mark.parametrize("case", _FAST)
 def test_law_on_the_tiled_form(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "LENGTHS", (1, 64, 75))
+    monkeypatch.setattr(bounds, "SIZES", (0.0, 1.0, 1e4))
     name, sizes = CASES[case]
+    LAWS[law](made(name, **sizes))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiled")
+@pytest.mark.parametrize("law", FORMS)
+@pytest.mark.parametrize("case", CASES)
+def test_law_on_the_tiled_form_at_its_own_sizes(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if law == "step=forward":  # hundreds of steps; shapes are checked under the other laws
         monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    name, sizes = CASES[case]
     LAWS[law](made(name, **sizes))
 
 
