@@ -20,7 +20,7 @@ reproduce:
 
 test:
 	$(call need,test)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(FOLDERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(FOLDERS) $(ARGS)
 
 test-peers:
 	$(call need,peers)

@@ -55,8 +55,8 @@ def broken_variant(*changes: tuple[str, str]) -> str:
     return text
 
 
-def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "_seconds", _seconds_once)
+@pytest.mark.slow
+def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check-mechanism", f"{EXAMPLE}:MyMixer", "--width", "8", "--set", "averages=3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
