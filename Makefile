@@ -4,7 +4,6 @@ BIN := .venv/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
-FOLDERS := tests/contract tests/unit tests/quality tests/golden
 
 .PHONY: reproduce test test-peers test-slow test-long lint format package mutants bench clean
 
@@ -20,7 +19,7 @@ reproduce:
 
 test:
 	$(call need,test)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(FOLDERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-peers:
 	$(call need,peers)
@@ -28,11 +27,11 @@ test-peers:
 
 test-slow:
 	$(call need,test)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(FOLDERS) tests/slow $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
 
 test-long:
 	$(call need,test)
-	@$(BIN)/python -m pytest -n $(WORKERS) -m long $(FOLDERS) tests/slow $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m long $(ARGS)
 
 lint:
 	$(call need,lint)

@@ -178,22 +178,6 @@ def test_a_definition_starts_with_the_token_table_and_names_no_source(text: str)
     assert "[here]" not in said
 
 
-@pytest.mark.parametrize("text", ["eva:n=6", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", CHAINS[1], "multihop:k=2,n=6"])
-def test_a_hugging_face_dataset(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`load_dataset` finds splits, features and the same rows as the JSON lines; without a network."""
-    datasets = pytest.importorskip("datasets", reason="needs the extra lm-eval")
-    monkeypatch.setattr("socket.socket.connect", None)
-    task: Any = parse_text_task(text) if text.startswith("multihop") else parse_task(text)
-    export(task, format="hf", out=tmp_path / "hf", splits=SIZES)
-    loaded = datasets.load_dataset(str(tmp_path / "hf"), cache_dir=str(tmp_path / "cache"))
-    expected = jsonl(tmp_path / "jsonl", task)
-    assert {split: list(rows) for split, rows in loaded.items()} == expected
-    number, word = datasets.Value("int32"), datasets.Value("string")
-    kinds = {"tokens": datasets.List(number), "targets": datasets.List(number), "target": number, "place": number}
-    kinds |= {"steps": datasets.List(word), "choices": datasets.List(word)}
-    assert loaded["train"].features == {name: kinds.get(name, word) for name in expected["train"][0]}
-
-
 def test_the_card(tmp_path: Path) -> None:
     task = parse_task("eva:n=4,V=3")
     export(task, format="hf", out=tmp_path / "hf", splits=SIZES)
