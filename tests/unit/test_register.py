@@ -224,6 +224,10 @@ class Clash(Sum):
     def __init__(self, width: int, *, flops: int = 1) -> None: ...
 
 
+class ClashOfOwn(Sum):
+    def __init__(self, width: int, *, shared: bool = False) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("maker", "named", "said"),
     [
@@ -236,6 +240,7 @@ class Clash(Sum):
         (NoWidth, {}, "NoWidth takes no width"),
         (Below, {}, "size 'state' of Below is -1"),
         (Clash, {}, "size 'flops' of Clash has the name of a part of every mechanism"),
+        (ClashOfOwn, {}, "size 'shared' of ClashOfOwn has the name of a part of every mechanism"),
         (Sum, {"name": "my-sum"}, "name='my-sum' is no identifier"),
         (Sum, {"name": ""}, "name='' is no identifier"),
         (Sum, {"name": "gdn"}, r"name='gdn' is taken \(built in\); give another"),
