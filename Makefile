@@ -8,14 +8,14 @@ unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compil
 .PHONY: reproduce test test-peers test-slow test-long lint format package mutants bench clean
 
 define need
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	  || { echo "error: Python 3.11 or later is needed, and $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true). Name another: make $@ PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) tools/environment.py $(1)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "error: Python 3.11 or later is needed, and $(PYTHON) is: $$("$(PYTHON)" --version 2>&1 || true). Name another: make $@ PYTHON=python3.11" >&2; exit 1; }
+	@"$(PYTHON)" tools/environment.py $(1)
 endef
 
 reproduce:
 	$(call need,run)
-	@$(BIN)/separatrix reproduce --out report $(ARGS)
+	@$(BIN)/python -m separatrix reproduce --out report $(ARGS)
 
 test:
 	$(call need,test)

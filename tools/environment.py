@@ -14,20 +14,36 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 EXTRAS = {"run": "report", "test": "test", "peers": "peers", "lint": "lint"}
-"""The extra of pyproject.toml behind each need."""
+"""The extra of pyproject.toml behind each need. Each includes those before it."""
+TARGETS = {"run": "reproduce", "test": "test", "peers": "test-peers", "lint": "lint"}
+"""A target of the Makefile for each need."""
 BUILD = ("hatchling", "editables")
 """What builds the package itself."""
-FROM_SOURCE = {"rouge_score": "peers", "sqlitedict": "peers", "word2number": "peers"}
-"""Packages that exist as sources only, by the need that brings them: dependencies of lm-evaluation-harness."""
+FROM_SOURCE = ("rouge_score", "sqlitedict", "word2number")
+"""Packages that exist as sources only: dependencies of lm-evaluation-harness."""
 BUILD_FROM_SOURCE = ("setuptools", "wheel")
 WITH_SOURCES = ("peers", "lint")
+ELSEWHERE = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PIP_DRY_RUN",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_TARGET",
+    "PIP_USER",
+    "PIP_REQUIREMENT",
+    "PIP_CONSTRAINT",
+)
+"""Settings under which pip would look at packages outside of .venv, or install to another place, or something else."""
 
 _WHOLE = """
 import os, sys
@@ -52,7 +68,9 @@ class SetupFailed(Exception):
 def bring(root: Path, need: str) -> bool:
     """Meets a need of the folder's .venv; False if it was met before. Raises SetupFailed."""
     venv = root / ".venv"
-    with _alone(root):
+    if venv.is_symlink() or (venv.exists() and not venv.is_dir()):
+        raise SetupFailed(f"{venv} is no folder of its own; remove it")
+    with _alone(root) as lock:
         inputs = _inputs(root)
         met = _met(venv, inputs)
         if need in met:
@@ -61,30 +79,34 @@ def bring(root: Path, need: str) -> bool:
         if not met and venv.exists() and not _whole(venv):
             print("making .venv anew: it is unfinished, or another Python's", flush=True)
             shutil.rmtree(venv)
-        print(f"setting up .venv for `make {_TARGETS[need]}` (once; it can take minutes)", flush=True)
+        print(f"setting up .venv for `make {TARGETS[need]}` (once; it can take minutes)", flush=True)
         if not venv.exists():
-            _call([sys.executable, "-m", "venv", str(venv)], "Python cannot make a virtual environment; its own words are above")
-        _install(root, venv, need)
-        _write(venv / ".needs", {"inputs": inputs, "met": [*met, need]})
+            _call([sys.executable, "-m", "venv", str(venv)], "Python cannot make a virtual environment; its own words are above.", lock)
+        _install(root, venv, need, lock)
+        needs = list(EXTRAS)
+        _write(venv / ".needs", {"inputs": inputs, "met": sorted({*met, *needs[: needs.index(need) + 1]})})
         return True
 
 
-_TARGETS = {"run": "reproduce", "test": "test", "peers": "test-peers", "lint": "lint"}
-
-
-def _install(root: Path, venv: Path, need: str) -> None:
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+def _install(root: Path, venv: Path, need: str, lock: int) -> None:
+    python = str(venv / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     pip += ["--constraint", str(root / "constraints.txt"), "--only-binary", ":all:"]
     sources = need in WITH_SOURCES
     if sources:
         pip += ["--no-binary", ",".join(FROM_SOURCE)]
-    reason = "the packages could not be installed; pip's own words are above"
-    _call([*pip, *BUILD, *(BUILD_FROM_SOURCE if sources else ())], reason)
-    _call([*pip, "--no-build-isolation", "--editable", f"{root}[{EXTRAS[need]}]"], reason)
+    reason = "the packages could not be installed; pip's own words are above. The same command starts again."
+    _call([*pip, *BUILD, *(BUILD_FROM_SOURCE if sources else ())], reason, lock)
+    _call([*pip, "--no-build-isolation", "--editable", f"{root}[{EXTRAS[need]}]"], reason, lock)
+    name = tomllib.loads((root / "pyproject.toml").read_text())["project"]["name"]
+    there = f"from importlib.metadata import version; version({name!r})"
+    _call([python, "-I", "-c", there], "pip has put the package somewhere else; look at its settings (`pip config list`)", lock)
 
 
-def _call(command: list[str], reason: str) -> None:
-    if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
+def _call(command: list[str], reason: str, lock: int) -> None:
+    """Runs a command that keeps the lock for as long as it lives, should this process end before it."""
+    environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+    if subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=environment, pass_fds=[lock]).returncode:
         raise SetupFailed(reason)
 
 
@@ -97,11 +119,13 @@ def _inputs(root: Path) -> str:
 
 
 def _met(venv: Path, inputs: str) -> list[str]:
+    """The needs that are met; none where the file is missing or damaged, or the Python of the environment is gone."""
     try:
         found = json.loads((venv / ".needs").read_text())
-    except (OSError, ValueError):
+        same = found["inputs"] == inputs and (venv / "bin" / "python").exists()
+        return [need for need in EXTRAS if same and need in found["met"]]
+    except (OSError, ValueError, KeyError, TypeError):
         return []
-    return found["met"] if found["inputs"] == inputs else []
 
 
 def _whole(venv: Path) -> bool:
@@ -125,8 +149,9 @@ def _write(path: Path, value: object) -> None:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Waits until no other set-up of the folder is at work. The lock is on the folder itself, and goes with the process."""
+def _alone(root: Path) -> Iterator[int]:
+    """Waits until no other set-up of the folder is at work. The lock is on the folder itself, and goes with the
+    processes that hold it; its file descriptor is given."""
     folder = os.open(root, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,7 +159,7 @@ def _alone(root: Path) -> Iterator[None]:
         print("waiting for another set-up of this folder", flush=True)
         fcntl.flock(folder, fcntl.LOCK_EX)
     try:
-        yield
+        yield folder
     finally:
         os.close(folder)
 
@@ -143,10 +168,11 @@ def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1] not in EXTRAS:
         print(f"usage: python3 {sys.argv[0]} {'|'.join(EXTRAS)}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends pip, too
     try:
         bring(Path(__file__).resolve().parent.parent, sys.argv[1])
     except (SetupFailed, OSError) as error:
-        print(f"error: set-up failed: {error}. The same command starts again.", file=sys.stderr)
+        print(f"error: set-up failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("set-up interrupted; the same command starts again", file=sys.stderr)

@@ -79,7 +79,7 @@ def check_wheel(wheel: Path) -> None:
 def check_sdist(sdist: Path, wheel: Path, folder: Path) -> None:
     """What is built from the sdist alone is the same wheel, and the sdist brings the tests and documents."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "sdist", filter="data")
+        archive.extractall(folder / "sdist", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     (source,) = (folder / "sdist").iterdir()
     again, _ = built(source, folder / "again")
     demand(contents(again) == contents(wheel), "the wheel built from the sdist is another one")

@@ -60,7 +60,8 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for report.html and evidence.json.")] = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes, one seed: under 3 minutes on 2 cores.")] = False,
     config: Annotated[
-        list[str] | None, typer.Option(help="Real models to add: config.json files or presets (default: three presets).")
+        list[str] | None,
+        typer.Option(help="Real models to add: config.json files or presets (default: three presets).", autocompletion=cli_complete.models),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 2,
@@ -285,7 +286,7 @@ def _brief(value: object) -> str:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; a user's mistake becomes one line on stderr."""
     try:
-        code = app(args=None if arguments is None else list(arguments), standalone_mode=False) or 0
+        code = app(args=None if arguments is None else list(arguments), standalone_mode=False, prog_name="separatrix") or 0
     except SeparatrixError as error:
         return _fail(str(error), 1 if isinstance(error, CheckFailed) else 2)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -47,7 +47,10 @@ def compare(
 def design(
     task: Annotated[
         list[str] | None,
-        typer.Option(help="A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left out fill the context."),
+        typer.Option(
+            help="A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left out fill the context.",
+            autocompletion=cli_complete.tasks,
+        ),
     ] = None,
     context: Annotated[str | None, typer.Option(help="Tokens of context (default: the base model's own, else 8192).")] = None,
     cache: Annotated[str | None, typer.Option(help="Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,14 @@ def test_commands_print_what_the_document_says(group: list[Command], tmp_path: P
     fill(tmp_path)
     found = [problem(command, tmp_path) for command in group]
     assert not any(found), "\n\n".join(["", *(text for text in found if text)])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_command_escapes(document: str) -> None:
+    """What looks like a command after a prompt is one that is run, in whatever kind of block it stands."""
+    text = read(document)
+    looks = {number for number, line in enumerate(text.splitlines(), 1) if re.match(r"[\s>*-]*\$ +separatrix\b", line)}
+    assert looks == {command.line for command in parse(text, document)}
 
 
 @pytest.mark.parametrize("document", SLOW)

@@ -120,7 +120,7 @@ _CORNERS = frozenset(
 _QUICK: dict[ModuleType, dict[str, Any]] = {
     forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100)},
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
-    bounds: {"SIZES": (0.0, 1.0, 1e4), "LONG": 300},
+    bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
 }
 """Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and `check-mechanism` take the laws' own."""
 _LONG = frozenset({"step=forward", "split", "cache"})

@@ -277,7 +277,7 @@ def test_a_card_needs_no_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [pytest.param(p, marks=[pytest.mark.slow] if i % 3 else []) for i, p in enumerate(PRESETS)])
 def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
     model = preset(name)
     data = card_json(model, 10_000)["verdicts"]

@@ -309,6 +309,7 @@ def test_a_number_on_a_rounding_border_is_refused() -> None:
         verify_certificate(record)
 
 
+@pytest.mark.slow
 def test_blocks_chosen_by_a_tie_are_refused() -> None:
     """With zero queries every block has the score 0, and the first is opened; here another one is swapped."""
     spec, task = CASES["block_swap"]

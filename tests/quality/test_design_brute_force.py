@@ -146,7 +146,7 @@ DECISIVE = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("III", "IV", "V") else [pytest.mark.slow]) for name in DECISIVE])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("III", "V") else [pytest.mark.slow]) for name in DECISIVE])
 def test_theorems_of_depth_decide_the_front(name: str) -> None:
     space, text = DECISIVE[name]
     task = parse_task(text)

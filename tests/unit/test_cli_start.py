@@ -46,7 +46,7 @@ def test_short_and_long_help_agree(words: tuple[str, ...], capsys: pytest.Captur
 
 
 BASH = """
-eval "$(separatrix --show-completion bash)"
+eval "$(separatrix --show-completion)"
 read -ra COMP_WORDS <<< "$LINE"
 COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
 _separatrix_completion separatrix

@@ -49,6 +49,7 @@ def test_match2_tells_a_match_from_its_neighbours() -> None:
         assert (answered(model, np.array(prompts)) == expected).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("M", [5000, 5001, 5754])
 def test_match2_of_one_token_and_a_large_modulus(M: int) -> None:
     task = parse_task(f"twosum:n=1,M={M}")

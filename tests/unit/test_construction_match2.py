@@ -47,6 +47,7 @@ def test_random_inputs_at_4096(M: int, count: int) -> None:
     assert not wrong(construct(task), batch.tokens, batch.targets, batch=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("M", [5001, LARGEST_MODULUS])
 def test_near_misses_at_4096(M: int) -> None:
     """Every earlier token one off the match; one true match among them, first, last or in the middle; queries that cancel themselves."""

@@ -188,6 +188,45 @@ def test_two_at_once(project: Path) -> None:
     assert (second.returncode, out, err) == (0, SETTING_UP, "")
 
 
+@pytest.mark.slow
+def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_repaired(project: Path) -> None:
+    (project / "pyproject.toml").write_text(PROJECT.replace('"missing-from-every-index==1"', ""))
+    assert bring(project, "test") == (0, "setting up .venv for `make test` (once; it can take minutes)\n", "")
+    assert bring(project) == (0, "", "")
+    for damaged in ("[]", "null", '{"met": 5}', '{"inputs": 1}', "{"):
+        (project / ".venv" / ".needs").write_text(damaged)
+        assert bring(project) == (0, SETTING_UP, "")
+    for python in (project / ".venv" / "bin").glob("python*"):
+        python.unlink()
+        python.symlink_to("gone")
+    assert bring(project)[:2] == (0, ANEW + SETTING_UP)
+
+
+@pytest.mark.slow
+def test_an_ended_set_up_ends_pip_and_settings_that_lead_elsewhere_are_ignored(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "slow").touch()
+    process = command(project)
+    wait(project / "building")
+    process.terminate()  # this process alone, not its group
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    (project / "slow").unlink()
+    for name, value in {"PIP_DRY_RUN": "1", "PIP_PREFIX": str(project / "x"), "PYTHONPATH": str(project), "PIP_USER": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert bring(project)[0] == 0
+    assert (packages(project) / "small_data.txt").exists()
+    assert not (project / "x").exists()
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_something_else_called_venv(project: Path, link: bool) -> None:
+    venv = project / ".venv"
+    venv.symlink_to("nowhere") if link else venv.write_text("")
+    code, out, err = bring(project)
+    assert (code, out) == (1, "")
+    assert err == f"error: set-up failed: {venv} is no folder of its own; remove it\n"
+
+
 def wait(file: Path) -> None:
     end = time.monotonic() + 60
     while not file.exists():

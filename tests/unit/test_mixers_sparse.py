@@ -57,7 +57,7 @@ def tiled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("case", _FAST)
 def test_law_on_the_tiled_form(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "LENGTHS", (1, 64, 75))
-    monkeypatch.setattr(bounds, "SIZES", (0.0, 1.0, 1e4))
+    monkeypatch.setattr(bounds, "SIZES", (0.0, 1e4))
     name, sizes = CASES[case]
     LAWS[law](made(name, **sizes))
 

@@ -14,7 +14,8 @@ from separatrix.tasks import SeqComp, TwoSum
 from separatrix.theory.one_layer import prefixes
 
 COUNTS = [
-    (composition(2), 2**2), (composition(3), 3**3), (equality(1), 2), (equality(2), 4), (equality(3), 8), (disjointness(2), 4), (disjointness(4), 16),
+    (composition(2), 2**2), pytest.param(composition(3), 3**3, marks=pytest.mark.slow),
+    (equality(1), 2), (equality(2), 4), (equality(3), 8), (disjointness(2), 4), (disjointness(4), 16),
 ]  # fmt: skip
 
 

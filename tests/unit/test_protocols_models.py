@@ -188,6 +188,7 @@ def test_a_model_of_iii_is_refuted_by_its_own_run() -> None:
         assert found.right == tuple(ONE[1].task.answer(np.array([found.first, found.second])))
 
 
+@pytest.mark.slow
 def test_a_model_of_iv_is_refuted_by_its_own_run() -> None:
     """m = 3, n_1 = 2, t = 1: 3 > 2 and 6^4 > (2 * 4)^2 2^(3+1)."""
     model = Two(TWO[0], 0)

@@ -17,10 +17,17 @@ from separatrix.verify.certificate import verify_certificate
 
 SIZES = [
     # heads, block, topk, n, M, bits: a tail behind the last block or none, one or two blocks opened, one head or two
-    *((1, 4, 1, 12, 32, 3), (2, 4, 1, 12, 32, 3), (1, 4, 2, 16, 32, 2), (1, 8, 1, 23, 16, 3)),
+    *((1, 4, 1, 12, 32, 3), (1, 4, 2, 16, 32, 2)),
     *(
         pytest.param(*sizes, marks=pytest.mark.slow)
-        for sizes in [(2, 4, 2, 16, 32, 2), (1, 8, 1, 32, 64, 4), (2, 8, 1, 32, 64, 4), (2, 8, 1, 23, 16, 3)]
+        for sizes in [
+            (2, 4, 1, 12, 32, 3),
+            (1, 8, 1, 23, 16, 3),
+            (2, 4, 2, 16, 32, 2),
+            (1, 8, 1, 32, 64, 4),
+            (2, 8, 1, 32, 64, 4),
+            (2, 8, 1, 23, 16, 3),
+        ]
     ),
 ]
 
@@ -50,6 +57,7 @@ def test_two_blocks_with_one_message(block: int, topk: int, n: int, M: int, bits
     assert found.details["message_bits"] == heads * 4 * bits  # a key and a value of two numbers per head: c of Theorem II
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_certificate() -> None:
     first, again, other = _found(4, 1, 12, 32, 3, 1), _found.__wrapped__(4, 1, 12, 32, 3, 1), _found(4, 1, 12, 32, 3, 1, seed=5)
     assert first.digest == again.digest != other.digest

@@ -91,6 +91,7 @@ def test_declared_bits_are_those_of_theorem_one() -> None:
     assert _found("loglinear").details["cache_bits"] == 4 * 4 * 3
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_certificate() -> None:
     assert _found("gdn", seed=3).digest == _found.__wrapped__("gdn", seed=3).digest
     assert _found("gdn", seed=3).digest != _found("gdn").digest

@@ -98,7 +98,7 @@ def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
         sparse_retrieval(task, spec)
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("option", [pytest.param(o, marks=[pytest.mark.slow] if i > 1 else []) for i, o in enumerate(OPTIONS)])
 def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
     spec, task = Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3"), TwoSum(n=12, M=32)
     model = build(spec, task)

@@ -154,6 +154,7 @@ def test_the_exchange_keeps_every_degree_and_those_of_all_neighbours(chains: boo
     assert ((kept != swapped).any(-1).sum(1) == 2 * fits).all()
 
 
+@pytest.mark.slow
 def test_no_pair_of_places_tells() -> None:
     """Whether two tokens are equal, for all pairs of places: as often under both answers, and as often as the degrees say."""
     tokens, targets = IsTree(n=7).sample(40_000, np.random.default_rng(3))

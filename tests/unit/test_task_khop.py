@@ -77,6 +77,7 @@ def test_how_often_the_answer_stands_at_each_place(task: KHop) -> None:
     assert task.level("last tokens") == task.level("nearest key") == task.level("counts") == Fraction(1, V)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", SIZES[2:], ids=str)
 def test_two_places_that_agree_tell_nothing(task: KHop) -> None:
     """Where two places agree, the answer is that letter about as often as a single place may say, 1/(V-1), and not in every second case."""

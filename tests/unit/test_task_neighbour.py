@@ -122,6 +122,7 @@ def test_ranks_wanted_are_uniform(n: int) -> None:
     assert total == 40
 
 
+@pytest.mark.slow
 def test_labels_and_query_together_do_not_tell() -> None:
     """n = 2, d = 4, V = 2: of the prompts with any given labels and query, about half have either answer."""
     tokens, answers = Neighbour(n=2, d=4, V=2).sample(60_000, np.random.default_rng(2))

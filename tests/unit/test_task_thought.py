@@ -189,6 +189,7 @@ def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str)
         assert THEOREMS[key].judge(model, parse_task(text + more)) is None
 
 
+@pytest.mark.slow
 def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
     task = parse_task("seqcomp:L=2,m=3,n_1=1,thought=pairs")
     run = Run(

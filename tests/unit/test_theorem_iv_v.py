@@ -34,6 +34,7 @@ def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
     assert found.length() <= 22
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "base", "steps"),
     [(depth_two, depth_two.Sizes(4, 4, 3, 3), FOUR_STEPS), (depth_three, depth_three.Sizes(40, 40, 3, 3, 3), FIVE_STEPS)],

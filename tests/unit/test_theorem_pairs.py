@@ -39,6 +39,7 @@ def test_the_construction_answers_every_input(n: int, M: int) -> None:
         assert two_layers(values, M, scale=scale) == any((a + b) % M == 0 for a, b in combinations(values, 2)), values
 
 
+@pytest.mark.slow
 def test_long_prompts_with_one_pair_or_none() -> None:
     rng, n, M = np.random.default_rng(0), 300, 1 << 12
     for _ in range(5):
