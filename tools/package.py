@@ -79,7 +79,10 @@ def check_wheel(wheel: Path) -> None:
 def check_sdist(sdist: Path, wheel: Path, folder: Path) -> None:
     """What is built from the sdist alone is the same wheel, and the sdist brings the tests and documents."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "sdist", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(folder / "sdist", filter="data")
+        else:  # Python 3.11.0 to 3.11.3
+            archive.extractall(folder / "sdist")
     (source,) = (folder / "sdist").iterdir()
     again, _ = built(source, folder / "again")
     demand(contents(again) == contents(wheel), "the wheel built from the sdist is another one")

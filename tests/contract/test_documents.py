@@ -70,7 +70,7 @@ def test_no_command_escapes(document: str) -> None:
     """What looks like a command after a prompt is one that is run, in whatever kind of block it stands."""
     text = read(document)
     looks = {number for number, line in enumerate(text.splitlines(), 1) if re.match(r"[\s>*-]*\$ +separatrix\b", line)}
-    assert looks == {command.line for command in parse(text, document)}
+    assert looks == {command.line for block in parse(text, document) for command in block}
 
 
 @pytest.mark.parametrize("document", SLOW)

@@ -191,6 +191,10 @@ def test_two_at_once(project: Path) -> None:
 @pytest.mark.slow
 def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_repaired(project: Path) -> None:
     (project / "pyproject.toml").write_text(PROJECT.replace('"missing-from-every-index==1"', ""))
+    (project / "backend.py").write_text(
+        BACKEND.replace("needs = 'Requires-Dist: missing-from-every-index==1; extra == \"test\"\\n'", "needs = ''")
+    )
+    assert "needs = ''" in (project / "backend.py").read_text()
     assert bring(project, "test") == (0, "setting up .venv for `make test` (once; it can take minutes)\n", "")
     assert bring(project) == (0, "", "")
     for damaged in ("[]", "null", '{"met": 5}', '{"inputs": 1}', "{"):
