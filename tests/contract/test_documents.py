@@ -107,8 +107,8 @@ def test_links_lead_somewhere(document: str) -> None:
     ("words", "code"),
     [
         (["analyze", "recurrentgemma-2b", "--context", "8192"], 0),
-        (["mechanisms"], 0),
-        (["analyze", "mamba2-2.7b/config.json"], 0),
+        pytest.param(["mechanisms"], 0, marks=pytest.mark.slow),
+        pytest.param(["analyze", "mamba2-2.7b/config.json"], 0, marks=pytest.mark.slow),
         (["analyze", "full", "--set", "gnd.heads=4"], 2),
     ],
     ids=["card", "table", "file", "error"],

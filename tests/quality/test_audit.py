@@ -37,7 +37,7 @@ def _audited(text: str, record_property: Callable[[str, object], None], **drawn:
 
 @pytest.mark.parametrize("text", [case for case in few([*TEXTS, *WORDS], sizes=1) if not case.marks])
 def test_no_shortcut_beats_a_task(text: str, record_property: Callable[[str, object], None]) -> None:
-    _audited(text, record_property, fitted=2000, tested=2000)
+    _audited(text, record_property, fitted=1000, tested=1000)
 
 
 @pytest.mark.slow

@@ -59,12 +59,20 @@ def test_the_table_is_whole() -> None:
     assert len(CELLS) == 15
 
 
+def saved_or_done_here(jobs: Sequence[Job], store: Path, *, workers: int, show: bool) -> dict[Job, dict[str, Any]]:
+    """`run_jobs` without workers."""
+    return {job: stored(job, store) or perform(job, store) for job in jobs}
+
+
 @pytest.mark.usefixtures("small")
-def test_resumption_does_what_is_missing_in_a_worker_and_gives_the_same_hashes(
-    made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("worker", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
+    worker: bool, made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the results of a run here, one is cut off and one removed: a worker does these two again, and every byte is as it was."""
+    """Of the results of a run here, one is cut off and one removed: these two are done again, and every byte is as it was."""
     folder, jobs = made
+    if not worker:
+        monkeypatch.setattr(reproduce, "run_jobs", saved_or_done_here)
     out = tmp_path / "again"
     shutil.copytree(folder / ".saved", out / ".saved")
     files = {job: out / ".saved" / f"{job.key}.json" for job in jobs}
@@ -86,7 +94,7 @@ def test_resumption_does_what_is_missing_in_a_worker_and_gives_the_same_hashes(
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
-    """All jobs in workers, twice. The fast test has two of them done again by workers, and the others by this process."""
+    """All jobs in workers, twice. The fast test has them done by this process, and two of them again."""
     first = reproduce_table(Settings(quick=True), tmp_path / "a", show=False)
     again = reproduce_table(Settings(quick=True), tmp_path / "b", show=False)
     assert (tmp_path / "a" / "evidence.json").read_bytes() == (tmp_path / "b" / "evidence.json").read_bytes()

@@ -216,6 +216,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"num_hidden_layers": ' + b"9" * 5000 + b"}", "integer of more than"),
         (b'{"num_hidden_layers": 4, "num_hidden_layers": 8}', "'num_hidden_layers' is given twice"),
+        (b'{"model_type": "llama", "head_dim": 4, "head_dim": 8}', "'head_dim' is given twice"),
     ],
 )
 def test_contents_that_are_no_configuration(tmp_path: Path, content: bytes, expected: str) -> None:

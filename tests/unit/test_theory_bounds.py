@@ -13,6 +13,7 @@ from separatrix.architecture import Architecture
 from separatrix.bits import Exact
 from separatrix.tasks import MQAR, Disjointness, Equality, Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import judge, recheck
+from separatrix.theory.asymptotic import Bite
 from separatrix.theory.blocks import BlockSizes, TheoremII
 from separatrix.theory.classes import TheoremI
 from separatrix.theory.one_layer import TheoremIPrime, prefixes
@@ -268,3 +269,10 @@ def test_pairs_of_a_prompt_that_stays_as_long_do_not_decide_for_fewer_pairs() ->
         assert (verdict.status, verdict.theorem, verdict.n) == (status, "I", 21)
         assert "from num_kv_pairs = 21 on" in verdict.statement
         recheck(verdict)
+
+
+def test_where_an_asymptotic_bound_would_bite() -> None:
+    """n = 65,536^(2^10) = 2^(16 x 1,024) (docs/theory.md, section 5); 3^2 = 2^3.1699250; too long to write beyond."""
+    assert Bite(65_536, 10).log2 == "16384"
+    assert Bite(3, 1).log2.startswith("3.16992")
+    assert str(Bite(65_536, 10)) == "65,536^(2^10)"
