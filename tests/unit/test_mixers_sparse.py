@@ -11,6 +11,7 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
+from support.memory import PEAK
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from separatrix.architecture.mechanisms import mechanism
@@ -220,8 +221,8 @@ def test_the_indexer_learns_nothing_here() -> None:
     assert found["q.weight"].abs().max() > 0
 
 
-_PEAK = """
-import json, resource, sys, torch
+_PROGRAM = f"""{PEAK}
+import json, sys, torch
 from separatrix.architecture.mechanisms import mechanism
 from separatrix.mixers import mixer
 torch.set_num_threads(1)
@@ -230,9 +231,9 @@ m = mixer(mechanism(name, heads=4, head_dim=16, **sizes), width=64)
 m.reset(torch.Generator().manual_seed(0))
 small = torch.randn(1, 600, 64).requires_grad_()
 m(small).sum().backward()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 m(torch.randn(1, tokens, 64).requires_grad_()).sum().backward()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak() - before)
 """
 
 
@@ -251,5 +252,5 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_no_quadratic_memory(name: str, sizes: dict[str, Any]) -> None:
     """One (T, T) matrix of float32 for the 4 heads would take 4 GiB at 16,384 tokens."""
     argument = json.dumps([name, sizes, 16384])
-    done = subprocess.run([sys.executable, "-c", _PEAK, argument], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", _PROGRAM, argument], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1 << 20  # KiB
