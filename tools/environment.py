@@ -65,8 +65,8 @@ class SetupFailed(Exception):
     """The reason, in one line."""
 
 
-def bring(root: Path, need: str) -> bool:
-    """Meets a need of the folder's .venv; False if it was met before. Raises SetupFailed."""
+def bring(root: Path, need: str) -> None:
+    """Meets a need of the folder's .venv, unless it was met before. Raises SetupFailed."""
     venv = root / ".venv"
     if venv.is_symlink() or (venv.exists() and not venv.is_dir()):
         raise SetupFailed(f"{venv} is no folder of its own; remove it")
@@ -74,7 +74,7 @@ def bring(root: Path, need: str) -> bool:
         inputs = _inputs(root)
         met = _met(venv, inputs)
         if need in met:
-            return False
+            return
         (venv / ".needs").unlink(missing_ok=True)
         if not met and venv.exists() and not _whole(venv):
             print("making .venv anew: it is unfinished, or another Python's", flush=True)
@@ -85,7 +85,6 @@ def bring(root: Path, need: str) -> bool:
         _install(root, venv, need, lock)
         needs = list(EXTRAS)
         _write(venv / ".needs", {"inputs": inputs, "met": sorted({*met, *needs[: needs.index(need) + 1]})})
-        return True
 
 
 def _install(root: Path, venv: Path, need: str, lock: int) -> None:
