@@ -6,7 +6,7 @@ import statistics
 import time
 
 from separatrix.architecture.resolve import resolve
-from separatrix.theory.design import Choices, design, space_of, task_for_context
+from separatrix.design import Choices, design, space_of, task_for_context
 
 ROUNDS = 3
 CASES = {

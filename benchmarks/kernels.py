@@ -17,10 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from separatrix.mixers import _decay, _delta, backend, linear, loglinear, rglru
-from separatrix.mixers._kernels import chosen
-from separatrix.mixers._kernels._choice import missing
-from separatrix.mixers._recurrent import unit
+from separatrix.mixers import backend, linear, loglinear, rglru
+from separatrix.mixers.base.recurrent import unit
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.kernels.backends import missing
+from separatrix.mixers.ops import decay, delta_rule
 from separatrix.mixers.rwkv import DECAY
 
 BATCH, HEADS, DIM = 1, 16, 64
@@ -69,15 +70,15 @@ def summed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def decayed(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor) -> Tensor:
-    return _decay.decayed(q, k, v, log_a, chunk=CHUNK)
+    return decay.decayed(q, k, v, log_a, chunk=CHUNK)
 
 
 def overwritten(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor) -> Tensor:
-    return _delta.Delta(k, v, log_a, b, q, chunk=CHUNK).outputs()
+    return delta_rule.Delta(k, v, log_a, b, q, chunk=CHUNK).outputs()
 
 
 def low_rank(*tensors: Tensor) -> Tensor:
-    return _delta.low_rank(*tensors, chunk=CHUNK, least=DECAY)
+    return delta_rule.low_rank(*tensors, chunk=CHUNK, least=DECAY)
 
 
 def scanned(log_a: Tensor, added: Tensor) -> Tensor:

@@ -27,9 +27,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import MECHANISMS, mechanism
+from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
-from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
 
 THREADS = 2
 HEADS, DIM, WIDTH = 4, 64, 256

@@ -311,7 +311,7 @@ def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
     _enter(copy)
     _log_to(folder / f"log.{os.getpid()}")
     recorder = Recorder(folder, copy / "src" / "separatrix")
-    pytest.main(["-q", "-p", "no:cacheprovider", *(f"tests/{p.parent.name}/{p.name}" for p in files)], plugins=[recorder])
+    pytest.main(["-q", "-p", "no:cacheprovider", *(str(p.relative_to(ROOT)) for p in files)], plugins=[recorder])
 
 
 def _read(folder: Path, copy: Path, hints: dict[str, str]) -> Recorded:

@@ -13,53 +13,54 @@ if TYPE_CHECKING:
     from separatrix.architecture import Architecture
     from separatrix.architecture.presets import preset
     from separatrix.architecture.resolve import resolve
-    from separatrix.audit import audit
+    from separatrix.audits import audit
+    from separatrix.cards import card
+    from separatrix.checks import verify, verify_path
     from separatrix.constructions import construct
     from separatrix.errors import SeparatrixError
-    from separatrix.evidence import Certificate, Construction, Measurement, Verdict
-    from separatrix.export import export
-    from separatrix.mixers.own import register_mechanism
-    from separatrix.mixers.own.adapt import adapt
+    from separatrix.evidence.records import Certificate, Construction, Measurement, Verdict
+    from separatrix.exports import export
     from separatrix.model import Model, ModelConfig, build
-    from separatrix.refute import NotFound, refute
+    from separatrix.plugins import register_mechanism
+    from separatrix.plugins.adapt import adapt
     from separatrix.report.html import write_report
     from separatrix.reproduce import reproduce_table
+    from separatrix.searches import NotFound, refute
     from separatrix.tasks import parse_task
-    from separatrix.theory import card, judge
+    from separatrix.theory import judge
     from separatrix.training.loop import train
     from separatrix.training.run import Run
-    from separatrix.verify import verify, verify_path
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Architecture": "separatrix.architecture",
-    "Certificate": "separatrix.evidence",
-    "Construction": "separatrix.evidence",
-    "Measurement": "separatrix.evidence",
+    "Certificate": "separatrix.evidence.records",
+    "Construction": "separatrix.evidence.records",
+    "Measurement": "separatrix.evidence.records",
     "Model": "separatrix.model",
     "ModelConfig": "separatrix.model",
-    "NotFound": "separatrix.refute",
+    "NotFound": "separatrix.searches",
     "Run": "separatrix.training.run",
     "SeparatrixError": "separatrix.errors",
-    "Verdict": "separatrix.evidence",
-    "adapt": "separatrix.mixers.own.adapt",
-    "audit": "separatrix.audit",
+    "Verdict": "separatrix.evidence.records",
+    "adapt": "separatrix.plugins.adapt",
+    "audit": "separatrix.audits",
     "build": "separatrix.model",
-    "card": "separatrix.theory",
+    "card": "separatrix.cards",
     "construct": "separatrix.constructions",
-    "export": "separatrix.export",
+    "export": "separatrix.exports",
     "judge": "separatrix.theory",
     "parse_task": "separatrix.tasks",
     "preset": "separatrix.architecture.presets",
-    "refute": "separatrix.refute",
-    "register_mechanism": "separatrix.mixers.own",
+    "refute": "separatrix.searches",
+    "register_mechanism": "separatrix.plugins",
     "reproduce_table": "separatrix.reproduce",
     "resolve": "separatrix.architecture.resolve",
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.loop",
-    "verify": "separatrix.verify",
-    "verify_path": "separatrix.verify",
+    "verify": "separatrix.checks",
+    "verify_path": "separatrix.checks",
     "write_report": "separatrix.report.html",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.cli import main
+from separatrix.cli.main import main
 
 if __name__ == "__main__":
     main()

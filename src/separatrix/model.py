@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError
 from separatrix.mixers import Mixer, State, mixer, state_numbers
-from separatrix.mixers._base import fan_in_normal
-from separatrix.tasks._base import Task
+from separatrix.mixers.base.mixer import fan_in_normal
+from separatrix.tasks.base.task import Task
 
 MOST_NUMBERS = 1 << 31
 """Most numbers in a model's embeddings and head together."""

@@ -27,7 +27,7 @@ from support.console import (
 )
 from support.named import commands, links, make_targets, spans, targets, wrong_command, wrong_link
 
-from separatrix.architecture.mechanisms import MECHANISMS
+from separatrix.mechanisms import MECHANISMS
 from separatrix.mixers import MIXERS
 
 SLOW = {

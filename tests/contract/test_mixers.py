@@ -19,14 +19,15 @@ import torch
 from torch import Tensor
 
 import separatrix.mixers
-from separatrix.architecture.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
-from separatrix.bits import sum_bits
+from separatrix import laws
 from separatrix.errors import SizeError
-from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, laws, mixer, state_numbers
-from separatrix.mixers._base import Shapes, fan_in_normal, linear, wide
-from separatrix.mixers.laws import LAWS, LawBroken, bounds, broken_laws, close, drawn, forms, gradients, inputs, memory, stream
-from separatrix.mixers.laws._tools import all_close
-from separatrix.mixers.own import OwnMixer
+from separatrix.laws import LAWS, LawBroken, bounds, broken_laws, close, drawn, forms, gradients, inputs, memory, stream
+from separatrix.laws.tools import all_close
+from separatrix.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
+from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer, state_numbers
+from separatrix.mixers.base.mixer import Shapes, fan_in_normal, linear, wide
+from separatrix.numbers.bits import sum_bits
+from separatrix.plugins import OwnMixer
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
 

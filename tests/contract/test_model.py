@@ -17,8 +17,8 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.laws import close
 from separatrix.mixers import MIXERS
-from separatrix.mixers.laws import close
 from separatrix.model import Model, ModelConfig, build
 from separatrix.tasks import parse_task
 

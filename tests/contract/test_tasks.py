@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from task_cases import CASES, EXAMPLES, TINY, Prompt, few
+from support.task_cases import CASES, EXAMPLES, TINY, Prompt, few
 
 import separatrix.tasks
 from separatrix.errors import SeparatrixError, SizeError
 from separatrix.tasks import NO_ANSWER, TASKS, Dyck, Equality, Eva, SeqComp, Task, Thought, TwoSum, parse_task
-from separatrix.theory._base import counted
+from separatrix.theory.base import counted
 
 
 def subclasses(cls: type) -> Iterator[type]:

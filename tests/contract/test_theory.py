@@ -9,15 +9,16 @@ import pkgutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from task_cases import EXAMPLES, few
+from support.task_cases import EXAMPLES, few
 
 import separatrix.theory
 from separatrix.architecture import Architecture
 from separatrix.architecture.presets import PRESETS, preset
+from separatrix.cards import card
 from separatrix.errors import CheckFailed
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
-from separatrix.theory import THEOREMS, Theorem, card, judge, recheck
+from separatrix.theory import THEOREMS, Theorem, judge, recheck
 
 
 def test_every_theorem_is_registered() -> None:

@@ -17,12 +17,13 @@ from rich.console import Console
 from separatrix.architecture import MECHANISMS, Architecture
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.resolve import resolve
+from separatrix.cards import CardLine, card
 from separatrix.errors import SizeError
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
 from separatrix.report.card import render_card, size_text, theorem_text
 from separatrix.report.card_json import card_json, log10_of
 from separatrix.tasks import parse_task
-from separatrix.theory import CardLine, card, judge
+from separatrix.theory import judge
 
 STUB = [
     CardLine("recall of one of n facts", "FAILS", 7_675_932, "n log V > cache", "I"),

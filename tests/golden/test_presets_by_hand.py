@@ -6,7 +6,7 @@ import json
 from typing import NamedTuple
 
 import pytest
-from hf_configs import SHARED
+from support.hf_configs import SHARED
 
 from separatrix.architecture.hf import read_config
 from separatrix.architecture.outline import UnknownSizes

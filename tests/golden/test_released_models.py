@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hf_configs import RELEASED, SHARED, released
+from support.hf_configs import RELEASED, SHARED, released
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import read_config

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import separatrix as sx
-from separatrix.architecture.mechanisms import MECHANISMS, mechanism
+from separatrix.laws import LAWS, drawn, tolerance
+from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, mixer
-from separatrix.mixers.laws import LAWS, drawn, tolerance
 
 transformers = pytest.importorskip("transformers")
 WIDTH = 8

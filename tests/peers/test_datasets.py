@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.export import SPLITS, export
+from separatrix.exports import SPLITS, export
 from separatrix.tasks import parse_task
 from separatrix.tasks.text import parse_text_task
 

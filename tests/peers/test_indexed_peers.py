@@ -16,7 +16,21 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import LENGTHS, agree, agree_in_steps, differ_when_perturbed, draw, filled, naive, ours, out, qkv, released, split, tokens
+from support.peer_tools import (
+    LENGTHS,
+    agree,
+    agree_in_steps,
+    differ_when_perturbed,
+    draw,
+    filled,
+    naive,
+    ours,
+    out,
+    qkv,
+    released,
+    split,
+    tokens,
+)
 from torch import Tensor, nn
 
 from separatrix.mixers import Mixer

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, released
+from support.peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, released
 from torch import Tensor
 
 from separatrix.mixers import Mixer

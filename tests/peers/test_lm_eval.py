@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from separatrix.export import export
-from separatrix.export._wording import definition
+from separatrix.exports import export
+from separatrix.exports.wording import definition
 from separatrix.tasks import Composition, Task, Thought, parse_task
 from separatrix.tasks.text import TextTask, parse_text_task
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv
+from support.peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv
 from torch import Tensor
 
-from separatrix.mixers import _choice
+from separatrix.mixers.ops import block_choice
 
 pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
 
@@ -82,7 +82,7 @@ def test_moba(block: int, topk: int) -> None:
 
 
 def test_moba_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_choice, "SHORT", 0)
+    monkeypatch.setattr(block_choice, "SHORT", 0)
     m = mixed(8, 3)
     agree(m, lambda x: moba(m, x))
 

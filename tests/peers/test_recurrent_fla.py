@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from peer_tools import PREFILL, STEPS, agree, differ_when_perturbed, naive, ours, out, qkv, same, split, tokens
+from support.peer_tools import PREFILL, STEPS, agree, differ_when_perturbed, naive, ours, out, qkv, same, split, tokens
 from torch import Tensor
 
-from separatrix.mixers.laws import stream
+from separatrix.laws import stream
 
 WIDTH, HEADS, DIM, VALUE = 12, 4, 6, 5
 SIZES: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE}

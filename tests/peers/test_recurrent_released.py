@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import RELATIVE, agree, agree_in_steps, differ_when_perturbed, draw, filled, gap, released, same, tokens
+from support.peer_tools import RELATIVE, agree, agree_in_steps, differ_when_perturbed, draw, filled, gap, released, same, tokens
 from torch import Tensor, nn
 
 from separatrix.mixers import Mixer

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, naive, ours, out, qkv, released
+from support.peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, naive, ours, out, qkv, released
 from torch import Tensor
 
 from separatrix.mixers import Mixer

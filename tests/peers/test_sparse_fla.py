@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv, same, tokens
+from support.peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv, same, tokens
 from torch import Tensor
 
-from separatrix.mixers import _choice
+from separatrix.mixers.ops import block_choice
 
 WIDTH, HEADS, KV, DIM, VALUE, BLOCK, TOPK = 12, 4, 2, 6, 5, 8, 3
 SPARSE: dict[str, Any] = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "block": BLOCK, "topk": TOPK}
@@ -91,7 +91,7 @@ def by_level(m: Any, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_sparse(options: dict[str, Any], tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles:
-        monkeypatch.setattr(_choice, "SHORT", 0)
+        monkeypatch.setattr(block_choice, "SHORT", 0)
     m = ours("sparse", SPARSE | options, width=WIDTH)
     agree(m, lambda x: nsa(m, x))
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from task_cases import few
+from support.task_cases import few
 
-from separatrix.audit import AUDITED, BOUND, Audit, audit, audit_texts, table
-from separatrix.audit._logistic import regression
-from separatrix.evidence import canonical
+from separatrix.audits import AUDITED, BOUND, Audit, audit, audit_texts, table
+from separatrix.audits.logistic import regression
+from separatrix.evidence.canonical import canonical
 from separatrix.tasks import MQAR, TASKS, Batch, Dyck, Equality, Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 

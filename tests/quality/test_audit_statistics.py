@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import separatrix.audit
-from separatrix.audit import Audit, Row, accuracies, audit, audit_texts, legend, outcome, summary, table
-from separatrix.audit._features import counted, frequent, indicated
-from separatrix.audit._guess import best_of
-from separatrix.audit._logistic import regression
-from separatrix.audit._probes import PROBE, _behind_nearest
-from separatrix.audit._prompts import Prompts, cut
-from separatrix.audit._statistics import above, largest_above, standard_error, uneven
-from separatrix.audit._tables import best_column, constant, shifted
-from separatrix.audit._tables import table as most_frequent
-from separatrix.audit._words import _tokens
+import separatrix as sx
+from separatrix.audits import Audit, Row, accuracies, audit, audit_texts, legend, outcome, summary, table
+from separatrix.audits.features import counted, frequent, indicated
+from separatrix.audits.guess import best_of
+from separatrix.audits.logistic import regression
+from separatrix.audits.probes import PROBE, _behind_nearest
+from separatrix.audits.prompts import Prompts, cut
+from separatrix.audits.statistics import above, largest_above, standard_error, uneven
+from separatrix.audits.tables import best_column, constant, shifted
+from separatrix.audits.tables import table as most_frequent
+from separatrix.audits.words import _tokens
 from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
-from separatrix.evidence import canonical
+from separatrix.evidence.canonical import canonical
 from separatrix.tasks import PROBES, TASKS, Batch, Eva, Task, parse_task
 from separatrix.tasks.text import TEXT_TASKS, TextItem
 
@@ -255,7 +255,7 @@ def test_records() -> None:
     row = plain["rows"][1]
     assert (row["probe"], row["level"], row["judged"], row["drawn"]) == ("constant", "1/2", 300, 500)
     assert row["accuracy"] == f"{row['right'] / 300:.6f}"
-    assert separatrix.audit(task, fitted=200, tested=300) == found  # type: ignore[operator]
+    assert sx.audit(task, fitted=200, tested=300) == found
 
 
 def test_printed() -> None:

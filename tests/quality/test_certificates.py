@@ -15,13 +15,14 @@ import pytest
 import torch
 
 from separatrix.architecture import Architecture
+from separatrix.checks import verify, verify_path
+from separatrix.checks.certificate import verify_certificate
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
-from separatrix.evidence import Certificate, canonical, from_envelope
+from separatrix.evidence.canonical import canonical
+from separatrix.evidence.records import Certificate, from_envelope
 from separatrix.model import Model, ModelConfig
-from separatrix.refute import refute
+from separatrix.searches import refute
 from separatrix.tasks import parse_task
-from separatrix.verify import verify, verify_path
-from separatrix.verify.certificate import verify_certificate
 
 CASES = {
     "collision": ("linear @ heads=1, head_dim=2, p2", "eva:n=8,V=8"),

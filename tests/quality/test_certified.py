@@ -8,7 +8,7 @@ import pytest
 
 from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, SeparatrixError
-from separatrix.evidence import Verdict, from_envelope
+from separatrix.evidence.records import Verdict, from_envelope
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, depth_one, depth_three, depth_two, judge, recheck
 

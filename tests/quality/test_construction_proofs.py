@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from separatrix.architecture import Architecture
+from separatrix.checks import verify, verify_path
 from separatrix.constructions import Built, construct, load
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
-from separatrix.evidence import Construction, canonical, sha256
-from separatrix.mixers._softmax import SoftmaxMixer
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Construction
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.model import Block, Model
 from separatrix.tasks import parse_task
-from separatrix.verify import verify, verify_path
 
 CASES = {
     "eva": ("eva:n=4,V=3", "linear + full @ heads=1, head_dim=4"),

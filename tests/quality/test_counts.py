@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from separatrix.bits import Exact
 from separatrix.errors import SizeError
+from separatrix.numbers.counts import Exact
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Eva, Task, TwoSum
-from separatrix.theory._base import counted
+from separatrix.theory.base import counted
 from separatrix.theory.counts import COUNTS
 
 Word = tuple[Any, ...]

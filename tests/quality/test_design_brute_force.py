@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.architecture import Architecture, Layer
+from separatrix.design import Layout, Space, design
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
-from separatrix.theory.design import Layout, Space, design
 
 Costs = tuple[int, int, int]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hf_attention_configs import ATTENTION, UNKNOWN
-from hf_configs import SHARED
-from hf_recurrent_configs import RECURRENT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from second_reader import expected
+from support.hf_attention_configs import ATTENTION, UNKNOWN
+from support.hf_configs import SHARED
+from support.hf_recurrent_configs import RECURRENT
+from support.second_reader import expected
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config, read_config

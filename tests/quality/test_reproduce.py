@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+import separatrix.checks
 import separatrix.reproduce as reproduce
-import separatrix.verify
+from separatrix.checks import Checked, verify, verify_path
 from separatrix.errors import OutputError, SeparatrixError
-from separatrix.evidence import Evidence, bundle_envelope, canonical, from_envelope, sha256
-from separatrix.reproduce import Settings, reproduce_table
+from separatrix.evidence.bundles import bundle_envelope
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Evidence, from_envelope
+from separatrix.reproduce import Effort, reproduce_table
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS
 from separatrix.reproduce.jobs import Job, perform, stored
-from separatrix.verify import Checked, verify, verify_path
 
 TINY = {"steps": 20, "batch": 32, "tested": 64}
 
@@ -31,7 +33,7 @@ def _small() -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(reproduce, "ROWS", {key: ROWS[key] for key in ("linear", "sparse")})
         patch.setattr(reproduce, "COLUMNS", {"twosum": COLUMNS["twosum"]})
         patch.setattr(reproduce, "DEFAULT_MODELS", ("recurrentgemma-2b",))
-        patch.setattr(Settings, "training", lambda self, column: dict(TINY))
+        patch.setattr(Effort, "training", lambda self, column: dict(TINY))
         yield patch
 
 
@@ -50,7 +52,7 @@ def _made(small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "run_jobs", one_by_one)
         patch.setattr("separatrix.report.html.write_report", lambda body, path: None)
-        reproduce_table(Settings(quick=True), out, show=False)
+        reproduce_table(Effort(quick=True), out, show=False)
     return out, done
 
 
@@ -82,7 +84,7 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     files[gone].unlink()
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
     monkeypatch.setattr("separatrix.report.html.vega_javascript", lambda: "")  # seconds; test_report.py has it made
-    body = reproduce_table(Settings(quick=True), out, workers=1, show=False)
+    body = reproduce_table(Effort(quick=True), out, workers=1, show=False)
     assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
     assert (out / "report.html").is_file()
     assert {path: path.stat().st_mtime_ns for path in whole} == whole  # not done again
@@ -95,14 +97,14 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
 @pytest.mark.usefixtures("small")
 def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
     """All jobs in workers, twice. The fast test has them done by this process, and two of them again."""
-    first = reproduce_table(Settings(quick=True), tmp_path / "a", show=False)
-    again = reproduce_table(Settings(quick=True), tmp_path / "b", show=False)
+    first = reproduce_table(Effort(quick=True), tmp_path / "a", show=False)
+    again = reproduce_table(Effort(quick=True), tmp_path / "b", show=False)
     assert (tmp_path / "a" / "evidence.json").read_bytes() == (tmp_path / "b" / "evidence.json").read_bytes()
     assert first == again
     results = sorted((tmp_path / "a" / ".saved").glob("*.json"))
     results[0].write_text(results[0].read_text()[:-10])  # cut off: done again
     marked = results[1].stat().st_mtime_ns
-    assert reproduce_table(Settings(quick=True), tmp_path / "a", show=False) == first
+    assert reproduce_table(Effort(quick=True), tmp_path / "a", show=False) == first
     assert results[1].stat().st_mtime_ns == marked  # whole: not done again
     kinds = {record["kind"] for record in first["records"].values()}
     assert kinds == {"verdict", "certificate", "measurement"}
@@ -123,7 +125,7 @@ def test_no_edit_of_a_record_or_of_the_table_survives(
         return checked[record.digest]
 
     if not afresh:
-        monkeypatch.setattr(separatrix.verify, "verify", once)
+        monkeypatch.setattr(separatrix.checks, "verify", once)
     file = tmp_path / "edited.json"
     file.write_text(canonical(whole))
     assert verify_path(file)
@@ -187,7 +189,7 @@ def test_saved_results_belong_to_their_job_and_code(tmp_path: Path, monkeypatch:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
-        reproduce_table(Settings(quick=True), tmp_path / "file", show=False)
+        reproduce_table(Effort(quick=True), tmp_path / "file", show=False)
 
 
 def test_a_record_alone_is_evidence_too(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SeparatrixError
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent.parent / "interpreted_kernels.py"
+PROGRAM = Path(__file__).parent.parent / "support" / "interpreted_kernels.py"
 
 
 @pytest.mark.slow

@@ -269,18 +269,18 @@ def environment() -> dict[str, str]:
 
 def run(words: Sequence[str], folder: Path) -> Printed:
     """Runs `separatrix` with these arguments in this process as if in one of its own."""
-    from separatrix import cli
+    from separatrix.cli import main
 
     stream = io.StringIO()
     with _alone(folder), contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        code = cli.run(list(words))
+        code = main.run(list(words))
     return Printed(code, stream.getvalue())
 
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """A process of its own, nearly: folder, variables, import path, a user's modules and the registries of mixers are as before afterwards."""
-    from separatrix.architecture.mechanisms import MECHANISMS
+    from separatrix.mechanisms import MECHANISMS
     from separatrix.mixers import MIXERS
 
     before = Path.cwd(), dict(os.environ), list(sys.path), dict(MECHANISMS), dict(MIXERS)

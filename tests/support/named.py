@@ -89,7 +89,7 @@ def tree() -> click.Group:
     """The command line itself."""
     import typer
 
-    from separatrix.cli import app
+    from separatrix.cli.main import app
 
     command = typer.main.get_command(app)
     assert isinstance(command, click.Group)

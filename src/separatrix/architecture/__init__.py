@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from separatrix.architecture.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, check_size_names, mechanism
 from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
-from separatrix.bits import Bits
 from separatrix.errors import SizeError, SpecError
+from separatrix.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, check_size_names, mechanism
+from separatrix.numbers.bits import Bits
 
 __all__ = ["MECHANISMS", "Architecture", "CacheItem", "Group", "Layer", "LogLinear", "Mechanism", "Sparse", "mechanism"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import ConfigError
+from separatrix.mechanisms import Mechanism
 
 Part = Mechanism | type[Mechanism]
 """A mechanism with its sizes, or the class alone where sizes are unknown."""

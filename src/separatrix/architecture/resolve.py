@@ -10,11 +10,11 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config, read_config
-from separatrix.architecture.hf._file import config_file, label, load_json, parse_json
-from separatrix.architecture.mechanisms import MECHANISMS, Mechanism
+from separatrix.architecture.hf.file import config_file, label, load_json, parse_json
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.settings import Settings
 from separatrix.errors import ConfigError, SeparatrixError, SpecError, UnknownNameError
+from separatrix.mechanisms import MECHANISMS, Mechanism
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _WAYS = "Read are a preset, a path to a config.json, or a stack such as 'full*2 + gdn*24'."

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from separatrix.architecture.mechanisms import MECHANISMS, Mechanism
-from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.numbers.formats import NumberFormat
 
 _WAY = "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16, vocabulary=N, context=N"
 MOST = 10**12

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from separatrix.architecture.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism
-from separatrix.bits import NumberFormat
 from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism
+from separatrix.numbers.formats import NumberFormat
 
 MOST_LAYERS = 10_000
 _TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>[0-9][0-9_]*)|(?P<mark>[-+*()|@,=]))")

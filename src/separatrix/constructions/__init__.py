@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.constructions._built import Built, load
 from separatrix.constructions.carried import carried
 from separatrix.constructions.match2 import match2
+from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.retrieval import retrieval
 from separatrix.constructions.seqcomp import seqcomp
 from separatrix.constructions.sparse_retrieval import sparse_retrieval

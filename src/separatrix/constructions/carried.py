@@ -23,18 +23,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.architecture import Architecture, Mechanism, stack
-from separatrix.architecture.mechanisms import Full, GatedDeltaNet, Linear
-from separatrix.bits import NumberFormat
-from separatrix.claims import carry_entry
-from separatrix.constructions._built import Built, built
-from separatrix.constructions._chain import CLAMP, chain_proof
-from separatrix.constructions._placement import Place, empty_model, in_float32, last_full, mlp_after, places, recurrent_head
-from separatrix.constructions._spaces import Spaces, bits_for, pick, put, threshold
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import CLAMP, chain_proof
+from separatrix.constructions.parts.placement import Place, empty_model, in_float32, last_full, mlp_after, places, recurrent_head
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, threshold
 from separatrix.constructions.seqcomp import key_width, level_hops, spaces, write_embeddings, write_level
 from separatrix.errors import SizeError
+from separatrix.mechanisms import Full, GatedDeltaNet, Linear
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.model import Model
-from separatrix.roundoff import ELU_OFF, GATES_OFF, Carry
+from separatrix.numbers.formats import NumberFormat
+from separatrix.proofs.entries import carry_entry
+from separatrix.proofs.float32 import ELU_OFF, GATES_OFF, Carry
 from separatrix.tasks import SeqComp
 
 AWAY = 64.0

@@ -33,13 +33,13 @@ import torch
 from numpy.typing import NDArray
 
 from separatrix.architecture import Architecture, stack
-from separatrix.architecture.mechanisms import Full
-from separatrix.claims import match_entry
-from separatrix.constructions._built import Built, built
-from separatrix.constructions._placement import empty_model, last_full, softmax_head
-from separatrix.constructions._spaces import Spaces, pick, put
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
+from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.errors import SizeError
-from separatrix.roundoff import Match, cos_bounds, log_upper
+from separatrix.mechanisms import Full
+from separatrix.proofs.entries import match_entry
+from separatrix.proofs.float32 import Match, cos_bounds, log_upper
 from separatrix.tasks import TwoSum
 
 LARGEST_MODULUS = 5754

@@ -24,11 +24,11 @@ So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice th
 from __future__ import annotations
 
 from separatrix.architecture import Architecture, stack
-from separatrix.architecture.mechanisms import Full
-from separatrix.constructions._built import Built, built
-from separatrix.constructions._chain import SCALE, Hop, chain_proof
-from separatrix.constructions._placement import Place, empty_model, last_full, mlp_after, softmax_head
-from separatrix.constructions._spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import SCALE, Hop, chain_proof
+from separatrix.constructions.parts.placement import Place, empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.mechanisms import Full
 from separatrix.model import Model
 from separatrix.tasks import Eva
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.architecture import Architecture, Mechanism, stack
-from separatrix.architecture.mechanisms import Sparse
-from separatrix.claims import block_entry, fetch_entry
-from separatrix.constructions._built import Built, built
-from separatrix.constructions._chain import SCALE, Hop, hop_fetch, readout
-from separatrix.constructions._placement import Place, places, softmax_head, wide_enough
-from separatrix.constructions._spaces import bits_for
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import SCALE, Hop, hop_fetch, readout
+from separatrix.constructions.parts.placement import Place, places, softmax_head, wide_enough
+from separatrix.constructions.parts.spaces import bits_for
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
 from separatrix.errors import SizeError
+from separatrix.mechanisms import Sparse
 from separatrix.mixers.sparse import SparseMixer
-from separatrix.roundoff import SHUT
+from separatrix.proofs.entries import block_entry, fetch_entry
+from separatrix.proofs.float32 import SHUT
 from separatrix.tasks import Eva
 
 SHUT_GATE = -32.0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.architecture.mechanisms import Mechanism
 from separatrix.errors import SizeError
-from separatrix.mixers._base import Mixer, State, state_numbers
-from separatrix.mixers._kernels import backend
+from separatrix.mechanisms import Mechanism
+from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
@@ -15,6 +14,7 @@ from separatrix.mixers.gla import GLAMixer
 from separatrix.mixers.hgrn2 import HGRN2Mixer
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.kernels import backend
 from separatrix.mixers.lightning import LightningMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import LogLinearMixer

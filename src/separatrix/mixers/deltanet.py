@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import DeltaNet
-from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import delta_step
-from separatrix.mixers._kernels import delta
-from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
+from separatrix.mechanisms import DeltaNet
+from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.kernels import delta
+from separatrix.mixers.ops.delta_rule import delta_step
 
 
 class DeltaNetMixer(RecurrentMixer):

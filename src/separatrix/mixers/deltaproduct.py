@@ -17,12 +17,12 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import DeltaProduct
-from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import delta_step
-from separatrix.mixers._gates import draw_steps, log_decay
-from separatrix.mixers._kernels import delta
-from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
+from separatrix.mechanisms import DeltaProduct
+from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.kernels import delta
+from separatrix.mixers.ops.delta_rule import delta_step
+from separatrix.mixers.ops.gates import draw_steps, log_decay
 
 
 class DeltaProductMixer(RecurrentMixer):

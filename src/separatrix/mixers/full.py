@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import Full
-from separatrix.mixers._base import Shapes, State
-from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax
+from separatrix.mechanisms import Full
+from separatrix.mixers.base.mixer import Shapes, State
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
 
 
 class FullMixer(SoftmaxMixer):

@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import GLA
-from separatrix.mixers._base import wide
-from separatrix.mixers._decayed import DecayedMixer
-from separatrix.mixers._gates import LowRank
-from separatrix.mixers._heads import Projected, split_heads
+from separatrix.mechanisms import GLA
+from separatrix.mixers.base.decayed import DecayedMixer
+from separatrix.mixers.base.heads import Projected, split_heads
+from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.ops.gates import LowRank
 
 RANK = 16
 TEMPERATURE = 16

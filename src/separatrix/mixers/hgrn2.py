@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import HGRN2
-from separatrix.mixers._decayed import DecayedMixer
-from separatrix.mixers._heads import Projected
+from separatrix.mechanisms import HGRN2
+from separatrix.mixers.base.decayed import DecayedMixer
+from separatrix.mixers.base.heads import Projected
 
 
 class HGRN2Mixer(DecayedMixer):

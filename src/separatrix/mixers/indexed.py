@@ -22,13 +22,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import Indexed
 from separatrix.errors import SizeError
-from separatrix.mixers import _choice
-from separatrix.mixers._base import Shapes, State, linear, wide
-from separatrix.mixers._choice import largest, spans
-from separatrix.mixers._recompute import recomputed
-from separatrix.mixers._softmax import SoftmaxMixer, softmax
+from separatrix.mechanisms import Indexed
+from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer, softmax
+from separatrix.mixers.ops import block_choice
+from separatrix.mixers.ops.block_choice import largest, spans
+from separatrix.mixers.ops.recompute import recomputed
 
 DENSE = 8
 """Queries that see up to this many times `topk` tokens take a masked softmax over all of them, which is faster than gathering theirs."""
@@ -53,7 +53,7 @@ class IndexedMixer(SoftmaxMixer):
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         index_q, index_w, index_k = self._index(x.detach())
         tokens = x.shape[1]
-        places = spans(tokens, max(64, tokens // 64, _choice.ROOM // (len(x) * self.heads * tokens)), 1)
+        places = spans(tokens, max(64, tokens // 64, block_choice.ROOM // (len(x) * self.heads * tokens)), 1)
         lengths, outputs = [last - first for first, last in places], []
         for (first, last), part, iq, iw in zip(
             places, q.split(lengths, 2), index_q.split(lengths, 1), index_w.split(lengths, 1), strict=True

@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import KDA
-from separatrix.mixers._base import State, linear, wide
-from separatrix.mixers._delta import delta_step
-from separatrix.mixers._gates import LowRank, draw_rates, draw_steps, log_decay
-from separatrix.mixers._heads import split_heads
-from separatrix.mixers._kernels import delta
-from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
+from separatrix.mechanisms import KDA
+from separatrix.mixers.base.heads import split_heads
+from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.kernels import delta
+from separatrix.mixers.ops.delta_rule import delta_step
+from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps, log_decay
 
 
 class KDAMixer(RecurrentMixer):

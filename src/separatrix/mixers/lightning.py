@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers._decayed import DecayedMixer
-from separatrix.mixers._heads import Projected
+from separatrix.mixers.base.decayed import DecayedMixer
+from separatrix.mixers.base.heads import Projected
 
 
 class LightningMixer(DecayedMixer):

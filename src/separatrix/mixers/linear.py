@@ -18,11 +18,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import Linear
-from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
-from separatrix.mixers._features import features, kernel
-from separatrix.mixers._kernels import chosen
-from separatrix.mixers._recurrent import RecurrentMixer, divide
+from separatrix.mechanisms import Linear
+from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, divide
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.feature_maps import features, kernel
 
 
 class LinearMixer(RecurrentMixer):

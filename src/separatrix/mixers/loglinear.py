@@ -21,12 +21,12 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import LogLinear
-from separatrix.mixers._base import Shapes, State, join_chunks, wide
-from separatrix.mixers._features import features, kernel
-from separatrix.mixers._fenwick import LevelWeights, chunk_size, inside_chunk, levels, slots_after, split_runs
-from separatrix.mixers._kernels import chosen
-from separatrix.mixers._recurrent import RecurrentMixer
+from separatrix.mechanisms import LogLinear
+from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.feature_maps import features, kernel
+from separatrix.mixers.ops.fenwick import LevelWeights, chunk_size, inside_chunk, levels, slots_after, split_runs
 
 
 class LogLinearMixer(RecurrentMixer):

@@ -19,12 +19,12 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import LogLinear
-from separatrix.mixers._base import Shapes, State, join_chunks, linear, wide
-from separatrix.mixers._delta import Delta
-from separatrix.mixers._fenwick import LevelWeights, chunk_size, inside_chunk, slots_after, split_runs
-from separatrix.mixers._gates import draw_steps, log_decay
-from separatrix.mixers._recurrent import RecurrentMixer, per_head, unit
+from separatrix.mechanisms import LogLinear
+from separatrix.mixers.base.mixer import Shapes, State, join_chunks, linear, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.ops.delta_rule import Delta
+from separatrix.mixers.ops.fenwick import LevelWeights, chunk_size, inside_chunk, slots_after, split_runs
+from separatrix.mixers.ops.gates import draw_steps, log_decay
 
 
 class LogLinearGDNMixer(RecurrentMixer):

@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import Mamba2
-from separatrix.mixers._base import State, wide
-from separatrix.mixers._gates import draw_rates, draw_steps
-from separatrix.mixers._kernels import decayed
-from separatrix.mixers._recurrent import RecurrentMixer, per_head
+from separatrix.mechanisms import Mamba2
+from separatrix.mixers.base.mixer import State, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
+from separatrix.mixers.kernels import decayed
+from separatrix.mixers.ops.gates import draw_rates, draw_steps
 
 
 class Mamba2Mixer(RecurrentMixer):

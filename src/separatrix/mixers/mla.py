@@ -20,12 +20,12 @@ from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import Latent
-from separatrix.mixers._base import Mixer, Shapes, State, fan_in_normal, linear, wide
-from separatrix.mixers._convolution import Convolution
-from separatrix.mixers._heads import merge_heads, split_heads
-from separatrix.mixers._rope import rotate
-from separatrix.mixers._softmax import causal_softmax, softmax
+from separatrix.mechanisms import Latent
+from separatrix.mixers.base.heads import merge_heads, split_heads
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
+from separatrix.mixers.base.softmax import causal_softmax, softmax
+from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.ops.rope import rotate
 
 EPS = 1e-6
 

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import MLSTM
-from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks, wide
-from separatrix.mixers._recurrent import RecurrentMixer, divide, per_head
+from separatrix.mechanisms import MLSTM
+from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
 
 FORGET = (3.0, 6.0)
 """`reset` draws the forget gates' biases uniformly between these, the range of the reference implementation."""

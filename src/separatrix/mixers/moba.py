@@ -20,11 +20,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import MoBA
-from separatrix.mixers._base import Shapes, State, wide
-from separatrix.mixers._blocks import block_softmax
-from separatrix.mixers._choice import best, choose, is_short, own_block, selected, tokens_of
-from separatrix.mixers._softmax import SoftmaxMixer, masked_softmax
+from separatrix.mechanisms import MoBA
+from separatrix.mixers.base.mixer import Shapes, State, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer, masked_softmax
+from separatrix.mixers.ops.block_choice import best, choose, is_short, own_block, selected, tokens_of
+from separatrix.mixers.ops.block_tiles import block_softmax
 
 
 class MoBAMixer(SoftmaxMixer):

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers._decayed import DecayedMixer
-from separatrix.mixers._heads import Projected
-from separatrix.mixers._rope import rotate
+from separatrix.mixers.base.decayed import DecayedMixer
+from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.ops.rope import rotate
 
 BASE = 10_000
 

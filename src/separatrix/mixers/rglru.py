@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import RGLRU
-from separatrix.mixers._base import Mixer, Shapes, State, linear, wide
-from separatrix.mixers._convolution import Convolution
-from separatrix.mixers._kernels import chosen
+from separatrix.mechanisms import RGLRU
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.convolution import Convolution
 
 SCALE = 8.0
 DECAY = (0.9, 0.999)

@@ -23,14 +23,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import RWKV
 from separatrix.errors import SizeError
-from separatrix.mixers._base import Shapes, State, wide
-from separatrix.mixers._delta import low_rank
-from separatrix.mixers._gates import LowRank
-from separatrix.mixers._heads import Projected, split_heads
-from separatrix.mixers._kernels import chosen
-from separatrix.mixers._recurrent import RecurrentMixer, unit
+from separatrix.mechanisms import RWKV
+from separatrix.mixers.base.heads import Projected, split_heads
+from separatrix.mixers.base.mixer import Shapes, State, wide
+from separatrix.mixers.base.recurrent import RecurrentMixer, unit
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.delta_rule import low_rank
+from separatrix.mixers.ops.gates import LowRank
 
 RANK = 32
 INPUTS = 5

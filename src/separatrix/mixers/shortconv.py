@@ -11,9 +11,9 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import ShortConvolution
-from separatrix.mixers._base import Mixer, Shapes, State, linear
-from separatrix.mixers._convolution import Convolution
+from separatrix.mechanisms import ShortConvolution
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+from separatrix.mixers.ops.convolution import Convolution
 
 
 class ShortConvolutionMixer(Mixer):

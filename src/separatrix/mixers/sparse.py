@@ -35,11 +35,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.architecture.mechanisms import Sparse
-from separatrix.mixers._base import Shapes, State, linear, wide
-from separatrix.mixers._blocks import block_softmax, prefix_softmax
-from separatrix.mixers._choice import best, choose, is_short, own_block, selected, tokens_of
-from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mechanisms import Sparse
+from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mixers.ops.block_choice import best, choose, is_short, own_block, selected, tokens_of
+from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
 from separatrix.mixers.window import banded_softmax
 
 

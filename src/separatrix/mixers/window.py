@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.architecture.mechanisms import Window
-from separatrix.mixers._base import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers._softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mechanisms import Window
+from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
 
 
 class WindowMixer(SoftmaxMixer):

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import Mechanism, Window
-from separatrix.quantities import check_context
+from separatrix.mechanisms import Mechanism, Window
+from separatrix.numbers.amounts import check_context
 from separatrix.report.card_json import assumptions, bytes_of, card_json, card_lines, unknown
 from separatrix.report.memory import KINDS, Row, pattern, rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from separatrix.theory.card import CardLine
+    from separatrix.cards import CardLine
 
 __all__ = ["card_json", "card_lines", "render_card"]
 

@@ -1,4 +1,4 @@
-"""The capability card as plain data: a stable interface for machines. Memory comes from the declared sizes, verdicts from `separatrix.theory.card`."""
+"""The capability card as plain data: a stable interface for machines. Memory comes from the declared sizes, verdicts from `separatrix.cards`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture import Architecture
-from separatrix.quantities import check_context
+from separatrix.numbers.amounts import check_context
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:
-    from separatrix.evidence import Verdict
-    from separatrix.theory.card import CardLine
+    from separatrix.cards import CardLine
+    from separatrix.evidence.records import Verdict
 
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
 
 
 def card_lines(architecture: Architecture, context: int) -> list[CardLine]:
     """What the theory says about the architecture at `context` tokens. Raises SizeError for a context that is none."""
-    from separatrix.theory import card
+    from separatrix.cards import card
 
     check_context(context)
     return card(architecture, context)

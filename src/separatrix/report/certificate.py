@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.evidence import Certificate
+from separatrix.evidence.records import Certificate
 from separatrix.report.prompts import Fold, Place, align
 
 _FORMS = {

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.errors import EvidenceError
-from separatrix.evidence import Measurement
+from separatrix.evidence.records import Measurement
 from separatrix.report.drawing import FAILS, INK, MUTED, SOLVES, Chart, draw, libraries
 
 _WIDTH = 430

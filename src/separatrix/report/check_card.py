@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from separatrix.mixers.own.check import LawResult, ReportCard
+    from separatrix.plugins.check import LawResult, ReportCard
 
 
 def check_json(card: ReportCard) -> dict[str, Any]:
     """Plain data; `holds` is true if no law is broken."""
-    from separatrix.mixers.own.check import LONGER, STEPS
+    from separatrix.plugins.check import LONGER, STEPS
 
     speed = card.speed
     return {
@@ -44,7 +44,7 @@ def check_json(card: ReportCard) -> dict[str, Any]:
 
 def render_check(card: ReportCard) -> RenderableType:
     """Laws, cache and speed, one block each."""
-    from separatrix.mixers.own.check import LONGER, STEPS
+    from separatrix.plugins.check import LONGER, STEPS
 
     sizes = ", ".join(f"{name}={value}" for name, value in card.mechanism.sizes().items() if value is not None and name != "width")
     laws = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.spec import _fold
-from separatrix.quantities import check_context, format_bytes
+from separatrix.numbers.amounts import check_context, format_bytes
 from separatrix.report.card import formats_text, theorem_text
 from separatrix.report.card_json import bytes_of, card_json, card_lines
 from separatrix.report.memory import KINDS, Row, layer_counts, rows, symbol
 
 if TYPE_CHECKING:
-    from separatrix.theory.card import CardLine
+    from separatrix.cards import CardLine
 
 _LABEL, _NARROWEST = 23, 17
 _COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}

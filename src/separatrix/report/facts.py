@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix.evidence import Certificate, Construction
+from separatrix.evidence.records import Certificate, Construction
 from separatrix.report import notation
 
 _FIRST = ("layer", "part", "mechanism", "carries", "fetches", "queries", "keys", "score_gap", "off_target_mass", "score_error")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import MissingExtraError
-from separatrix.files import write_atomic
+from separatrix.evidence.atomic import write_atomic
 from separatrix.report import facts, notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, task_size
 from separatrix.report.drawing import Chart, libraries, vega_javascript

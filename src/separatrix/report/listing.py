@@ -12,7 +12,7 @@ def list_theorems() -> list[dict[str, str]]:
     """Key, title and source of every theorem, statement and count."""
     from separatrix.theory import THEOREMS
     from separatrix.theory.counts import COUNTS
-    from separatrix.theory.known import KNOWN
+    from separatrix.theory.statements import KNOWN
 
     found = [(key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())]
     found += [(f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source) for key, count in COUNTS.items()]
@@ -23,7 +23,7 @@ def describe_theorem(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
     from separatrix.theory import THEOREMS
     from separatrix.theory.counts import COUNTS
-    from separatrix.theory.known import KNOWN
+    from separatrix.theory.statements import KNOWN
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]

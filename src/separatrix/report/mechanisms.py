@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import separatrix
 from separatrix.architecture import MECHANISMS, Mechanism
 from separatrix.errors import UnknownNameError
 
@@ -166,7 +165,7 @@ def page() -> str:
 
 def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, "" if there is none."""
-    folder = Path(separatrix.__file__).parent / "mixers"
+    folder = Path(__file__).parents[1] / "mixers"
     files = [folder / f"{name}.py", *sorted(folder.glob(f"{name}_*.py"))]  # other forms of a mechanism: loglinear_gdn.py
     texts = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in files if path.is_file()]
     return "\n\n".join(text.removeprefix(f"{MECHANISMS[name].title}.").lstrip("\n") for text in texts)

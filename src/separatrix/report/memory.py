@@ -8,8 +8,8 @@ from fractions import Fraction
 from math import lcm
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.mechanisms import Compressed, Mechanism, Sparse
 from separatrix.architecture.outline import Outline, Part
+from separatrix.mechanisms import Compressed, Mechanism, Sparse
 
 KINDS = {
     "state": "recurrent state",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from separatrix.architecture.mechanisms import LayerKind
 from separatrix.architecture.outline import Outline
-from separatrix.quantities import check_context
+from separatrix.mechanisms import LayerKind
+from separatrix.numbers.amounts import check_context
 from separatrix.report.card_json import bytes_of
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 

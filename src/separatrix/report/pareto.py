@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.quantities import format_bytes
+from separatrix.design import DesignResult, Layout, Neighbour, Point
+from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import theorem_text
 from separatrix.report.card_json import bytes_of
-from separatrix.theory.design import DesignResult, Layout, Neighbour, Point
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,12 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from separatrix.design import Cost, DesignResult, ladder
 from separatrix.errors import OutputError
-from separatrix.files import write_atomic
-from separatrix.quantities import format_bytes
+from separatrix.evidence.atomic import write_atomic
+from separatrix.numbers.amounts import format_bytes
 from separatrix.report.drawing import libraries, vega_javascript, vega_lite_version
 from separatrix.report.pareto import OPEN, PROVED, count_text
-from separatrix.theory.design import Cost, DesignResult, ladder
 
 SUFFIXES = (".html", ".svg", ".png")
 _INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = "#16202a", "#56626e", "#e2e5e9", "#0a62a0", "#bf4a0b", "#fdfdfc"

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from separatrix.errors import UnknownNameError
 from separatrix.tasks import AUDITED, PROBES, TASKS, Composition, Task, Thought, parse_task
-from separatrix.tasks._functions import Functions
+from separatrix.tasks.functions.composed import Functions
 from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task, parse_text_task
 
 _THOUGHT = "thought-the-chain-of-a-composition-task-value-by-value-then-the-answer"

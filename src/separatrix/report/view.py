@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from separatrix.architecture import MECHANISMS
 from separatrix.errors import EvidenceError
-from separatrix.evidence import Certificate, Construction, Evidence, Measurement, Verdict, from_envelope
+from separatrix.evidence.records import Certificate, Construction, Evidence, Measurement, Verdict, from_envelope
 
 R = TypeVar("R", bound=Evidence)
 

@@ -10,22 +10,24 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
+from separatrix.cards.summary import bound_curve, decisive
 from separatrix.errors import SizeError
-from separatrix.evidence import Evidence, Role, bundle_envelope, canonical, from_envelope
-from separatrix.files import write_atomic
+from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.bundles import bundle_envelope
+from separatrix.evidence.canonical import canonical
+from separatrix.evidence.records import Evidence, Role, from_envelope
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS, Cell, task_at
 from separatrix.reproduce.jobs import Job
 from separatrix.reproduce.models import model_entry
 from separatrix.reproduce.pool import run_jobs
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.summary import bound_curve, decisive
 
 DEFAULT_MODELS = ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Effort:
     """How much is trained: sizes per column, seeds, steps."""
 
     quick: bool = False
@@ -47,7 +49,7 @@ class Settings:
 
 
 def reproduce_table(
-    settings: Settings,
+    effort: Effort,
     out: Path,
     *,
     models: Sequence[str] | None = None,
@@ -70,13 +72,13 @@ def reproduce_table(
     write_atomic(store / "README", "Results of finished jobs; `separatrix reproduce` picks them up. Safe to delete.\n")
     if fresh:
         shutil.rmtree(store, ignore_errors=True)
-    plan = {cell: _plan(cell, settings) for cell in CELLS}
+    plan = {cell: _plan(cell, effort) for cell in CELLS}
     results = run_jobs([job for jobs in plan.values() for job in jobs], store, workers=workers, show=show)
     records: dict[str, Evidence] = {}
-    cells = [_entry(cell, settings, plan[cell], results, records) for cell in CELLS]
+    cells = [_entry(cell, effort, plan[cell], results, records) for cell in CELLS]
     body = {
         "title": "Separatrix: what attention stacks can and cannot compute",
-        "settings": asdict(settings),
+        "settings": asdict(effort),
         "rows": [{"key": key, "title": title} for key, title in ROWS.items()],
         "columns": [{"key": key, "title": title} for key, title in COLUMNS.items()],
         "cells": cells,
@@ -93,42 +95,40 @@ def reproduce_table(
     return envelope["body"]
 
 
-def _plan(cell: Cell, settings: Settings) -> list[Job]:
+def _plan(cell: Cell, effort: Effort) -> list[Job]:
     """Every job of a cell. Cells share trainings; equal jobs are done once."""
     jobs = [Job(do="construct", task=parse_task(task).spec, architecture=architecture, cost=8.0) for task, architecture in cell.built]
     jobs += [
-        Job(do="refute", task=task, architecture=spec, cache_format=form, seed=settings.seed, cost=1.0) for spec, task, form in cell.refuted
+        Job(do="refute", task=task, architecture=spec, cache_format=form, seed=effort.seed, cost=1.0) for spec, task, form in cell.refuted
     ]
-    jobs += [job for jobs in _trainings(cell, settings).values() for job in jobs]
+    jobs += [job for jobs in _trainings(cell, effort).values() for job in jobs]
     if cell.wrong:
-        size = settings.trained_sizes(cell.column)[-1]
-        jobs.append(_training(cell.non_solver, cell.column, size, settings.seed, settings, do="refute_trained"))
+        size = effort.trained_sizes(cell.column)[-1]
+        jobs.append(_training(cell.non_solver, cell.column, size, effort.seed, effort, do="refute_trained"))
     return jobs
 
 
-def _trainings(cell: Cell, settings: Settings) -> dict[tuple[Role, int], list[Job]]:
+def _trainings(cell: Cell, effort: Effort) -> dict[tuple[Role, int], list[Job]]:
     """The training jobs of a cell by (role, size), one for each seed."""
     roles: tuple[tuple[Role, str], ...] = (("solver", cell.solver), ("non-solver", cell.non_solver))
-    sizes = settings.trained_sizes(cell.column)
-    return {(role, n): [_training(spec, cell.column, n, s, settings) for s in settings.seeds] for role, spec in roles for n in sizes}
+    sizes = effort.trained_sizes(cell.column)
+    return {(role, n): [_training(spec, cell.column, n, s, effort) for s in effort.seeds] for role, spec in roles for n in sizes}
 
 
-def _training(spec: str, column: str, size: int, seed: int, settings: Settings, *, do: Any = "train") -> Job:
-    training = settings.training(column)
+def _training(spec: str, column: str, size: int, seed: int, effort: Effort, *, do: Any = "train") -> Job:
+    training = effort.training(column)
     layers = len(Architecture.parse(spec))
     cost = 1.5 + training["steps"] * training["batch"] * layers * (size + 10) * 4e-7
     return Job(do=do, task=task_at(column, size), architecture=spec, seed=seed, training=tuple(sorted(training.items())), cost=cost)
 
 
-def _entry(
-    cell: Cell, settings: Settings, jobs: list[Job], results: dict[Job, dict[str, Any]], records: dict[str, Evidence]
-) -> dict[str, Any]:
+def _entry(cell: Cell, effort: Effort, jobs: list[Job], results: dict[Job, dict[str, Any]], records: dict[str, Evidence]) -> dict[str, Any]:
     """The cell as the bundle holds it; its records are added to `records`."""
     verdicts = [judge(Architecture.parse(pair.architecture), parse_task(pair.task)) for pair in cell.judged]
     main = verdicts[0][0]
     mine: list[Evidence] = [verdict for found in verdicts for verdict in found]
     mine += [from_envelope(envelope) for job in jobs for envelope in results[job].get("records", ())]
-    mine += [_measurement(jobs, role, results) for (role, _), jobs in _trainings(cell, settings).items()]
+    mine += [_measurement(jobs, role, results) for (role, _), jobs in _trainings(cell, effort).items()]
     records.update({record.digest: record for record in mine})
     return {
         "row": cell.row,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from separatrix.errors import SeparatrixError
-from separatrix.evidence import canonical, sha256
-from separatrix.files import write_atomic
+from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.canonical import canonical, sha256
 
 SEARCH_SECONDS = 120.0
 
@@ -88,7 +88,7 @@ def _construct(job: Job, store: Path) -> Work:
 
 def _refute(job: Job, store: Path) -> Work:
     from separatrix.architecture import Architecture
-    from separatrix.refute import refute
+    from separatrix.searches import refute
     from separatrix.tasks import parse_task
 
     assert job.architecture is not None
@@ -105,7 +105,7 @@ def _train(job: Job, store: Path) -> Work:
 
 
 def _refute_trained(job: Job, store: Path) -> Work:
-    from separatrix.refute import refute
+    from separatrix.searches import refute
     from separatrix.tasks import parse_task
     from separatrix.training.loop import train
 
@@ -113,7 +113,7 @@ def _refute_trained(job: Job, store: Path) -> Work:
 
 
 def _found(found: Any) -> dict[str, Any]:
-    from separatrix.evidence import Certificate
+    from separatrix.evidence.records import Certificate
 
     if isinstance(found, Certificate):
         return {"records": [found.envelope()]}

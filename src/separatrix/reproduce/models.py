@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.evidence import Evidence
-from separatrix.theory.summary import model_summary
+from separatrix.cards.summary import model_summary
+from separatrix.evidence.records import Evidence
 
 DEFAULT_CONTEXT = 8192
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.errors import SpecError, UnknownNameError
-from separatrix.tasks._base import NO_ANSWER, PLAIN, Batch, Composition, Family, Task, read_sizes
+from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Composition, Family, Task, read_sizes
 from separatrix.tasks.cgram import CGram
+from separatrix.tasks.chain_of_thought import Thought
 from separatrix.tasks.counting import Counting
 from separatrix.tasks.disjointness import Disjointness
 from separatrix.tasks.dyck import Dyck
 from separatrix.tasks.equality import Equality
 from separatrix.tasks.eva import Eva
-from separatrix.tasks.forward import SeqCompForward
 from separatrix.tasks.index import Index
 from separatrix.tasks.istree import IsTree
 from separatrix.tasks.khop import KHop
@@ -20,11 +20,11 @@ from separatrix.tasks.majority import Majority
 from separatrix.tasks.mqar import MQAR
 from separatrix.tasks.neighbour import Neighbour
 from separatrix.tasks.permutation import Permutation
-from separatrix.tasks.pointer import StateRecall
 from separatrix.tasks.qsa import QSA
 from separatrix.tasks.recall import Recall
 from separatrix.tasks.seqcomp import SeqComp
-from separatrix.tasks.thought import Thought
+from separatrix.tasks.seqcomp_forward import SeqCompForward
+from separatrix.tasks.state_recall import StateRecall
 from separatrix.tasks.threesum import ThreeSum
 from separatrix.tasks.twosum import TwoSum
 
@@ -94,7 +94,7 @@ PROBES: dict[str, str] = {
     "last tokens": "the last tokens, each by itself (logistic regression), and the last two together",
     "nearest key": "the token behind the latest earlier token whose id is nearest to that of the last one without being equal",
 }
-"""What a shortcut may look at: spelling -> in words. `separatrix.audit` has the probes, `Task.level` what each may reach."""
+"""What a shortcut may look at: spelling -> in words. `separatrix.audits` has the probes, `Task.level` what each may reach."""
 
 
 AUDITED = 3

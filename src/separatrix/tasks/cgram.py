@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks._draw import FEW, check_zipf, distinct, independent, lookup_chance, one_of, shuffled
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, independent, lookup_chance, one_of, shuffled
 
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60

@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from separatrix.bits import Binomial, Count, Exact
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, check_names, require
-from separatrix.tasks._draw import distinct
+from separatrix.numbers.binomials import Binomial
+from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, check_names, require
+from separatrix.tasks.drawing.distinct import distinct
 
 Form = Literal["ones", "queried"]
 _MOST_INDEPENDENT = 1 << 16

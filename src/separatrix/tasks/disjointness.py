@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.bits import Count, Power
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
-from separatrix.tasks._draw import one_of
+from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.drawing.distinct import one_of
 
 
 @dataclass(frozen=True, kw_only=True)

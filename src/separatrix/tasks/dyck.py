@@ -15,10 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.bits import AlternatePowers, Count
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
-from separatrix.tasks._draw import one_of
+from separatrix.numbers.counts import AlternatePowers, Count
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.drawing.distinct import one_of
 
 _TRIES = 10_000
 WINDOW = 6

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Tokens, check_names, require
-from separatrix.tasks._draw import LOOKUP_SHIFTS, check_zipf, lookup
-from separatrix.tasks._lookup import Lookup
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Tokens, check_names, require
+from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, check_zipf, lookup
+from separatrix.tasks.functions.lookup import Lookup
 
 
 @dataclass(frozen=True, init=False)

@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, Batch, Family, Tokens, require
-from separatrix.tasks._draw import LOOKUP_SHIFTS, check_zipf, lookup
-from separatrix.tasks._lookup import Lookup
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Tokens, require
+from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, check_zipf, lookup
+from separatrix.tasks.functions.lookup import Lookup
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.bits import Count, Exact, Sum
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
-from separatrix.tasks._graphs import crossed, grown, joined, shuffled, uniform_trees
-from separatrix.tasks._partitions import Partitions
+from separatrix.numbers.counts import Count, Exact, Sum
+from separatrix.numbers.partitions import Partitions
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.drawing.trees import crossed, grown, joined, shuffled, uniform_trees
 
 _LEAST_DRAWN = 7
 

@@ -19,9 +19,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.bits import Count, Exact
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
-from separatrix.tasks._hops import path, with_end, with_pair
+from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
+from separatrix.tasks.drawing.chains import path, with_end, with_pair
 
 MOST_LETTERS, MOST_HOPS, MOST_RANDOM = 1024, 64, 1 << 16
 

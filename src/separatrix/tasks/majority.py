@@ -17,8 +17,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.bits import Binomial, Count
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.numbers.binomials import Binomial
+from separatrix.numbers.counts import Count
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.bits import Count, Power
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks._draw import FEW, check_zipf, distinct, shuffled, zipf, zipf_chance
-from separatrix.tasks._members import Sieve, find
-from separatrix.tasks._weighted import weighted
+from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, shuffled, zipf, zipf_chance
+from separatrix.tasks.drawing.sieve import Sieve, find
+from separatrix.tasks.drawing.weighted import weighted
 
 LARGEST_VOCABULARY = 1 << 32
 _AT_ONCE = 1 << 18

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks._draw import distinct, one_of, shuffled
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
 MOST_BITS = 40
 _LEAST_DRAWN = 4

@@ -21,9 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.bits import Count, Exact
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
+from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
 
 MOST_THINGS = 6
 """Largest k: the table of all products of two permutations has (k!)^2 entries."""

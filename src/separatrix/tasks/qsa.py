@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from separatrix.bits import Count, Exact, Power, Product
 from separatrix.errors import SizeError
-from separatrix.tasks._base import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, check_names, require
-from separatrix.tasks._draw import distinct, shuffled, zipf
+from separatrix.numbers.counts import Count, Exact, Power, Product
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, check_names, require
+from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 _MOST_AVERAGED = 4096
 

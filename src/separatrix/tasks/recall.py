@@ -20,10 +20,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from separatrix.bits import Binomial, BinomialSum, Count, Power, Product
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks._draw import FEW, check_zipf, distinct, independent, lookup_chance, one_of
+from separatrix.numbers.binomials import Binomial, BinomialSum
+from separatrix.numbers.counts import Count, Power, Product
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, independent, lookup_chance, one_of
 
 Form = Literal["present", "absent", "last"]
 FORMS: dict[str, str] = {

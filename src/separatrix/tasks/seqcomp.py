@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.bits import Count, Power
-from separatrix.tasks._base import Family, require
-from separatrix.tasks._functions import LARGEST_PROMPT, MOST_STEPS, Functions
-from separatrix.tasks._levels import share_of_the_mode
+from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.levels import share_of_the_mode
+from separatrix.tasks.base.task import Family, require
+from separatrix.tasks.functions.composed import LARGEST_PROMPT, MOST_STEPS, Functions
 
 __all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks._base import LARGEST_SIZE, Batch, Decision, Family, Tokens, require
-from separatrix.tasks._sides import by_modulus, one_per_class
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.drawing.classes_modulo import by_modulus, one_per_class
 
 Form = Literal["query", "decision"]
 LARGEST_TABLE = 1 << 24

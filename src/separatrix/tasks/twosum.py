@@ -17,10 +17,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from separatrix.bits import BinomialSum, Count, Exact, Sum
 from separatrix.errors import UnknownNameError
-from separatrix.tasks._base import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
-from separatrix.tasks._sides import avoiding, by_modulus, one_per_class
+from separatrix.numbers.binomials import BinomialSum
+from separatrix.numbers.counts import Count, Exact, Sum
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.drawing.classes_modulo import avoiding, by_modulus, one_per_class
 
 Form = Literal["query", "decision"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.theory._base import Theorem
-from separatrix.theory.card import CardLine, card
+from separatrix.theory.base import Theorem
 from separatrix.theory.judge import THEOREMS, judge, recheck
 
-__all__ = ["THEOREMS", "CardLine", "Theorem", "card", "judge", "recheck"]
+__all__ = ["THEOREMS", "Theorem", "judge", "recheck"]

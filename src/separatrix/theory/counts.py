@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.bits import Binomial, BinomialSum, Count, Exact, Power, Product
 from separatrix.errors import SizeError
+from separatrix.numbers.binomials import Binomial, BinomialSum
+from separatrix.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.dyck import stack_classes
 
 

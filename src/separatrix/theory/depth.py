@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from separatrix.architecture import Architecture
-from separatrix.bits import LogSign
 from separatrix.errors import CheckFailed, SizeError
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
+from separatrix.numbers.logs import LogSign
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory._base import Theorem, number
+from separatrix.theory.base import Theorem, number
 
 _ROUNDS = 40
 _FAR = 1 << 200

@@ -8,10 +8,10 @@ from math import log2
 
 import numpy as np
 
-from separatrix.bits import LogSign, log_difference
 from separatrix.errors import SizeError, Undecided
-from separatrix.theory._descent import descend
-from separatrix.theory.search import least_factor
+from separatrix.numbers.logs import LogSign, log_difference
+from separatrix.theory.search.descend import descend
+from separatrix.theory.search.integers import least_factor
 
 
 @dataclass(frozen=True)

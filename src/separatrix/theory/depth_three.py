@@ -9,10 +9,11 @@ from math import log2
 
 import numpy as np
 
-from separatrix.bits import LogSign, log_difference
 from separatrix.errors import SizeError, Undecided
-from separatrix.theory._descent import descend
-from separatrix.theory.search import Floats, evolve, least_factor, settle, spread
+from separatrix.numbers.logs import LogSign, log_difference
+from separatrix.theory.search.descend import descend
+from separatrix.theory.search.evolve import evolve, spread
+from separatrix.theory.search.integers import Floats, least_factor, settle
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, EvidenceError, Undecided
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, parse_task
-from separatrix.theory._base import Theorem
-from separatrix.theory.asymptotic import ChenPengWu, YeEtAl
-from separatrix.theory.blocks import TheoremII
-from separatrix.theory.classes import TheoremI
-from separatrix.theory.equality import TwoLayerEquality
-from separatrix.theory.lifting import Lifting
+from separatrix.theory.base import Theorem
+from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
+from separatrix.theory.fails.i_bounded_caches import TheoremI
+from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
+from separatrix.theory.fails.ii_block_messages import TheoremII
+from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
+from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
+from separatrix.theory.fails.lifting import Lifting
+from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.one_layer import TheoremIPrime
-from separatrix.theory.pairs import TwoLayerPairs
-from separatrix.theory.theorem_iii import TheoremIII
-from separatrix.theory.theorem_iv import TheoremIV
-from separatrix.theory.theorem_v import TheoremV
-from separatrix.theory.thought import Thought
-from separatrix.theory.upper import BlockRetrieval, Composition, IndexedRetrieval, Match2, Retrieval
+from separatrix.theory.solves.block_retrieval import BlockRetrieval
+from separatrix.theory.solves.chain_of_thought import Thought
+from separatrix.theory.solves.composition import Composition
+from separatrix.theory.solves.equality import TwoLayerEquality
+from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
+from separatrix.theory.solves.match2 import Match2
+from separatrix.theory.solves.pairs import TwoLayerPairs
+from separatrix.theory.solves.retrieval import Retrieval
 
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
-from separatrix.evidence import Verdict
+from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
-from separatrix.theory._base import Theorem
+from separatrix.theory.base import Theorem
 
 
 class NothingKnown(Theorem):

@@ -13,7 +13,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.model import Model, build
 from separatrix.tasks import parse_task
-from separatrix.tasks._base import NO_ANSWER, Batch, Task
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Task
 from separatrix.training.run import Run
 
 Progress = Callable[[int, int], None]

@@ -8,8 +8,8 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
-from separatrix.evidence import Measurement, Role
-from separatrix.intervals import wilson
+from separatrix.evidence.records import Measurement, Role
+from separatrix.numbers.wilson import wilson
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 

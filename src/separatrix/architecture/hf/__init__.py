@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.hf import _attention_only, _with_recurrence
-from separatrix.architecture.hf._built import built
-from separatrix.architecture.hf._draft import Reading
-from separatrix.architecture.hf._family import Family
-from separatrix.architecture.hf._fields import Fields, shown
-from separatrix.architecture.hf._file import config_file, label, load_json
-from separatrix.architecture.hf._pattern import by_pattern
-from separatrix.architecture.hf._probe import probe
+from separatrix.architecture.hf import attention_only, with_recurrence
+from separatrix.architecture.hf.built import built
+from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.family import Family
+from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.architecture.hf.file import config_file, label, load_json
+from separatrix.architecture.hf.pattern import by_pattern
+from separatrix.architecture.hf.probe import probe
 from separatrix.architecture.settings import Settings
 
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
 
-FAMILIES: dict[str, Family] = {**_with_recurrence.FAMILIES, **_attention_only.FAMILIES}
+FAMILIES: dict[str, Family] = {**with_recurrence.FAMILIES, **attention_only.FAMILIES}
 """`model_type` -> reader."""
 
-CLASSES = {**_with_recurrence.CLASSES, **_attention_only.CLASSES}
+CLASSES = {**with_recurrence.CLASSES, **attention_only.CLASSES}
 """`architectures[0]` -> `model_type`, for files without one."""
 
 _NESTED = ("text_config", "llm_config", "language_config")
@@ -76,7 +76,7 @@ def _text_fields(data: Any, where: str) -> Fields:
 
 def _family(fields: Fields) -> Family:
     kind = fields.data.get("model_type")
-    native = _with_recurrence.without_type(fields)
+    native = with_recurrence.without_type(fields)
     if native is not None:
         return native
     if isinstance(kind, str) and kind in FAMILIES:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from separatrix.errors import UnknownNameError
 from separatrix.tasks import TASKS, Task, parse_task
-from separatrix.tasks._base import read_sizes
-from separatrix.tasks.text._base import TextItem, TextTask
+from separatrix.tasks.base.task import read_sizes
+from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
 
 __all__ = ["TEXT_TASKS", "MultiHop", "TextItem", "TextTask", "parse_any_task", "parse_text_task"]

@@ -24,12 +24,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.tasks._base import require
-from separatrix.tasks.text._base import TextItem, TextTask
-from separatrix.tasks.text._names import PATTERN, names
-from separatrix.tasks.text._reader import QUESTION, Fact, Reading, read, short
-from separatrix.tasks.text._relations import Relation
-from separatrix.tasks.text._templates import MIXED, MOST_HOPS, TEMPLATES
+from separatrix.tasks.base.task import require
+from separatrix.tasks.text.base import TextItem, TextTask
+from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.text.reader import QUESTION, Fact, Reading, read, short
+from separatrix.tasks.text.relations import Relation
+from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES
 
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
 _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}

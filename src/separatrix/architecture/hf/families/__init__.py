@@ -1,0 +1,1 @@
+"""Model families of Hugging Face configs, one file each."""

@@ -1,0 +1,32 @@
+"""MiniMax-Text-01 and MiniMax-M1: Lightning attention with softmax attention every few layers."""
+
+from __future__ import annotations
+
+from separatrix.architecture.hf.attention import ACCUMULATORS, attention_without_types, cache_note
+from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.lists import spelled
+from separatrix.architecture.hf.recurrent import WORDS
+from separatrix.mechanisms import Lightning
+
+_CODES = {0: "recurrent", 1: "full"}
+_LISTS = (("attn_type_list", _CODES), ("layer_types", WORDS))
+_RELEASED = "recurrent state fp32 (assumed): the released code sums it in fp32; transformers' class and vLLM keep it in the model's dtype"
+_PORTED = "recurrent state in the model's dtype (assumed): transformers and vLLM keep the state of Lightning attention so"
+
+
+def minimax(fields: Fields) -> Reading:
+    """`attn_type_list`: 0 Lightning, 1 softmax; transformers' own `minimax` may write `layer_types`. No default: its own is wrong here."""
+    kinds = spelled(fields, _LISTS)
+    if kinds is None:
+        raise fields.no_pattern(("attn_type_list", "layer_types"))
+    ported = not fields.has("attn_type_list")  # the released files all have it, those that transformers saves do not
+    sizes = {
+        "heads": fields.size("num_attention_heads"),
+        "head_dim": fields.size("head_dim"),
+        "format": fields.model_format(),
+        "state_format": None if ported else "fp32",
+    }
+    recurrent, attention = Draft(Lightning, sizes), attention_without_types(fields)
+    notes = [_PORTED if ported else _RELEASED, cache_note(fields.model_format()), ACCUMULATORS]
+    return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)

@@ -1,0 +1,76 @@
+"""Tasks in words, read as tokens that the same probes take.
+
+Every sentence becomes its wording, the names taken out, and then its names; the cue after the question is the same in every prompt and left out.
+The candidates of a prompt are numbered in the order in which they are first named, and the number is the answer's class. The other names get numbers
+at random: their order would tell which facts share a name, and so do a part of the task.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import chain
+
+import numpy as np
+
+from separatrix.audits.prompts import Prompts, cut
+from separatrix.audits.subjects import Subject
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.text import TextItem, TextTask
+from separatrix.tasks.text.names import names
+
+_SENTENCE = re.compile(r"[^.?!:\n]+")
+_WORD = re.compile(r"\w+")
+_NAMES_OF_A_FACT = 2
+
+
+def of_words(task: TextTask) -> Subject:
+    """The task as the probes see it; the level of every probe is its chance, one in as many as there are candidates.
+
+    One hop is asked for by a key, and what stands behind a key nearby is one way to find it: the nearest key may then be always right.
+    """
+    known, one_hop = frozenset(names()), task.sizes().get("k") == 1
+
+    def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
+        return _tokens(task.sample(instances, rng), known, rng)
+
+    return Subject(
+        spec=task.spec,
+        answers=round(1 / task.chance),
+        length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1),
+        chance=task.chance,
+        level=lambda probe: Fraction(1) if probe == "nearest key" and one_hop else task.chance,
+        draw=draw,
+    )
+
+
+def _tokens(items: list[TextItem], known: frozenset[str], rng: np.random.Generator) -> tuple[Prompts, Tokens]:
+    wordings: dict[str, int] = {}
+    rows, answers = [], []
+    for item in items:
+        sentences = [_WORD.findall(sentence) for sentence in _SENTENCE.findall(item.prompt)]
+        while sentences and not known.intersection(sentences[-1]):
+            sentences.pop()
+        mentioned = dict.fromkeys(word for word in chain(*sentences) if word in known)
+        candidates = [name for name in mentioned if name in item.choices]
+        others = [name for name in mentioned if name not in item.choices]
+        numbers = chain(range(len(candidates)), (len(candidates) + rng.permutation(len(others))).tolist())
+        number = dict(zip(candidates + others, numbers, strict=True))
+        row: list[int] = []
+        for words in sentences:
+            wording = " ".join(word if word not in known else "_" for word in words)
+            row += [-1 - wordings.setdefault(wording, len(wordings)), *(number[word] for word in words if word in known)]
+        rows.append(row)
+        answers.append(number[item.answer])
+    return _aligned(rows, len(wordings)), np.array(answers)
+
+
+def _aligned(rows: list[list[int]], wordings: int) -> Prompts:
+    """Names keep their numbers; wordings, which are negative, follow the largest of these."""
+    lengths = np.array([len(row) for row in rows])
+    longest = int(lengths.max())
+    tokens = np.array([row + [0] * (longest - len(row)) for row in rows])
+    largest = int(tokens.max())
+    tokens = np.where(tokens < 0, largest - tokens, tokens)
+    nothing = largest + wordings + 1
+    return Prompts(tokens, tokens, nothing) if lengths.min() == longest else cut(tokens, lengths - 1, nothing=nothing)

@@ -1,0 +1,74 @@
+"""What a table or a card says of verdicts in short: derived here once, so that `verify` can derive it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from separatrix.architecture import Architecture
+from separatrix.cards import card
+from separatrix.evidence.records import Evidence, Verdict
+from separatrix.tasks import parse_task
+from separatrix.theory.base import counted, number, size_in_words
+
+KINDS = {"state": "recurrent state", "convolution": "convolution buffers", "window": "windows", "kv": "keys and values"}
+
+
+def decisive(verdict: Verdict) -> str:
+    """The number that decides a cell, short: from which n it fails, or the n it is built for."""
+    if verdict.status == "SOLVABLE":
+        task = parse_task(verdict.task)
+        return f"n = {number(size_in_words(task)[1])}"
+    return f"n >= {number(verdict.n)}" if verdict.n is not None else "undecided"
+
+
+def bound_curve(verdict: Verdict) -> dict[str, Any]:
+    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried, around the n where they cross."""
+    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    tasks = task.family()
+    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
+    members = [tasks.at(n) for n in ns]
+    return {
+        "x": size_in_words(task)[0],
+        "n": [size_in_words(member)[1] for member in members],
+        "have": [architecture.cache_bits(member.prefix_length) for member in members],
+        "need": [counted(member).log2_str(6) for member in members],
+        "have_title": "bits of cache",
+        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
+    }
+
+
+def model_summary(architecture: Architecture, context: int, records: dict[str, Evidence]) -> dict[str, Any]:
+    """A real model in short: pattern, memory and the card's lines at a context; the verdicts behind the lines are added to `records`."""
+    lines = []
+    for line in card(architecture, context):
+        if line.verdict is not None:
+            records[line.verdict.digest] = line.verdict
+        lines.append(
+            {
+                "question": line.question,
+                "status": line.status,
+                "n": "" if line.n is None else number(line.n),
+                "text": line.text,
+                "theorem": line.theorem,
+                "record": None if line.verdict is None else line.verdict.digest,
+            }
+        )
+    return {
+        "spec": architecture.spec,
+        "vocabulary": architecture.vocabulary,
+        "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
+        "context": context,
+        "memory": _memory(architecture, context),
+        "lines": lines,
+    }
+
+
+def _memory(architecture: Architecture, context: int) -> list[list[str]]:
+    """What is carried after `context` tokens, by kind, in bits and MiB, and whether it grows."""
+    rows = []
+    cache, doubled = architecture.cache(context), architecture.cache(2 * context)
+    for kind, title in KINDS.items():
+        if kind in cache and cache[kind].total:
+            grows = "grows" if doubled[kind] > cache[kind] else "does not grow"
+            rows.append([title, f"{cache[kind].total:,} bits = {cache[kind].total / 8 / 2**20:,.1f} MiB, {grows}"])
+    return rows

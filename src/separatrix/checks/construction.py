@@ -1,0 +1,218 @@
+"""Checks a construction: derives the whole proof again from the weights, for every input of the task, and runs the model against the oracle."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from separatrix.architecture import Architecture
+from separatrix.checks.chain import prove_chain
+from separatrix.checks.exact import SMALLEST
+from separatrix.checks.match import prove_match
+from separatrix.checks.stack import live_parts
+from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Construction
+from separatrix.model import Model, ModelConfig
+from separatrix.proofs.entries import construction_statement
+from separatrix.proofs.float32 import ARITHMETIC, down
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
+
+Proved = tuple[list[dict[str, Any]], Fraction, dict[str, int]]
+
+PROOFS: dict[str, tuple[type[Task], Callable[[Any, Model], Proved], float]] = {
+    "retrieval": (Eva, prove_chain, 2.0**10),
+    "sparse-retrieval": (Eva, partial(prove_chain, sparse=True), 2.0**10),
+    "seqcomp": (SeqComp, prove_chain, 2.0**10),
+    "carried": (SeqComp, partial(prove_chain, carried=True), 2.0**10),
+    "match2": (TwoSum, prove_match, 2.0**41),
+}
+"""Name of a construction -> its task, its proof, and the largest weight with which nothing in float32 can overflow."""
+EXHAUSTIVE_UP_TO = 5_000
+_RANDOM_INPUTS = 64
+_WORK = 1 << 28
+_BATCH = 1 << 24
+
+
+def verify_construction(record: Construction, folder: Path) -> list[str]:
+    """What was checked, in plain sentences. `folder` holds the weights.
+
+    Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what they do not do.
+    """
+    try:
+        return _verify(record, folder)
+    except EvidenceError:
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"this construction does not hold together: {error}") from None
+
+
+def _verify(record: Construction, folder: Path) -> list[str]:
+    if record.name not in PROOFS:
+        raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(PROOFS)}")
+    kind, prove, limit = PROOFS[record.name]
+    task = parse_task(record.task)
+    if not isinstance(task, kind) or task.spec != record.task:
+        raise CheckFailed(f"'{record.task}' is not the canonical text of a task that '{record.name}' solves")
+    config = _config(record, task)
+    model = _model(record, config, folder)
+    _bounded(model, limit)
+    layers, margin, used = prove(task, model)
+    if margin <= 0:
+        raise CheckFailed(f"the right logit leads by {down(margin)} at least, which proves nothing")
+    _in_float32(model)
+    _compare(record, task, model, layers, margin, used)
+    inputs = _run(task, model)
+    return [
+        "the weights are the file the record names, and the model is built from its own description",
+        f"every mixer and MLP that is not among the {len(layers)} of the proof is exactly zero",
+        f"the proof derived again from the weights, for every input: the same numbers; the right logit leads by at least {down(margin)} in float32",
+        f"run in float32 on {inputs}: every answer right",
+    ]
+
+
+def _config(record: Construction, task: Task) -> ModelConfig:
+    """The model's description. Raises CheckFailed when it is not for this task and architecture."""
+    config = ModelConfig.from_json(record.model)
+    if Architecture.parse(record.architecture).spec != record.architecture or config.architecture != record.architecture:
+        raise CheckFailed(f"architecture '{record.architecture}' is not canonical, or not the one of the model")
+    if (config.vocabulary, config.length, config.answers, config.norm) != (task.vocabulary, task.length, task.answers, False):
+        raise CheckFailed(f"the model's vocabulary, length and answers are not those of {task.spec}, or it has norms")
+    return config
+
+
+def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
+    """The model with the weights of the file. Raises EvidenceError for a file that is missing, changed, or does not fit."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+\.safetensors", record.weights):
+        raise EvidenceError(f"'{record.weights}' is no name of a safetensors file beside the record")
+    path = folder / record.weights
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise EvidenceError(f"{path}: the weights cannot be read: {error.strerror or error}") from None
+    if sha256(data) != record.weights_sha256:
+        raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
+    if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
+        raise CheckFailed(f"'{record.weights}' is not named after its construction and its sha256")
+    try:
+        tensors = safetensors.torch.load(data)
+    except SafetensorError as error:
+        raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
+    try:
+        with torch.device("meta"):
+            model = Model(config)
+    except (RuntimeError, OverflowError) as error:
+        raise EvidenceError(f"the model described cannot be built: {str(error).splitlines()[0]}") from None
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(t.dtype != torch.float32 for t in tensors.values()):
+        raise EvidenceError(f"{path}: names, shapes or number format of the weights are not those of the model described")
+    model.load_state_dict(tensors, assign=True)
+    return model.requires_grad_(False)
+
+
+def _bounded(model: Model, limit: float) -> None:
+    for name, tensor in model.state_dict().items():
+        size = tensor.abs()
+        if not bool(((size == 0) | (size >= SMALLEST) & (size <= limit)).all()):  # also false for NaN
+            raise CheckFailed(f"weight {name} holds a number that is not finite, larger than {limit:g}, or smaller than {SMALLEST:g}")
+
+
+def _in_float32(model: Model) -> None:
+    """Raises CheckFailed when a layer that is used declares numbers narrower than the float32 the proof is about."""
+    for part in live_parts(model):
+        mechanism = part.mixer.mechanism
+        narrowest = min(mechanism.p, getattr(mechanism, "accumulator_bits", mechanism.p), getattr(mechanism, "state_p", mechanism.p))
+        if narrowest < 32:
+            raise CheckFailed(f"layer {part.layer} declares numbers of {narrowest} bits; the proof is about float32")
+
+
+def _compare(record: Construction, task: Task, model: Model, layers: list[dict[str, Any]], margin: Fraction, used: dict[str, int]) -> None:
+    """Raises CheckFailed, naming the field, where the record says something else than was derived."""
+    config, final = model.config, down(margin)
+    proof = {"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final}
+    if canonical(record.proof) != canonical(proof):
+        raise CheckFailed(f"the proof recorded is not the one the weights have: {_difference(record.proof, proof)}")
+    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
+    whole = {"width": config.width, "hidden": config.hidden, "parameters": sum(p.numel() for p in model.parameters())}
+    sizes = {**known, **used, **whole}
+    if canonical(record.sizes) != canonical(sizes):
+        raise CheckFailed(f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}")
+    statement = construction_statement(task=task.spec, architecture=record.architecture, sizes=sizes, margin=final)
+    if record.statement != statement:
+        raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
+
+
+def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:
+    """The first entry in which two plain objects differ."""
+    left, right = dict(_flat(recorded, "")), dict(_flat(derived, ""))
+    name = min(key for key in {*left, *right} if left.get(key) != right.get(key) or type(left.get(key)) is not type(right.get(key)))
+    return f"{name} is {left.get(name)!r}, derived {right.get(name)!r}"
+
+
+def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [pair for key, part in value.items() for pair in _flat(part, f"{name}.{key}".lstrip("."))]
+    if isinstance(value, list):
+        return [pair for number, part in enumerate(value) for pair in _flat(part, f"{name}[{number}]")]
+    return [(name, value)]
+
+
+def _run(task: Task, model: Model) -> str:
+    """Which inputs the model was run on. Raises CheckFailed when an answer is wrong."""
+    ranges = _ranges(task)
+    count = prod(ranges) if len(ranges) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
+    if count <= EXHAUSTIVE_UP_TO:
+        tokens, what = np.array(list(itertools.product(*map(range, ranges))), np.int64), f"all {count:,} inputs"
+    else:
+        number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
+        tokens, what = task.sample(number, np.random.default_rng(0)).tokens, f"{number} random input{'s' * (number > 1)}"
+    batch = max(1, _BATCH // _numbers(model, task.length))
+    for start in range(0, len(tokens), batch):
+        some = tokens[start : start + batch]
+        with torch.inference_mode():
+            found = model(torch.from_numpy(some)).argmax(-1).numpy()
+        wrong = np.flatnonzero(found != task.answer(some))
+        if len(wrong):
+            raise CheckFailed(f"input {some[wrong[0]].tolist()[:20]} is answered {int(found[wrong[0]])}, which is wrong")
+    return what
+
+
+def _heads(model: Model) -> list[int]:
+    """Heads of each kind in each layer, first layer first."""
+    return [getattr(part, "heads", 1) for layer in model.architecture for part in layer]
+
+
+def _cost(model: Model, tokens: int) -> int:
+    """Roughly, the work of one input: every layer but the last for every pair of tokens, or as much again per token."""
+    last = len(model.architecture.layers[-1])
+    return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))
+
+
+def _numbers(model: Model, tokens: int) -> int:
+    """Roughly, the numbers one input takes while it runs."""
+    widest = max(part.inner_width for layer in model.architecture for part in layer)
+    return tokens * max(model.config.width, widest, max(_heads(model)) * tokens)
+
+
+def _ranges(task: Task) -> list[int]:
+    """How many ids may stand at each position."""
+    match task:
+        case Eva():
+            return [task.V] * task.n + [task.n]
+        case SeqComp():
+            levels = [task.entries(level) for level in range(task.L, 0, -1)]
+            return [count for count in levels for _ in range(count)] + [task.m, task.w_values]
+        case TwoSum():
+            return [task.M] * task.length
+    raise CheckFailed(f"{task.spec}: no enumeration of its inputs is known")

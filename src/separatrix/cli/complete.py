@@ -1,0 +1,37 @@
+"""Names that the shell completes: presets, tasks, mechanisms, theorems. Each takes what was typed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def models(incomplete: str) -> list[str]:
+    """Presets; a file or a spec is not completed."""
+    from separatrix.architecture.presets import PRESETS
+
+    return _beginning(PRESETS, incomplete)
+
+
+def tasks(incomplete: str) -> list[str]:
+    """Tasks of tokens and of words."""
+    from separatrix.tasks import TASKS
+    from separatrix.tasks.text import TEXT_TASKS
+
+    return _beginning([*TASKS, *TEXT_TASKS], incomplete)
+
+
+def mechanisms(incomplete: str) -> list[str]:
+    from separatrix.mechanisms import MECHANISMS
+
+    return _beginning(MECHANISMS, incomplete)
+
+
+def theorems(incomplete: str) -> list[str]:
+    """Keys of theorems, further statements and counts."""
+    from separatrix.report.listing import list_theorems
+
+    return _beginning([row["key"] for row in list_theorems()], incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

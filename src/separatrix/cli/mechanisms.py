@@ -1,0 +1,131 @@
+"""`separatrix mechanisms` and `separatrix check-mechanism`, and the option --import: registered in cli.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.printing import JsonFlag, console, print_description, print_json, print_rows
+from separatrix.errors import SpecError
+
+
+def _import_all(modules: list[str] | None) -> list[str] | None:
+    if modules:
+        from separatrix.plugins.load import import_module
+
+        for module in modules:
+            import_module(module)
+    return modules
+
+
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import", metavar="MODULE", callback=_import_all, help="A module or .py file that registers mixers of your own, repeatable."
+    ),
+]
+
+WIDE = 130
+"""Columns of a terminal that has room for the whole table of mechanisms."""
+
+mechanisms_app = typer.Typer(rich_markup_mode=None)
+
+
+@mechanisms_app.callback(invoke_without_command=True)
+def mechanisms(
+    context: typer.Context,
+    imports: Imports = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print all of them as one Markdown page.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """The token mixers: what they carry and read, what a token costs, what others call them, and whether a model can be built here."""
+    if context.invoked_subcommand:
+        return
+    from separatrix.report.mechanisms import LEGEND, page, rows, shown
+
+    if markdown and as_json:
+        raise SpecError("--markdown and --json are two forms of the same list; give one")
+    if markdown:
+        typer.echo(page(), nl=False)
+        return
+    if as_json:
+        print_json(rows())
+        return
+    narrow = ("symbol", "grows", "elsewhere") if console().width < WIDE else ()
+    print_rows([{key: value for key, value in shown(row).items() if key not in narrow} for row in rows()], False)
+    console().print(f"\n{LEGEND}{'; a wider terminal also shows how the state grows, and other names' if narrow else ''}", highlight=False)
+
+
+@mechanisms_app.command("show")
+def mechanisms_show(
+    name: Annotated[str, typer.Argument(autocompletion=complete.mechanisms)],
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """One mechanism: its recurrence, sizes, cost, other names and source."""
+    from separatrix.report.mechanisms import describe
+
+    print_description(describe(name), as_json)
+
+
+def check_mechanism(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.",
+            autocompletion=complete.mechanisms,
+        ),
+    ],
+    width: Annotated[int | None, typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16).")] = None,
+    sizes: Annotated[list[str] | None, typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16.")] = None,
+    within: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            min=0,
+            max=0.1,
+            help="How far forms may differ, of the largest number; 1e-5 for a layer that computes in float32 inside.",
+        ),
+    ] = 1e-9,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Runs every law of a token mixer on a class of your own: equal forms, causality, measured cache, half formats, vmap, speed.
+
+    Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
+    """
+    from separatrix.plugins.check import check, find
+    from separatrix.progress import bar
+    from separatrix.report.check_card import check_json, render_check
+
+    mixer, origin = find(target, width=width, sizes=_sizes(sizes or []))
+    with bar(f"checking {mixer.mechanism.name}", shown=not as_json) as advance:
+        card = check(mixer, origin=origin, within=within, progress=advance)
+    if as_json:
+        print_json(check_json(card))
+    else:
+        console().print(render_check(card))
+    if card.broken:
+        raise typer.Exit(1)
+
+
+def _sizes(texts: list[str]) -> dict[str, Any]:
+    """Sizes from texts such as "state=32", "negative=true", "bf16". Raises SpecError."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            name, value = "format", name
+        if not name or not value:
+            raise SpecError(f"--set {text[:60]!r} is no setting; write SIZE=VALUE, such as --set state=32")
+        if name in found:
+            raise SpecError(f"--set {name} is given twice; keep one")
+        number = value.replace("_", "")
+        found[name] = (
+            int(number)
+            if number.isascii() and number.isdecimal() and len(number) < 14
+            else {"true": True, "false": False}.get(value, value)
+        )
+    return found

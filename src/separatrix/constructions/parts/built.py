@@ -1,0 +1,92 @@
+"""What a construction returns: the model, its record with the proof, and how both are written and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from separatrix.errors import EvidenceError
+from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.bundles import read_json
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Construction, from_envelope
+from separatrix.model import Model, ModelConfig
+from separatrix.proofs.entries import construction_statement
+from separatrix.proofs.float32 import ARITHMETIC, down
+from separatrix.tasks import Task
+
+RECORD = "construction.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Explicit weights that answer every input of the task, in float32, and the record that says why."""
+
+    task: Task
+    model: Model
+    record: Construction
+
+    def save(self, folder: Path) -> Path:
+        """Writes the weights and construction.json into `folder` and returns the path of the latter. Raises OutputError."""
+        self.save_weights(folder)
+        path = Path(folder) / RECORD
+        write_atomic(path, canonical(self.record.envelope()) + "\n")
+        return path
+
+    def save_weights(self, folder: Path) -> Path:
+        """Writes the weights under the name the record gives them. Raises OutputError."""
+        path = Path(folder) / self.record.weights
+        write_atomic(path, weight_bytes(self.model))
+        return path
+
+
+def weight_bytes(model: Model) -> bytes:
+    return safetensors.torch.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+
+
+def built(task: Task, model: Model, *, name: str, sizes: Mapping[str, int], layers: list[dict[str, Any]], margin: Fraction) -> Built:
+    """The record of a construction. `layers` is the proof layer by layer, `margin` a lower bound of the right logit's lead."""
+    data = weight_bytes(model)
+    digest = sha256(data)
+    config, final = model.config, down(margin)
+    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
+    whole = {"width": config.width, "hidden": config.hidden, "parameters": sum(p.numel() for p in model.parameters())}
+    sizes = {**known, **sizes, **whole}
+    record = Construction(
+        architecture=config.architecture,
+        task=task.spec,
+        name=name,
+        sizes=sizes,
+        model=config.to_json(),
+        weights=f"{name}-{digest[:12]}.safetensors",
+        weights_sha256=digest,
+        proof={"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final},
+        statement=construction_statement(task=task.spec, architecture=config.architecture, sizes=sizes, margin=final),
+    )
+    return Built(task, model, record)
+
+
+def load(path: Path) -> tuple[Construction, Model]:
+    """The record in construction.json (or in a folder that holds one) and its model, without checking the proof.
+
+    Raises EvidenceError for a file that is no construction or weights that are missing or of another content.
+    """
+    path = Path(path) / RECORD if Path(path).is_dir() else Path(path)
+    record = from_envelope(read_json(path))
+    if not isinstance(record, Construction):
+        raise EvidenceError(f"{path}: holds a {record.kind}, not a construction")
+    weights = path.parent / Path(record.weights).name
+    try:
+        data = weights.read_bytes()
+    except OSError as error:
+        raise EvidenceError(f"{weights}: cannot be read: {error.strerror or error}") from None
+    if sha256(data) != record.weights_sha256:
+        raise EvidenceError(f"{weights}: not the weights of this record (another sha256)")
+    model = Model(ModelConfig.from_json(record.model))
+    model.load_state_dict(safetensors.torch.load(data))
+    return record, model.requires_grad_(False)

@@ -1,0 +1,190 @@
+"""The four kinds of evidence about an (architecture, task) pair, as canonical JSON with a content hash.
+
+Each record is plain data that a stranger can check: `separatrix.checks` derives every claim again without the code that found it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from separatrix.errors import EvidenceError
+from separatrix.evidence.canonical import canonical, sha256
+
+FORMAT_VERSION = 1
+Status = Literal["FAILS", "SOLVABLE", "OPEN"]
+Role = Literal["solver", "non-solver", "other"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What every record holds: the architecture as a canonical spec, the task as a canonical task string."""
+
+    kind: ClassVar[str] = ""
+    architecture: str
+    task: str
+
+    def body(self) -> dict[str, Any]:
+        return {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the canonical body and kind, in hex."""
+        return sha256(canonical({"kind": self.kind, "body": self.body()}))
+
+    def envelope(self) -> dict[str, Any]:
+        """The record as it is written to a file: format version, kind, content hash, body."""
+        return {"separatrix": FORMAT_VERSION, "kind": self.kind, "sha256": self.digest, "body": self.body()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Evidence):
+    """A theorem applied to exact numbers. `numbers` hold everything its inequality needs, so that anyone can evaluate it again."""
+
+    kind: ClassVar[str] = "verdict"
+    status: Status
+    theorem: str
+    """Key of the theorem registry, e.g. "I", "I'", "III", "Ye26-1.1"."""
+    statement: str
+    """One sentence with the exact numbers."""
+    n: int | None = None
+    """FAILS: the smallest n at which this theorem bites; None where no n is named."""
+    log2_n: str | None = None
+    """For an n too large to write: its base-2 logarithm, an exact integer or formula as text."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    method: Literal["integers", "balls", ""] = ""
+    slack: str = ""
+    """Left side minus right side of the deciding inequality, in bits, enclosed; "" where nothing is compared."""
+    premises: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Construction(Evidence):
+    """Explicit weights that answer every input of the size, with a proof object."""
+
+    kind: ClassVar[str] = "construction"
+    name: str
+    sizes: dict[str, int]
+    model: dict[str, Any]
+    """`ModelConfig.to_json()`."""
+    weights: str
+    """File name of the safetensors file, relative to the evidence file."""
+    weights_sha256: str
+    proof: dict[str, Any]
+    """Per layer: score gap, off-target mass, rounding error, margin; as rigorous enclosures written as decimal strings."""
+    statement: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Evidence):
+    """A concrete failure: two inputs that the model cannot tell apart with two answers, or one input answered wrongly."""
+
+    kind: ClassVar[str] = "certificate"
+    form: Literal["collision", "block_swap", "wrong_answer"]
+    model: dict[str, Any]
+    weights: dict[str, Any]
+    """name -> {"dtype", "shape", "data" (base64, little endian)}: the model travels inside the certificate."""
+    cache_format: str | None = None
+    """Number format every carried number is rounded to after each token; None: float32 as computed."""
+    inputs: list[list[int]]
+    answers: list[int]
+    """The task's right answer for each input."""
+    output: int
+    """What the model answers (to both inputs, for the forms with two)."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Evidence):
+    """Trained accuracy with everything needed to judge it."""
+
+    kind: ClassVar[str] = "measurement"
+    seeds: tuple[int, ...]
+    correct: tuple[int, ...]
+    """Right answers per seed on `total` fresh inputs each."""
+    total: int
+    chance: str
+    """Accuracy of the best constant guess, as a fraction such as "1/16"."""
+    confidence: str = "0.95"
+    interval: tuple[str, str]
+    """Wilson interval of the best seed, six decimals."""
+    budget: dict[str, Any]
+    """Everything that shaped the run: steps, batch, optimiser, learning rate, width, parameters."""
+    role: Role = "other"
+
+
+KINDS: dict[str, type[Evidence]] = {c.kind: c for c in (Verdict, Construction, Certificate, Measurement)}
+
+
+def to_plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [to_plain(v) for v in value]
+    return value
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Field names from a file as they may stand in a message: printable, on one line, not too many."""
+    words = [name if name.isidentifier() and len(name) <= 60 else repr(name)[:60] for name in names[:12]]
+    return ", ".join(words) + (", ..." if len(names) > 12 else "")
+
+
+def _fits(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the annotated type, or EvidenceError naming the field."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin is Literal:
+        if value in args and type(value) in {type(a) for a in args}:
+            return value
+    elif origin in (Union, types.UnionType):
+        for arm in args:
+            try:
+                return _fits(value, arm, where)
+            except EvidenceError:
+                continue
+    elif origin is tuple and isinstance(value, list):
+        arms = [args[0]] * len(value) if args[-1] is Ellipsis else list(args)
+        if len(arms) == len(value):
+            return tuple(_fits(v, a, where) for v, a in zip(value, arms, strict=True))
+    elif origin is list and isinstance(value, list):
+        return [_fits(v, args[0], where) for v in value]
+    elif origin is dict and isinstance(value, dict):
+        return {k: _fits(v, args[1], f"{where}.{_listed([k])}") for k, v in value.items()}
+    elif hint is type(None) and value is None:
+        return None
+    elif isinstance(hint, type) and type(value) is hint:
+        return value
+    raise EvidenceError(
+        f"field '{where}' holds {str(value)[:60]!r}, which is no {getattr(hint, '__name__', hint)}; the file was edited or damaged"
+    )
+
+
+def from_envelope(data: object) -> Evidence:
+    """The record in an envelope. Raises EvidenceError for another version, an unknown kind or field, a wrong type or a wrong hash."""
+    if not isinstance(data, dict) or "separatrix" not in data:
+        raise EvidenceError("this JSON is not Separatrix evidence: the field 'separatrix' is missing")
+    if type(data["separatrix"]) is not int or data["separatrix"] != FORMAT_VERSION:
+        raise EvidenceError(f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads version {FORMAT_VERSION}")
+    if set(data) != {"separatrix", "kind", "sha256", "body"}:
+        raise EvidenceError(
+            f"an evidence record has the fields separatrix, kind, sha256, body; this one has {_listed(sorted(map(str, data)))}"
+        )
+    kind, body = data["kind"], data["body"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise EvidenceError(f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}")
+    cls = KINDS[kind]
+    names = {f.name for f in fields(cls)}
+    if not isinstance(body, dict) or set(body) != names:
+        odd = sorted(names.symmetric_difference(body)) if isinstance(body, dict) else ["body"]
+        raise EvidenceError(f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}")
+    hints = get_type_hints(cls)
+    record = cls(**{name: _fits(body[name], hints[name], name) for name in names})
+    if record.digest != data["sha256"]:
+        raise EvidenceError(f"the content hash of this {kind} does not match its content: it was edited or damaged")
+    return record

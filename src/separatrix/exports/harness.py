@@ -1,0 +1,172 @@
+"""A task folder of lm-evaluation-harness (0.4.11 or later): one YAML file per way to ask, rows as JSON lines, and what loads them.
+
+`lm_eval --include_path DIR --tasks NAME` runs it wherever the folder stands. Where the steps to the answer are known, NAME_cot asks for them
+first; a task that is asked step by step anyway (thought=values, style=steps) has one variant only. What a model must write stands above the first
+question, and where steps are asked for in each.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from separatrix.errors import SpecError
+from separatrix.exports import jsonl
+from separatrix.exports.answers import after_steps, alone
+from separatrix.exports.dataset_card import card
+from separatrix.exports.job import Job
+from separatrix.exports.metadata import probability, version
+from separatrix.exports.wording import CUE_STEPS, asked, definition, manner
+from separatrix.exports.yaml import Function, yaml
+from separatrix.tasks import Task, Thought
+
+_LOADER = '''"""The rows beside this file, for lm-evaluation-harness."""
+
+import json
+from pathlib import Path
+
+import datasets
+
+
+def load(**_):
+    """Every split by its name."""
+    return {file.stem: datasets.Dataset.from_list(rows(file)) for file in sorted(Path(__file__).parent.glob("*.jsonl"))}
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+'''
+_COLUMNS = ("prompt", "answer", "completion", "steps", "choices")
+_SHORT_TOKENS = 32
+"""Tokens a model may write for an answer alone: more than a number or a name takes."""
+_SHOTS = 4
+"""Solved questions that a reader is advised to show."""
+_LEAST_TOKENS = 128
+_TOKENS_A_WORD = 16
+"""With steps: this many, or so many for every word, whichever is more."""
+
+
+def write(job: Job, folder: Path) -> None:
+    """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md. Raises SpecError for thought=pairs."""
+    task = job.source.task
+    if isinstance(task, Thought) and task.form == "pairs":
+        raise SpecError(f"{task.spec}: asked in words it is the same as thought=values; export {task.task.spec},thought=values to lm-eval")
+    jsonl.write(job, folder, _COLUMNS)
+    (folder / "rows.py").write_text(_LOADER, encoding="utf-8")
+    variants = _variants(job)
+    for name, config in variants.items():
+        (folder / f"{name}.yaml").write_text(yaml({"task": name} | _common(job) | config), encoding="utf-8")
+    (folder / "README.md").write_text(card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8")
+
+
+def task_name(job: Job) -> str:
+    """The task's text in letters, digits and underscores: "eva:n=4,V=4" is separatrix_eva_n_4_V_4."""
+    return "separatrix_" + re.sub("[^0-9A-Za-z]+", "_", job.source.task.spec).strip("_")
+
+
+def _variants(job: Job) -> dict[str, dict[str, Any]]:
+    name = task_name(job)
+    if job.source.stepwise:
+        return {name: _stepwise(job, "{{completion}}")}
+    direct = {name: _chosen(job) if job.source.choices else _generated(job)}
+    if all(column.name != "steps" for column in job.source.columns):
+        return direct
+    end = "." if isinstance(job.source.task, Task) else ""
+    return direct | {f"{name}_cot": _stepwise(job, f"{{{{steps | join(' ')}}}}{end} The answer is {{{{answer}}}}.")}
+
+
+def _shown(job: Job) -> str | None:
+    """The split that solved questions are taken from."""
+    return next((name for name in ("train", "validation") if name in job.splits), None)
+
+
+def _common(job: Job) -> dict[str, Any]:
+    task, shown = job.source.task, _shown(job)
+    return {
+        "tag": ["separatrix"],
+        "custom_dataset": Function("rows.load"),
+        "test_split": "test",
+        **({} if shown is None else {"fewshot_split": shown}),
+        "metadata": {"version": 1.0, "spec": task.spec, "chance": probability(job.source.chance), "separatrix": version()},
+    }
+
+
+def _description(job: Job, *, steps: bool) -> str:
+    """What stands above the first question: the definition of a task in numbers, and how to answer."""
+    task = job.source.task
+    said = f"{definition(asked(task))}\n\n" if isinstance(task, Task) else "Answer the question from the facts. "
+    return _literal(f"{said}{manner(task, steps=steps)}\n\n")
+
+
+def _literal(text: str) -> str:
+    """`text` as the harness's templates leave it alone."""
+    return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
+
+
+def _chosen(job: Job) -> dict[str, Any]:
+    return {
+        "output_type": "multiple_choice",
+        "description": _description(job, steps=False),
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "doc_to_choice": job.source.choices,
+        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
+    }
+
+
+def _generated(job: Job) -> dict[str, Any]:
+    return {
+        "output_type": "generate_until",
+        "description": _description(job, steps=False),
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "generation_kwargs": {"until": ["\n\n"], "do_sample": False, "max_gen_toks": _SHORT_TOKENS},
+        **_scored(job, alone(_names(job)), 0),
+    }
+
+
+def _stepwise(job: Job, written: str) -> dict[str, Any]:
+    longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
+    return {
+        "output_type": "generate_until",
+        "description": _description(job, steps=True),
+        "doc_to_text": f"{{{{prompt.rpartition('\\n')[0]}}}}\n{manner(job.source.task, steps=True)}\n{CUE_STEPS}",
+        "doc_to_target": "answer",
+        "fewshot_config": {"doc_to_target": written},
+        "generation_kwargs": {"until": ["Numbers:", "Question:"], "do_sample": False, "max_gen_toks": longest},
+        **_scored(job, after_steps(_names(job)), -1),
+    }
+
+
+def _names(job: Job) -> str | None:
+    """The pattern of an answer that is a name."""
+    task = job.source.task
+    return None if isinstance(task, Task) else task.pattern
+
+
+def _scored(job: Job, pattern: str, which: int) -> dict[str, Any]:
+    """The first (0) or last (-1) match in what is written, compared exactly but for the commas of a number and the capitals of a name."""
+    lenient = {"regexes_to_ignore": [","]} if isinstance(job.source.task, Task) else {"ignore_case": True}
+    find = {"function": "regex", "regex_pattern": pattern, "group_select": which}
+    return {
+        "filter_list": [{"name": "answer", "filter": [find, {"function": "take_first"}]}],
+        "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **lenient}],
+    }
+
+
+def _running(job: Job, names: list[str]) -> str:
+    tasks = "\n".join(f"- `{name}`{': the steps are written first' if name.endswith('_cot') else ''}" for name in names)
+    shown = _shown(job)
+    shots = min(_SHOTS, job.splits[shown]) if shown else 0
+    first = "Solved questions first show a model what to write; without them it has one sentence to go by. " if shots else ""
+    return f"""## How to run it
+
+    lm_eval --model hf --model_args pretrained=MODEL --include_path DIR --tasks {names[0]} --num_fewshot {shots}
+
+with lm-evaluation-harness 0.4.11 or later; DIR is the path of this folder. Tasks:
+
+{tasks}
+
+{first}`--tasks separatrix` runs the tasks of all folders given. Compare the accuracy with chance."""

@@ -1,0 +1,84 @@
+"""What every export says about itself: task, sizes, chance, splits, seed, versions, and the checksum of every file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from separatrix.exports.folder import Checksum
+from separatrix.exports.job import Job
+from separatrix.exports.references import references
+from separatrix.exports.tokens import MOST_BALANCED
+from separatrix.exports.wording import asked, definition, drawn, title
+from separatrix.tasks import Task, Thought
+from separatrix.tasks.text import TextTask
+
+METADATA = "metadata.json"
+DISTINCT = (
+    "no instance occurs twice, in one split or in two: a repeated draw gives way to a later one"
+    f" (of tokens with at most {MOST_BALANCED} answers, to one with the same answer as long as there is one)"
+)
+
+
+def version() -> str:
+    return str(vars(sys.modules["separatrix"])["__version__"])
+
+
+def probability(value: Fraction) -> str:
+    """Exact, such as 1/6; to ten digits where that takes dozens of them."""
+    return str(value) if value.denominator < 10**12 else f"{float(value):.10g}"
+
+
+def about(task: Task | TextTask) -> dict[str, Any]:
+    """The task: its text, what it asks, how it is drawn, where it comes from, sizes, chance; of token tasks also what must be told apart."""
+    source = type(task).source
+    if isinstance(task, Thought):
+        source = f"{type(task.task).source}; {source}"
+    said = {
+        "task": task.spec,
+        "title": title(task),
+        "source": source,
+        "references": references(source),
+        "definition": definition(task),
+        "drawn": drawn(task),
+        "chance": probability(task.chance),
+    }
+    if not isinstance(task, Task):
+        return said | {"sizes": task.sizes(), "numbers": task.numbers}
+    count = task.prefix_classes()
+    return said | {
+        "sizes": asked(task).sizes(),
+        "length": task.length,
+        "vocabulary": task.vocabulary,
+        "answers": task.answers,
+        "several": task.several,
+        "prefix_classes": None if count is None else {"after": task.prefix_length, "log2": count.log2_str()},
+    }
+
+
+def command(job: Job, format: str) -> str:
+    """The command that makes the same export again."""
+    splits = " ".join(f"--{name} {job.splits.get(name, 0)}" for name in ("train", "validation", "test"))
+    return f"separatrix tasks export '{job.source.task.spec}' --format {format} {splits} --seed {job.seed} --out DIR"
+
+
+def metadata(job: Job, format: str, files: Mapping[str, Checksum], packages: Iterable[str]) -> dict[str, Any]:
+    return about(job.source.task) | {
+        "format": format,
+        "columns": {column.name: column.meaning for column in job.source.columns},
+        "splits": job.splits,
+        "distinct": DISTINCT,
+        "seed": job.seed,
+        "command": command(job, format),
+        "versions": {"separatrix": version()} | {name: importlib.metadata.version(name) for name in packages},
+        "files": {name: part._asdict() for name, part in files.items()},
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

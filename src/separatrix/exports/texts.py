@@ -1,0 +1,42 @@
+"""Rows of a task in natural language."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from separatrix.exports.source import MOST_CHOICES, Drawn, Rows, key_of, text_columns
+from separatrix.tasks.text import TextItem, TextTask
+
+
+class TextSource:
+    """Questions as the task words them."""
+
+    def __init__(self, task: TextTask) -> None:
+        first = task.sample(1, np.random.default_rng(0))[0]
+        self.task, self.length = task, len(first.prompt.split())
+        self.stepwise = task.target(first) != first.answer
+        self.choices: Literal["choices"] | None = "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
+        self.chance, self.share = task.chance, Fraction(1)
+        self.words = 4 + sum(len(step.split()) for step in first.steps)
+        self._steps, self._choices = bool(first.steps), bool(first.choices)
+        self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
+        items = self.task.sample(batch, rng)
+        keys = [(key_of(item.prompt.encode()),) for item in items]
+        return Drawn(keys, [0] * batch, lambda rows: self._columns([items[row] for row in rows]))
+
+    def _columns(self, items: list[TextItem]) -> Rows:
+        made: Rows = {
+            "prompt": [item.prompt for item in items],
+            "answer": [item.answer for item in items],
+            "completion": [self.task.target(item) for item in items],
+        }
+        if self._steps:
+            made["steps"] = [list(item.steps) for item in items]
+        if self._choices:
+            made["choices"] = [list(item.choices) for item in items]
+        return made

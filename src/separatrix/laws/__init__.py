@@ -1,0 +1,56 @@
+"""The laws every token mixer obeys; `separatrix check-mechanism` runs them on a user's own.
+
+Each takes a float64 mixer with drawn parameters (`drawn`), leaves it as it was, and raises LawBroken with one sentence where it is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from separatrix.laws.bounds import finite, nan_is_seen, refuses_bad_input
+from separatrix.laws.forms import causal, chunks_do_not_matter, forms_agree, last_is_last, split_is_one_pass, stacks
+from separatrix.laws.memory import CACHE_LENGTHS, cache_as_declared, reset_draws_all, state_sizes, survives_saving
+from separatrix.laws.tools import LENGTHS, RELATIVE, LawBroken, close, drawn, gradients, inputs, stream, tolerance
+from separatrix.mixers import Mixer
+
+__all__ = [
+    "CACHE_LENGTHS",
+    "LAWS",
+    "LENGTHS",
+    "RELATIVE",
+    "LawBroken",
+    "broken_laws",
+    "close",
+    "drawn",
+    "gradients",
+    "inputs",
+    "state_sizes",
+    "stream",
+    "tolerance",
+]
+
+LAWS: dict[str, Callable[[Mixer], None]] = {
+    "step=forward": forms_agree,
+    "chunks": chunks_do_not_matter,
+    "last": last_is_last,
+    "causal": causal,
+    "split": split_is_one_pass,
+    "cache": cache_as_declared,
+    "stacks": stacks,
+    "finite": finite,
+    "NaN": nan_is_seen,
+    "refuses": refuses_bad_input,
+    "saved": survives_saving,
+    "reset": reset_draws_all,
+}
+
+
+def broken_laws(mixer: Mixer, laws: Sequence[str] = tuple(LAWS)) -> set[str]:
+    """The laws that a mixer breaks; an exception raised on the way breaks the law too."""
+    broken = set()
+    for law in laws:
+        try:
+            LAWS[law](mixer)
+        except Exception:
+            broken.add(law)
+    return broken

@@ -1,0 +1,22 @@
+"""DeltaNet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import flag
+from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaNet(MatrixState):
+    """DeltaNet: S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of unit length."""
+
+    name: ClassVar[str] = "deltanet"
+    title: ClassVar[str] = "DeltaNet"
+    symbol: ClassVar[str] = "d"
+    source: ClassVar[str] = "Schlag, Irie, Schmidhuber 2021; Yang et al. 2024, arXiv 2406.06484"
+    operations: ClassVar[int] = 6
+
+    negative: bool = flag(False, NEGATIVE, alters=True)

@@ -1,0 +1,33 @@
+"""Full softmax attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import CacheItem, LayerKind, flag
+from separatrix.mechanisms.softmax import SINK, Softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full(Softmax):
+    """Full causal softmax attention: y_i = sum_j a_ij V x_j, a_ij = exp(<Q x_i, K x_j>) / sum_j' exp(<Q x_i, K x_j'>)."""
+
+    name: ClassVar[str] = "full"
+    title: ClassVar[str] = "full attention"
+    symbol: ClassVar[str] = "f"
+    group: ClassVar[LayerKind] = "full"
+    reading: ClassVar[bool] = True
+    source: ClassVar[str] = "Vaswani et al. 2017; [Ye26] section 2"
+
+    sink: bool = flag(False, SINK, alters=True)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (CacheItem("kv", self._keys_values(t)), self._convolution(self._channels, t))
+
+    def read_bits(self) -> int:
+        """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
+        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+
+    def flops(self, t: int) -> int:
+        return self._attend(t, t)

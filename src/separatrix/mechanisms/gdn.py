@@ -1,0 +1,22 @@
+"""Gated DeltaNet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import flag
+from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedDeltaNet(MatrixState):
+    """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of unit length."""
+
+    name: ClassVar[str] = "gdn"
+    title: ClassVar[str] = "Gated DeltaNet"
+    symbol: ClassVar[str] = "g"
+    source: ClassVar[str] = "Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464"
+    operations: ClassVar[int] = 7
+
+    negative: bool = flag(False, NEGATIVE, alters=True)

@@ -1,0 +1,19 @@
+"""Kimi Delta Attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.matrix_state import MatrixState
+
+
+@dataclass(frozen=True, kw_only=True)
+class KDA(MatrixState):
+    """Kimi Delta Attention: S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T with decay per key dimension, y_i = S_i q_i."""
+
+    name: ClassVar[str] = "kda"
+    title: ClassVar[str] = "Kimi Delta Attention"
+    symbol: ClassVar[str] = "k"
+    source: ClassVar[str] = "Kimi Team 2025 (Kimi Linear), arXiv 2510.26692"
+    operations: ClassVar[int] = 7

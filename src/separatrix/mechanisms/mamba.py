@@ -1,0 +1,38 @@
+"""Mamba."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import CacheItem, convolution, integer
+from separatrix.mechanisms.recurrent_state import Stateful
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba(Stateful):
+    """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of `width` channels."""
+
+    name: ClassVar[str] = "mamba"
+    title: ClassVar[str] = "Mamba"
+    symbol: ClassVar[str] = "b"
+    source: ClassVar[str] = "Gu, Dao 2023, arXiv 2312.00752"
+
+    width: int = integer(256, "channels (d_inner)")
+    state: int = integer(16, "state size N per channel")
+    conv: int = integer(0, "kernel size of the short convolution on x; 0 for none")
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        return self.width * self.state
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.state_numbers), convolution(self.width, self.conv, t, self.p))
+
+    def flops(self, t: int) -> int:
+        return 5 * self.state_numbers + 2 * self.conv * self.width

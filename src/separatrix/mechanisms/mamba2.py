@@ -1,0 +1,49 @@
+"""Mamba-2 (SSD)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.errors import SizeError
+from separatrix.mechanisms.base import CacheItem, convolution, integer
+from separatrix.mechanisms.recurrent_state import Stateful
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba2(Stateful):
+    """Mamba-2 (SSD): one scalar decay per head, a state of head_dim x `state` numbers per head."""
+
+    name: ClassVar[str] = "mamba2"
+    title: ClassVar[str] = "Mamba-2"
+    symbol: ClassVar[str] = "m"
+    source: ClassVar[str] = "Dao, Gu 2024, arXiv 2405.21060"
+
+    heads: int = integer(4, "number of heads H")
+    head_dim: int = integer(64, "channels per head")
+    state: int = integer(128, "state size N per channel")
+    groups: int = integer(1, "groups G of heads that share B and C")
+    conv: int = integer(0, "kernel size of the short convolution on x, B, C; 0 for none")
+
+    def _check(self) -> None:
+        if self.heads % self.groups:
+            raise SizeError(f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a divisor")
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        return self.heads * self.head_dim * self.state
+
+    @property
+    def _channels(self) -> int:
+        return self.heads * self.head_dim + 2 * self.groups * self.state
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.state_numbers), convolution(self._channels, self.conv, t, self.p))
+
+    def flops(self, t: int) -> int:
+        return 5 * self.state_numbers + 2 * self.conv * self._channels

@@ -1,0 +1,52 @@
+"""Recurrences whose state is a matrix per head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.errors import SizeError
+from separatrix.mechanisms.base import CacheItem, choice, integer
+from separatrix.mechanisms.heads import Heads
+from separatrix.mechanisms.recurrent_state import Stateful
+
+NEGATIVE = "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down to -1 (arXiv 2411.12537)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixState(Stateful, Heads):
+    """A state of d x d_v numbers per head, with an optional short convolution on q, k, v."""
+
+    operations: ClassVar[int] = 5
+    """Operations per number of the state and token: outer product and read 2 each, decay 1, delta rule 2."""
+
+    key_heads: int | None = integer(None, "number of query-key heads; heads if not given")
+    gate: str = choice(
+        "none",
+        ("none", "norm", "silu", "sigmoid"),
+        "what follows each head, position-wise: nothing, an RMS norm, or the norm times silu or sigmoid of a map of x",
+        alters=True,
+    )
+
+    @property
+    def qk(self) -> int:
+        return self.heads if self.key_heads is None else self.key_heads
+
+    def _check(self) -> None:
+        if self.heads % self.qk:
+            raise SizeError(f"{self.name}: key_heads={self.qk} does not divide heads={self.heads}; choose a divisor")
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        return self.heads * self.head_dim * self.dv
+
+    @property
+    def _channels(self) -> int:
+        return 2 * self.qk * self.head_dim + self.heads * self.dv
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.state_numbers), self._convolution(self._channels, t))
+
+    def flops(self, t: int) -> int:
+        return self.operations * self.state_numbers + 2 * self.conv * self._channels

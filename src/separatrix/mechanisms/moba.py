@@ -1,0 +1,46 @@
+"""Mixture of block attention (MoBA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import CacheItem, LayerKind, integer
+from separatrix.mechanisms.softmax import Softmax
+from separatrix.numbers.bits import Bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoBA(Softmax):
+    """Mixture of block attention: every full block of B tokens has its mean key; the k blocks whose mean key scores highest and the open
+    block are read in full, in one softmax. The paper counts the own block among its k, here it comes beside them."""
+
+    name: ClassVar[str] = "moba"
+    title: ClassVar[str] = "mixture of block attention"
+    symbol: ClassVar[str] = "j"
+    group: ClassVar[LayerKind] = "indexed"
+    reading: ClassVar[bool] = True
+    source: ClassVar[str] = "Lu et al. 2025 (MoBA), arXiv 2502.13189"
+
+    block: int = integer(32, "tokens per block B")
+    topk: int = integer(4, "blocks read in full per head beside its own, k")
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        means = Bits.of(t // self.block * self.kv * self.head_dim, self.p)
+        return (CacheItem("kv", self._keys_values(t) + means), self._convolution(self._channels, t))
+
+    def read_bits(self) -> int:
+        """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a later block may displace any of them);
+        one number more of each with a running maximum. That of sparse attention without its compressed accumulator (theory.md, section 1)."""
+        return self.heads * self.topk * (self.dv + 2 + self.running_max) * self.accumulator_bits
+
+    def open_bits(self, t: int) -> int:
+        return self._keys_values(min(t, self.block - 1)).total
+
+    def message_bits(self) -> int:
+        """c of Theorem II: one mean key per key-value head, in bits."""
+        return self.kv * self.head_dim * self.p
+
+    def flops(self, t: int) -> int:
+        """A score per mean key, then the k best blocks and the open block at its longest."""
+        return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(min(t, (self.topk + 1) * self.block), t)

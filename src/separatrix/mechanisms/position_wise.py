@@ -1,0 +1,24 @@
+"""A layer that mixes no tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import CacheItem, Mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionWise(Mechanism):
+    """A layer without token mixing (MLP or experts only): it carries nothing."""
+
+    name: ClassVar[str] = "mlp"
+    title: ClassVar[str] = "no token mixing"
+    symbol: ClassVar[str] = "-"
+    source: ClassVar[str] = "theory.md, section 1: position-wise parts are free"
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return ()
+
+    def flops(self, t: int) -> int:
+        return 0

@@ -1,0 +1,30 @@
+"""RWKV-4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from separatrix.mechanisms.base import CacheItem, integer
+from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.numbers.bits import Bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class RWKV4(Stateful):
+    """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and channel mixing keep the last input."""
+
+    name: ClassVar[str] = "rwkv4"
+    title: ClassVar[str] = "RWKV-4"
+    symbol: ClassVar[str] = "V"
+    source: ClassVar[str] = "Peng et al. 2023, arXiv 2305.13048"
+
+    width: int = integer(256, "channels of time mixing (attention_hidden_size)")
+    hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        shifts = Bits.of(2 * (self.width if self.hidden is None else self.hidden) * min(t, 1), self.p)
+        return (CacheItem("state", Bits.of(3 * self.width, self.state_p) + shifts),)
+
+    def flops(self, t: int) -> int:
+        return 10 * self.width

@@ -1,0 +1,1 @@
+"""What mixers are made of: the base class, heads, softmax attention, recurrences."""

@@ -1,0 +1,80 @@
+"""What mixers with heads share: queries, keys and values with an optional short convolution, and the output map.
+
+Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
+"""
+
+from __future__ import annotations
+
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms import Mechanism
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear
+from separatrix.mixers.ops.convolution import Convolution
+
+Projected = tuple[Tensor, Tensor, Tensor]
+"""Queries, keys and values (b, t, channels), heads side by side."""
+
+
+class HeadsMixer(Mixer):
+    """Maps q, k, v, o, and the convolution `conv` on q, k, v in this order.
+
+    There is no 1/sqrt(d) in the scores of [Ye26]; `reset` draws Q smaller by that factor instead.
+    """
+
+    def __init__(
+        self, mechanism: Mechanism, *, width: int, channels: tuple[int, int, int], outputs: int, head_dim: int, silu: bool
+    ) -> None:
+        super().__init__(mechanism, width=width)
+        self.channels, self.scale = list(channels), head_dim**-0.5
+        self.q, self.k, self.v = (linear(width, size) for size in channels)
+        self.o = linear(outputs, width)
+        kernel = mechanism.sizes().get("conv", 0)
+        self.conv = Convolution(sum(channels), kernel, silu=silu) if kernel else None
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        fan_in_normal(self.q.weight, generator, gain=self.scale)
+
+    def _project(self, x: Float[Tensor, "b t w"]) -> Projected:
+        return self._convolve(self.q(x), self.k(x), self.v(x))
+
+    def _convolve(self, q: Tensor, k: Tensor, v: Tensor) -> Projected:
+        if self.conv is not None:
+            q, k, v = self.conv(torch.cat([q, k, v], -1)).split(self.channels, -1)
+        return q, k, v
+
+    def _project_last(self, x: Float[Tensor, "b t w"]) -> Projected:
+        """As `_project`, queries of the last token only."""
+        if self.conv is None:
+            return self.q(x[:, -1:]), self.k(x), self.v(x)
+        q, k, v = self._project(x)
+        return q[:, -1:], k, v
+
+    def _project_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
+        """Queries, keys and values of one token (b, 1, channels), and the convolution's part of the new state."""
+        return self._convolve_step(self.q(x), self.k(x), self.v(x), state)
+
+    def _convolve_step(self, q: Tensor, k: Tensor, v: Tensor, state: State) -> tuple[Projected, State]:
+        if self.conv is None:
+            return (q[:, None], k[:, None], v[:, None]), {}
+        y, buffer = self.conv.step(torch.cat([q, k, v], -1), state["conv"])
+        q, k, v = y[:, None].split(self.channels, -1)
+        return (q, k, v), self._store(conv=buffer)
+
+    def _conv_shapes(self, t: int) -> Shapes:
+        return {} if self.conv is None else {"conv": (min(t, self.conv.weight.shape[1] - 1), sum(self.channels))}
+
+
+def split_heads(x: Float[Tensor, "b t c"], heads: int, copies: int = 1) -> Float[Tensor, "b h t d"]:
+    """Heads side by side -> heads apart, each of them `copies` times."""
+    if copies == 1:
+        return rearrange(x, "b t (h d) -> b h t d", h=heads)
+    return repeat(x, "b t (g d) -> b (g r) t d", g=heads, r=copies)
+
+
+def merge_heads(y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t c"]:
+    """Heads apart -> side by side."""
+    return rearrange(y, "b h t e -> b t (h e)")

@@ -1,0 +1,93 @@
+"""Which form runs on CUDA: flash-linear-attention's kernels or the chunked forms in torch. On a CPU: always the latter."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from functools import cache
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from separatrix.errors import UnknownNameError
+from separatrix.mixers.kernels.fla import Kernel
+
+BACKENDS = ("auto", "torch", "fla")
+VERSION = "0.6."
+"""Releases of fla-core whose conventions (layout, scale, gates in log space, no running sums) the calls were written for."""
+BLOCKS = 65_535
+"""Blocks of a CUDA grid along its second and third axis; the kernels put batch times heads there."""
+
+
+class backend:
+    """Sets which form mixers run: `backend("torch")` from here on, `with backend("torch"):` inside the block.
+
+    auto (at the start): the kernels where they can run and lose no precision that PyTorch is told to keep; torch: never; fla: wherever a
+    mechanism has one, else BackendError with the reason. Holds for the process, for forward passes; a backward pass follows its forward.
+    Raises UnknownNameError for another name.
+    """
+
+    current: ClassVar[str] = "auto"
+
+    def __init__(self, name: str) -> None:
+        if name not in BACKENDS:
+            raise UnknownNameError.of("backend", name, BACKENDS)
+        self._before, backend.current = backend.current, name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        backend.current = self._before
+
+
+def why_not(kernel: Kernel, k: Tensor, v: Tensor, dtype: torch.dtype) -> str | None:
+    """Why the kernel cannot run on keys k (b h t d) and values v (b h t e) in a layer of this format; None where it can."""
+    blocks, tokens = k[..., 0, 0].numel(), k.shape[-2]
+    if not k.is_cuda:
+        return f"inputs are on {k.device}, it runs on CUDA devices"
+    if torch._C._are_functorch_transforms_active():
+        return "a torch.func transform (vmap, grad, ...) is active, for which it has no rule"
+    if dtype not in kernel.computes:
+        return f"inputs are {dtype}, it takes {', '.join(str(name) for name in kernel.computes)}"
+    if kernel.keys is not None and k.shape[-1] > kernel.keys:
+        return f"key dimension {k.shape[-1]} is over its {kernel.keys}"
+    if kernel.values is not None and v.shape[-1] > kernel.values:
+        return f"value dimension {v.shape[-1]} is over its {kernel.values}"
+    if kernel.tokens is not None and tokens > kernel.tokens:
+        return f"{tokens} tokens are over its {kernel.tokens}"
+    if blocks > BLOCKS:
+        return f"batch times heads is {blocks}, over its {BLOCKS}"
+    return missing()
+
+
+def keeps_precision(kernel: Kernel, dtype: torch.dtype) -> bool:
+    """Whether the kernel rounds no more than PyTorch may: it multiplies float32 in TF32, with 10 bits behind the point (as many as float16)."""
+    if not kernel.tf32 or dtype != torch.float32:
+        return True
+    products = torch.backends.cuda.matmul
+    precision = getattr(products, "fp32_precision", None)  # PyTorch 2.9 on; reading the older name fails once the newer one was set
+    return bool(products.allow_tf32) if precision is None else precision == "tf32"
+
+
+def format_of(dtype: torch.dtype) -> torch.dtype:
+    """The format a layer of float32 computes in: that of autocast, where it is on."""
+    if dtype == torch.float32 and torch.is_autocast_enabled("cuda"):
+        return torch.get_autocast_dtype("cuda")
+    return dtype
+
+
+@cache
+def missing() -> str | None:
+    """Why fla cannot be imported; None where it can. Tried once."""
+    try:
+        version = importlib.metadata.version("fla-core")
+    except importlib.metadata.PackageNotFoundError:
+        return "flash-linear-attention is not installed: pip install 'separatrix[cuda]'"
+    if not version.startswith(VERSION):
+        return f"fla-core {version} is installed, calls are written for {VERSION}x: pip install 'separatrix[cuda]'"
+    try:
+        importlib.import_module("fla.ops")
+    except Exception as error:  # a broken installation may raise anything
+        return f"importing fla-core {version} fails: {type(error).__name__}: {' '.join(str(error).split())}"
+    return None

@@ -1,0 +1,35 @@
+"""The short causal convolution, channel by channel: y_i = sum_{r<K} c_r x_{i-r}, tokens before the first taken as 0.
+
+Shapes: b batch, t tokens, c channels, K kernel size. State after t tokens: the last min(t, K-1) inputs.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from separatrix.mixers.base.mixer import wide
+
+
+class Convolution(nn.Module):
+    """Kernels (c, K), the newest token's weight last; SiLU after them if `silu`, and then outputs in float32 at least."""
+
+    def __init__(self, channels: int, kernel: int, *, silu: bool) -> None:
+        super().__init__()
+        self.weight, self.silu = nn.Parameter(torch.empty(channels, kernel)), silu
+
+    def forward(self, x: Float[Tensor, "b t c"]) -> Float[Tensor, "b t c"]:
+        kernel, tokens, weights = self.weight.shape[1], x.shape[1], wide(self.weight).unbind(1)
+        padded = F.pad(wide(x), (0, 0, kernel - 1, 0))
+        y = padded[:, :tokens] * weights[0]
+        for r in range(1, kernel):
+            y = torch.addcmul(y, padded[:, r : r + tokens], weights[r])
+        return F.silu(y) if self.silu else y.to(x.dtype)
+
+    def step(self, x: Float[Tensor, "b c"], before: Float[Tensor, "b s c"]) -> tuple[Float[Tensor, "b c"], Float[Tensor, "b r c"]]:
+        """One token; `before` and the second result are the state."""
+        seen = torch.cat([before, x[:, None]], 1)
+        y = (wide(seen) * wide(self.weight).T[-seen.shape[1] :]).sum(1)
+        return F.silu(y) if self.silu else y.to(x.dtype), seen[:, max(0, seen.shape[1] - self.weight.shape[1] + 1) :]

@@ -1,0 +1,178 @@
+"""Recurrences that also overwrite: a decay and a rank-one change of the state per token, in chunks.
+
+The delta rule, with decay a_i per key dimension or for all of them:
+
+    R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T
+
+It adds k_i u_i^T to diag(a_i) R_{i-1}, with u_i = b_i (v_i - (diag(a_i) R_{i-1})^T k_i). Unrolled from the state R before a chunk, with
+G_i = log a_1 + ... + log a_i, R_i = diag(exp G_i) R + sum_{j<=i} (exp(G_i - G_j) k_j) u_j^T, hence (the UT transform)
+
+    (I + L) U = diag(b) V - diag(b) (exp(G) K) R,   L_ij = b_i <k_i, exp(G_i - G_j) k_j> for j < i
+
+The general form (diagonal plus low rank), R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, adds s_i u_i^T with u_i = R_{i-1}^T r_i:
+
+    (I - N) U = (exp(G^-) r) R + M V,   N_ij = <r_i, exp(G_{i-1} - G_j) s_j>,  M_ij = <r_i, exp(G_{i-1} - G_j) k_j> for j < i
+
+Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that carries R. In the first no exponent is above
+0; the second takes a lower bound of log a, and forms exp(G_i) and exp(-G_j) apart.
+Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7), arXiv 2503.14456.
+
+Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mixers.base.mixer import join_chunks, split_chunks, wide
+from separatrix.mixers.ops.decay import after, before, bounded, lower_scores
+from separatrix.mixers.ops.segments import in_segments
+
+EXPONENT = 40.0
+"""Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
+
+
+def delta_rule(
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t s"],
+    b: Float[Tensor, "b h t 1"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """R_i^T q_i of the delta rule for every i."""
+    if q.shape[2] <= chunk:
+        return Delta(k, v, log_a, b, q, chunk=chunk, alone=True).outputs_alone()
+    return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
+
+
+def _delta_segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+    return Delta(k, v, log_a, b, q, chunk=chunk).outputs(state)
+
+
+class Delta:
+    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R' = transition R + added, and, where
+    queries are given, `reads` (b h n c c), what they take of the u of their chunk.
+    `alone`: there is one chunk, and what it does to the state is not asked for."""
+
+    def __init__(
+        self,
+        k: Float[Tensor, "b h t d"],
+        v: Float[Tensor, "b h t e"],
+        log_a: Float[Tensor, "b h t s"],
+        b: Float[Tensor, "b h t 1"],
+        q: Float[Tensor, "b h t d"] | None = None,
+        *,
+        chunk: int,
+        alone: bool = False,
+    ) -> None:
+        self.tokens = k.shape[2]
+        k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
+        log_a = bounded(log_a)
+        self.total = log_a.cumsum(3)
+        asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
+        own, *reads = lower_scores(asked, k, log_a, self.total).unbind(-2)
+        if q is not None:
+            self.q, self.reads = asked[..., 1, :], reads[0].tril()
+        self.lower = self.b * own.tril(-1)
+        u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
+        self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
+        if alone:
+            return
+        end = self.total[:, :, :, -1:]
+        self.added, changed = ((after(log_a).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
+        self.transition = torch.addcmul(changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device))
+
+    def solve(self, right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
+        """(I + L)^-1 right."""
+        return solve(self.lower, right)
+
+    def outputs(self, state: Float[Tensor, "b h d e"] | None = None) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
+        """R_i^T q_i for every i, and R after the last token."""
+        states, last = propagate(self.transition, self.added, state)
+        return join_chunks(self.reads @ self.u_v + self.queries() @ states, self.tokens), last
+
+    def outputs_alone(self) -> Float[Tensor, "b h t e"]:
+        """R_i^T q_i for every i, where there is but one chunk."""
+        return join_chunks(self.reads @ self.u_v, self.tokens)
+
+    def queries(self) -> Float[Tensor, "b h n c d"]:
+        """The queries as they read the state before their chunk."""
+        return self.total.exp() * self.q + self.reads @ self.u_r
+
+    def final(self) -> Float[Tensor, "b h d e"]:
+        """R after the last token."""
+        return propagate(self.transition, self.added)[1]
+
+
+def solve(lower: Float[Tensor, "b h n c c"], right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
+    """(I + L)^-1 right, L below the diagonal."""
+    # transposed, PyTorch copies less on the way to LAPACK's column-major order
+    return torch.linalg.solve_triangular(wide(lower).mT, wide(right).mT, upper=True, left=False, unitriangular=True).mT
+
+
+def delta_step(
+    state: Float[Tensor, "b h d e"],
+    k: Float[Tensor, "b h 1 d"],
+    v: Float[Tensor, "b h 1 e"],
+    log_a: Float[Tensor, "b h 1 s"],
+    b: Float[Tensor, "b h 1 1"],
+) -> Float[Tensor, "b h d e"]:
+    """One update of the delta rule."""
+    decayed = log_a.exp().transpose(-1, -2) * state
+    return decayed + k.transpose(-1, -2) * (b * (v - k @ decayed))
+
+
+def low_rank(
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t d"],
+    r: Float[Tensor, "b h t d"],
+    s: Float[Tensor, "b h t d"],
+    *,
+    chunk: int,
+    least: float,
+) -> Float[Tensor, "b h t e"]:
+    """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks of up to EXPONENT / -least tokens."""
+    chunk = max(1, min(chunk, int(EXPONENT / -least)))
+    return in_segments(partial(_low_rank_segment, chunk=chunk), q, k, v, log_a, r, s, chunk=chunk)
+
+
+def _low_rank_segment(
+    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, r: Tensor, s: Tensor, *, state: Tensor | None, chunk: int
+) -> tuple[Tensor, Tensor]:
+    tokens = q.shape[2]
+    q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
+    total, size = log_a.cumsum(3), q.shape[3]
+    # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
+    asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
+    written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
+    later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu()
+    unseen = torch.cat([later, later.triu(1)]).repeat(1, 2)
+    changes, reads = (asked @ written.mT).masked_fill(unseen, 0).split(size, -2)
+    n, m = changes.split(size, -1)
+    u = solve(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1))
+    u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
+    values = torch.cat([u_v, v], 3)
+    kept = total[:, :, :, -1:].mT.exp()
+    eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+    states, last = propagate(kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state)
+    y = reads @ values + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
+    return join_chunks(y, tokens), last
+
+
+def propagate(
+    transition: Float[Tensor, "b h n d d"], added: Float[Tensor, "b h n d e"], state: Float[Tensor, "b h d e"] | None = None
+) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+    """The state before every chunk, and after the last."""
+    state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
+    for change, new in zip(transition.unbind(2), added.unbind(2), strict=True):
+        states.append(state)
+        state = change @ state + new
+    return torch.stack(states, 2), state

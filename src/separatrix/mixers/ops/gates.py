@@ -1,0 +1,46 @@
+"""Gates that several recurrences share. Shapes: b batch, t tokens, w model width, h heads."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from separatrix.mixers.base.mixer import linear, wide
+
+STEPS = (1e-3, 1e-1)
+"""`draw_steps` draws softplus(c) log-uniformly between these, as the reference implementations draw their step sizes."""
+RATES = (1.0, 16.0)
+"""`draw_rates` draws e^s uniformly between these."""
+
+
+class LowRank(nn.Module):
+    """x -> W_2 f(W_1 x) + c through `rank` numbers."""
+
+    def __init__(self, width: int, rank: int, outputs: int, *, tanh: bool = False) -> None:
+        super().__init__()
+        self.down, self.up, self.tanh = linear(width, rank), nn.Linear(rank, outputs), tanh
+
+    def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b o"]:
+        y = self.down(x)
+        return self.up(y.tanh() if self.tanh else y)
+
+
+def log_decay(rate: Float[Tensor, "*#b"], z: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+    """log a = -e^rate softplus(z), in float32 at least."""
+    return -wide(rate).exp() * F.softplus(wide(z))
+
+
+@torch.no_grad()
+def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
+    """Fills c so that softplus(c) is log-uniform between STEPS."""
+    low, high = (torch.tensor(x).log() for x in STEPS)
+    step = (low + (high - low) * torch.rand(bias.shape, generator=generator)).exp()
+    bias.copy_(step + torch.log(-torch.expm1(-step)))
+
+
+@torch.no_grad()
+def draw_rates(rate: Tensor, generator: torch.Generator) -> None:
+    """Fills s so that e^s is uniform between RATES."""
+    rate.copy_((RATES[0] + (RATES[1] - RATES[0]) * torch.rand(rate.shape, generator=generator)).log())

@@ -1,0 +1,116 @@
+"""Binomial coefficients and sums of them as counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+
+from flint import arb, ctx, fmpz
+
+from separatrix.errors import SizeError, Undecided
+from separatrix.numbers.counts import Count
+from separatrix.numbers.logs import LogSign, decimal, log2_ball, log_difference
+
+_MOST_TERMS = 1 << 12
+_MOST_WORK = 1 << 38
+
+
+@dataclass(frozen=True)
+class Binomial(Count):
+    """binomial(upper, lower), with 0 <= lower <= upper."""
+
+    upper: int
+    lower: int
+
+    def log2_ball(self) -> arb:
+        if min(self.lower, self.upper - self.lower) <= 4096:
+            return log2_ball(comb(self.upper, self.lower))
+        factorials = [arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)]
+        return (factorials[0] - factorials[1] - factorials[2]) / arb.const_log2()
+
+    def exact(self) -> int:
+        return int(fmpz.bin_uiui(self.upper, self.lower)) if self.upper < 1 << 63 else comb(self.upper, self.lower)
+
+    def __str__(self) -> str:
+        return f"binomial({self.upper:,}, {self.lower:,})"
+
+
+@dataclass(frozen=True)
+class BinomialSum(Count):
+    """The sum over j = 1..last of binomial(upper, j) * base^j, with 1 <= last <= upper and base >= 1.
+
+    The terms rise to one peak and then fall. Up to the peak the sum is taken from its last term downward, past it as (1 + base)^upper minus
+    what is left out; both fall ever faster, so a geometric series bounds what is not added. Raises SizeError for other sizes.
+    """
+
+    upper: int
+    last: int
+    base: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.last <= self.upper or self.base < 1:
+            raise SizeError(f"{self}: a sum of binomials has 1 <= last <= upper and base >= 1")
+
+    def compare_bits(self, bits: int) -> LogSign:
+        # with j = 0 and up to `upper` the sum is (base + 1)^upper; with base 1, less than half of that below the middle, more from it on
+        below = self.base == 1 and 2 * self.last < self.upper
+        most = log_difference([(self.upper - below, self.base + 1)], bits)
+        sign = -1 if most.sign <= 0 else int(self.base == 1 and not below and self.upper > 2 and bits == self.upper - 1)
+        if sign == 0:
+            return super().compare_bits(bits)
+        with ctx.workprec(64):
+            return LogSign(sign, most.method, decimal(self.log2_ball() - bits))
+
+    def log2_ball(self) -> arb:
+        if self.last < self.base * (self.upper - self.last + 1):
+            return self._log2_falling(self.last, -1)
+        whole = self.upper * log2_ball(self.base + 1)
+        left_out = arb(2) ** -whole
+        if self.last < self.upper:
+            left_out += arb(2) ** (self._log2_falling(self.last + 1, 1) - whole)
+        return whole + (-left_out).log1p() / arb.const_log2()
+
+    def _log2_falling(self, j: int, step: int) -> arb:
+        """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller than the one before."""
+        first = log2_ball(self.base) * j + Binomial(self.upper, j).log2_ball()
+        term, total, rest, left = arb(1), arb(0), arb(0), j - 1 if step < 0 else self.upper - j
+        for _ in range(_MOST_TERMS):
+            total += term
+            up, down = self.base * (self.upper - min(j, j + step)), max(j, j + step)
+            ratio = arb(fmpz(down)) / fmpz(up) if step < 0 else arb(fmpz(up)) / fmpz(down)
+            term, j, left = term * ratio, j + step, left - 1
+            if left < 0:
+                break
+            rest = arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
+            if rest < arb(2) ** -ctx.prec:
+                total += rest.union(0)
+                break
+        else:
+            total += rest.union(0)
+        return first + total.log() / arb.const_log2()
+
+    def exact(self) -> int:
+        """The integer itself. Raises Undecided when adding it up would take minutes."""
+        above = self.upper - self.last
+        work = (
+            self.last**2 * (self.upper * self.base).bit_length()
+            if self.last <= above
+            else above * self.upper * (self.base + 1).bit_length()
+        )
+        if work > _MOST_WORK:
+            raise Undecided(f"{self} is too large to be written out")
+        if self.last <= above:
+            term, total = fmpz(1), fmpz(0)
+            for j in range(1, self.last + 1):
+                term = term * (self.base * (self.upper - j + 1)) // j
+                total += term
+            return int(total)
+        term, total = fmpz(self.base) ** self.upper, fmpz(self.base + 1) ** self.upper - 1
+        for j in range(self.upper, self.last, -1):
+            total -= term
+            term = term * j // (self.base * (self.upper - j + 1))
+        return int(total)
+
+    def __str__(self) -> str:
+        factor = "" if self.base == 1 else f" {self.base:,}^j"
+        return f"sum over j = 1..{self.last:,} of binomial({self.upper:,}, j){factor}"

@@ -1,0 +1,26 @@
+"""The smallest size at which a monotone predicate holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def first_size(holds: Callable[[int], bool], start: int, *, limit: int, near: int | None = None) -> int | None:
+    """The smallest n in [start, limit] at which a monotone predicate holds; None if there is none.
+
+    `near` is a guess that spares calls where it is good and changes nothing else; without one the predicate is asked at `limit` first.
+    """
+    if start > limit or (near is None and not holds(limit)):
+        return None
+    low, high = start - 1, limit + 1  # fails at low and holds at high, or they are out of range
+    value, step = max(start, min(near or start, limit)), 1
+    while low < value < high:
+        if holds(value):
+            high, value = value, value - step if near is not None else low
+        else:
+            low, value = value, min(value + step, limit)
+        step *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return None if high > limit else high

@@ -1,0 +1,214 @@
+"""The report card of a mixer: every law, the measured cache and how it grows, and its speed. `separatrix check-mechanism` prints it."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.laws import CACHE_LENGTHS, LAWS, RELATIVE, LawBroken, drawn, inputs, state_sizes, stream, tolerance
+from separatrix.mechanisms import MECHANISMS, Mechanism, check_size_names
+from separatrix.mixers import Mixer, mixer, state_numbers
+from separatrix.plugins import OwnMechanism, OwnMixer, own_mechanism
+from separatrix.plugins.load import load
+from separatrix.plugins.probe import describe_error
+
+DEFAULT_WIDTH = 16
+STEPS, LONGER = 512, 1024
+"""Tokens on which step is timed against forward, and forward against forward of twice as many."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawResult:
+    """One law: whether it holds, what it says, and what broke it. `applies` is false where the mixer has nothing that it could be about."""
+
+    law: str
+    says: str
+    holds: bool
+    applies: bool = True
+    broken_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """Seconds of float32 on one thread of this machine, batch 1, without gradients: the best of three."""
+
+    step: float
+    """STEPS steps."""
+    forward: float
+    """`forward` of STEPS tokens."""
+    growth: float
+    """`forward` of 2 * LONGER tokens over that of LONGER."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCard:
+    """What `check` found. `cache` holds (numbers, bits) by t, empty where the state could not be measured."""
+
+    mechanism: Mechanism
+    origin: str
+    width: int
+    laws: tuple[LawResult, ...]
+    cache: Mapping[int, tuple[int, int]]
+    growth: str
+    speed: Speed | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> list[str]:
+        return [result.law for result in self.laws if not result.holds]
+
+
+def find(target: str, *, width: int | None = None, sizes: Mapping[str, Any] | None = None) -> tuple[Mixer, str]:
+    """(mixer, origin) of a mechanism's name or `module:Class`, at a model width and sizes.
+
+    Raises SpecError, SizeError or UnknownNameError for a target that is no mixer, or sizes it does not take.
+    """
+    cls = _mechanism(target)
+    chosen = dict(sizes or {})
+    own = issubclass(cls, OwnMechanism)
+    if own:
+        if "width" in chosen:
+            raise SpecError(f"--set width={chosen['width']}: the model width is given with --width")
+        default = next(f.default for f in fields(cls) if f.name == "width")
+        chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
+    check_size_names(cls, chosen, where=" in --set")
+    if not own and "width" not in chosen and getattr(cls, "width", 0) is None:
+        chosen["width"] = width or DEFAULT_WIDTH  # RWKV's token shift is as wide as the model
+    mechanism = cls(**chosen)
+    model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
+    try:
+        made = OwnMixer(mechanism, width=model_width) if isinstance(mechanism, OwnMechanism) else mixer(mechanism, width=model_width)
+        return drawn(made), cls.origin if issubclass(cls, OwnMechanism) else "built in"
+    except SeparatrixError:
+        raise
+    except Exception as error:
+        raise SizeError(f"{target}: making it at width {model_width} raises {describe_error(error)}; give --width or --set") from None
+
+
+def _mechanism(target: str) -> type[Mechanism]:
+    if ":" not in target:
+        if target not in MECHANISMS:
+            error = UnknownNameError.of("mechanism", target[:60], MECHANISMS, listing="separatrix mechanisms")
+            raise UnknownNameError(f"{error} Your own is written module:Class.")
+        return MECHANISMS[target]
+    maker = load(target)
+    registered = (cls for cls in MECHANISMS.values() if issubclass(cls, OwnMechanism) and cls.maker is maker)
+    return next(registered, None) or own_mechanism(maker)
+
+
+def check(mixer: Mixer, *, origin: str = "", within: float = RELATIVE, progress: Progress | None = None) -> ReportCard:
+    """Runs every law on a copy of a drawn float64 mixer, measures its cache over 1,000 tokens and its speed.
+
+    Forms are equal that differ by at most `within` of the largest number: float64's rounding, unless a layer computes in float32 inside.
+    """
+    with _one_thread():
+        return _check(mixer, origin, within, progress)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are slower on many threads, and timings are steadier on one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(mixer: Mixer, origin: str, within: float, progress: Progress | None) -> ReportCard:
+    total, results = len(LAWS) + 2, []
+    for done, (law, call) in enumerate(LAWS.items()):
+        if progress is not None:
+            progress(done, total)
+        with tolerance(within):
+            results.append(_result(law, call, mixer))
+    if progress is not None:
+        progress(total - 2, total)
+    cache, growth, trouble = _measure(copy.deepcopy(mixer))
+    if progress is not None:
+        progress(total - 1, total)
+    speed, slow = _speed(copy.deepcopy(mixer).float())
+    return ReportCard(
+        mechanism=mixer.mechanism,
+        origin=origin,
+        width=mixer.width,
+        laws=tuple(results),
+        cache=cache,
+        growth=growth,
+        speed=speed,
+        notes=tuple(note for note in (trouble, slow) if note),
+    )
+
+
+def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
+    says = " ".join((call.__doc__ or "").split("\n\n")[0].split())
+    if law == "chunks" and isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"):
+        return LawResult(law=law, says=says, holds=True, applies=False)
+    try:
+        call(copy.deepcopy(mixer))
+    except (LawBroken, SeparatrixError) as error:
+        return LawResult(law=law, says=says, holds=False, broken_by=str(error))
+    except Exception as error:
+        return LawResult(law=law, says=says, holds=False, broken_by=describe_error(error))
+    return LawResult(law=law, says=says, holds=True)
+
+
+@torch.no_grad()
+def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
+    """(numbers, bits) by t in float64, the growth class, and what went wrong."""
+    ends = (125, 250, 500, 1000)
+    try:
+        cache = state_sizes(mixer, CACHE_LENGTHS)
+        x, state, most = inputs(mixer, 1, max(ends), seed=4), mixer.init_state(1), [0]
+        for t in range(x.shape[1]):
+            _, state = mixer.step(x[:, t], state, t)
+            most.append(max(most[-1], state_numbers(state)))
+    except Exception as error:
+        return {}, "unknown", f"the cache was not measured: {error if isinstance(error, LawBroken) else describe_error(error)}"
+    return cache, growth_class([most[t] for t in ends]), ""
+
+
+def growth_class(numbers: list[int]) -> str:
+    """How a cache grows, from its largest size within t, 2t, 4t and 8t tokens."""
+    first, second, third = (later - earlier for earlier, later in pairwise(numbers))
+    if third == 0:
+        return "constant"
+    if abs(third - 2 * second) <= 0.1 * third and abs(second - 2 * first) <= 0.1 * third:
+        return "linear"
+    if first == second == third:
+        return "logarithmic"
+    return "other"
+
+
+@torch.no_grad()
+def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
+    """The timings, and what went wrong."""
+    try:
+        x = inputs(mixer, 1, 2 * LONGER).float()
+        step, forward = _seconds(lambda: stream(mixer, x[:, :STEPS])), _seconds(lambda: mixer(x[:, :STEPS]))
+        once = _seconds(lambda: mixer(x[:, :LONGER]))
+        return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once), ""
+    except Exception as error:
+        return None, f"the speed was not measured: {describe_error(error)}"
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    call()
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+        if sum(found) > 5:
+            break
+    return max(min(found), 1e-9)

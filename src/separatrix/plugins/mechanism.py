@@ -1,0 +1,121 @@
+"""A registered module as a mechanism: its sizes, and what it carries, declared and compared with its state."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import nn
+
+from separatrix.errors import SizeError
+from separatrix.mechanisms import CacheItem, LayerKind, Mechanism
+from separatrix.mechanisms.base import integer
+from separatrix.numbers.bits import Bits
+from separatrix.plugins.probe import HORIZON, describe_error, largest_numbers, probe
+from separatrix.plugins.signature import lacks
+
+DEFAULT_WIDTH = 256
+FAR = 1 << 62
+"""Tokens by which a cache that stops growing has stopped."""
+COMPARED = HORIZON
+"""Tokens over which a declaration is compared with the state before anything is claimed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMechanism(Mechanism):
+    """A registered module's sizes and cache. `width`, the model width, is a size like others, since states often depend on it."""
+
+    maker: ClassVar[Callable[..., nn.Module]]
+    origin: ClassVar[str] = ""
+    """module:name, as `check-mechanism` takes it."""
+    declaration: ClassVar[Callable[..., int] | None] = None
+    operations: ClassVar[Callable[..., int] | None] = None
+
+    width: int = integer(DEFAULT_WIDTH, "model width")
+
+    @property
+    def group(self) -> LayerKind:  # type: ignore[override]
+        """Recurrent where the cache stops growing."""
+        return "other" if self._grows else "recurrent"
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
+    @property
+    def declares(self) -> bool:
+        """Whether the module says itself how many numbers it carries."""
+        return type(self).declaration is not None
+
+    def build(self) -> nn.Module:
+        """A new module of these sizes. Raises SizeError for one without `forward`, `step` or `init_state`."""
+        sizes = {name: value for name, value in self.sizes().items() if name not in ("format", "width")}
+        module = type(self).maker(self.width, **sizes)
+        missing = lacks(module) if isinstance(module, nn.Module) else None
+        if missing is None or missing:
+            what = "is no nn.Module" if missing is None else f"lacks {', '.join(missing)}"
+            raise SizeError(f"{self.name}: {type(self).origin} made a {type(module).__name__}, which {what}")
+        return module
+
+    def declared(self, t: int) -> int:
+        """Numbers that `cache_numbers` says are carried after t tokens. Raises SizeError for what is no number."""
+        return _called(type(self).declaration, f"{self.name}: cache_numbers", t, self.sizes())
+
+    def numbers(self, t: int) -> int:
+        """Numbers carried after t tokens: declared, and found in the state after 256 tokens and fewer; or measured, if the cache stays bounded.
+
+        Raises SizeError for a state larger than declared, a declaration that shrinks, and a growing state that nobody declared.
+        """
+        if not self.declares:
+            found = largest_numbers(self)
+            if found[HORIZON] != found[HORIZON // 2]:
+                raise SizeError(
+                    f"{self.name}: its state still grows after {HORIZON // 2} tokens; give {type(self).origin} a static method "
+                    f"cache_numbers(t, *, {', '.join(n for n in self.sizes() if n != 'format')}) that says how many numbers it holds"
+                )
+            return found[min(t, HORIZON)]
+        probe(self).shapes(COMPARED)
+        if self.declared(t) > self.declared(2 * t):
+            raise SizeError(f"{self.name}: cache_numbers declares less for t={2 * t} than for t={t}; a cache bound cannot shrink")
+        return self.declared(t)
+
+    @property
+    def _grows(self) -> bool:
+        return self.numbers(2 * FAR) > self.numbers(FAR)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        numbers = self.numbers(t)
+        if 2 * self.numbers(2 * FAR) < 3 * self.numbers(FAR):
+            return (CacheItem("state", Bits.of(numbers, self.p)),)
+        start = self.numbers(0)
+        return (CacheItem("state", Bits.of(start, self.p)), CacheItem("kv", Bits.of(numbers - start, self.p)))
+
+    def flops(self, t: int) -> int:
+        """What the module's `flops` says, else 4 operations for every number carried: to decay, write and read it."""
+        if type(self).operations is None:
+            return 4 * self.numbers(t)
+        return _called(type(self).operations, f"{self.name}: flops", t, self.sizes())
+
+    def assumptions(self) -> tuple[str, ...]:
+        held = "as cache_numbers declares" if self.declares else f"measured over {HORIZON} tokens and taken to stay bounded"
+        return (
+            f"the cache of '{self.name}' is {held}, {self.p} bits per number",
+            f"a layer of '{self.name}' can write nothing, as with output weights of zero",
+            f"'{self.name}' keeps nothing outside its state, and its forward equals its step (`check-mechanism` tests both)",
+        )
+
+
+def _called(function: Any, what: str, t: int, sizes: Mapping[str, Any]) -> int:
+    """`function(t, ...)` with the sizes that it names. Raises SizeError for what is no number."""
+    parameters = inspect.signature(function).parameters.values()
+    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    names = {parameter.name for parameter in parameters}
+    try:
+        found = function(t, **{size: value for size, value in sizes.items() if size != "format" and (every or size in names)})
+    except Exception as error:
+        raise SizeError(f"{what} raises {describe_error(error)} for t={t}") from None
+    if type(found) is not int or found < 0:
+        raise SizeError(f"{what} returned {found!r} for t={t}; it must return an integer of at least 0")
+    return found

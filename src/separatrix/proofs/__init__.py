@@ -1,0 +1,1 @@
+"""Proof objects of constructions: rounding bounds, and the entries that state them."""

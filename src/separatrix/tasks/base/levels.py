@@ -1,0 +1,70 @@
+"""How often naming the most frequent value of a uniform function is right: what counts alone give away wherever a function stands in the prompt."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+from separatrix.tasks.base.task import require
+
+_EXACT, _SUMMED = 128, 2048
+"""Largest n that takes about 50 ms: exactly, and by the union bound."""
+
+
+@lru_cache(maxsize=256)
+def share_of_the_mode(n: int, V: int) -> Fraction:
+    """E[max_v |f^-1(v)|] / n for uniform f: [n] -> [V], n >= 1, V >= 1 (SizeError otherwise): exact for n <= 128.
+
+    It is the sum over k >= 0 of P(some value is taken more than k times), divided by n. Beyond n = 128 every term is replaced by its union bound
+    min(1, V P(Binomial(n, 1/V) > k)), and beyond n = 2,048 the whole by 1/V + (floor(sqrt(n)) + 1)/n, since (E max - n/V)^2 is at most the sum
+    of the V variances, n(1 - 1/V). Both are rational upper bounds, so that a level made of them is never too low.
+    """
+    require("share of the mode", "n", n, 1, 1 << 63)
+    require("share of the mode", "V", V, 1, 1 << 63)
+    if n > _SUMMED:
+        return min(Fraction(1), Fraction(1, V) + Fraction(isqrt(n) + 1, n))
+    above = _one_value_above(n, V)
+    every = V**n
+    if n > _EXACT:
+        return Fraction(sum(min(every, functions) for functions in above), n * every)
+    total = sum(above[k] if 2 * k >= n else every - _at_most(n, V, k) for k in range(n))
+    return Fraction(total, n * every)
+
+
+def lookup_level(probe: str, n: int, V: int) -> Fraction:
+    """What a probe of `separatrix.tasks.PROBES` may reach on n independent uniform entries of [V] and a uniform place to look up.
+
+    Counts tell which value is the most frequent. The token at a place, the one before the last, and the one behind an earlier token are entries:
+    such a one is asked for in one of n cases, and in the others agrees with the answer with probability 1/V.
+    """
+    if probe == "counts":
+        return share_of_the_mode(n, V)
+    return Fraction(1, V) if probe == "constant" else Fraction(1, V) + (1 - Fraction(1, V)) / n
+
+
+def _one_value_above(n: int, V: int) -> list[int]:
+    """For k < n: pairs of a function [n] -> [V] and a value it takes more than k times. For k >= n/2, functions: there is but one such value."""
+    result, term, total = [0] * n, V, 0  # term: functions that take a given value c times, times V
+    for c in range(n, 0, -1):
+        total += term
+        result[c - 1] = total
+        term = term * c * (V - 1) // (n - c + 1)
+    return result
+
+
+def _at_most(n: int, V: int, k: int) -> int:
+    """Functions [n] -> [V] that take no value more than k times.
+
+    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k): of the V ways to go on, those are lost that take a value for the (k+1)-st time.
+    """
+    choices = [0] * k + [1] + [0] * (n - k)  # binom(m, k)
+    for m in range(k, n):
+        choices[m + 1] = choices[m] * (m + 1) // (m + 1 - k)
+    below = [1] + [0] * n  # of no values; where n ends the loop instead, it is never asked
+    for fewer in range(min(V - 1, n // (k + 1)), -1, -1):
+        values, row = V - fewer, [1]
+        for m in range(n - fewer * (k + 1)):
+            row.append(values * (row[m] - (choices[m] * below[m - k] if m >= k else 0)))
+        below = row
+    return below[n]

@@ -1,0 +1,260 @@
+"""What every task has: sizes, a sampler, an oracle, a chance level, and where known the number of prefix classes. NumPy only."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.numbers.counts import Count
+from separatrix.tasks.base.family import LARGEST_SIZE, Family
+
+__all__ = [
+    "LARGEST_SIZE",
+    "NO_ANSWER",
+    "PLAIN",
+    "Batch",
+    "Composition",
+    "Decision",
+    "Family",
+    "Task",
+    "Tokens",
+    "check_names",
+    "read_sizes",
+    "require",
+]
+
+Tokens = NDArray[np.int64]
+NO_ANSWER = -1
+"""Target of a place where no answer is due."""
+PLAIN = "none"
+"""The `shift` that is no shift: the sampler that every promise about chance and leaks is made for."""
+LARGEST_SAMPLE = 1 << 30
+"""Most tokens one call of `sample` makes."""
+
+
+class Batch(NamedTuple):
+    """`tokens` (batch, length) and the right answers: `targets` (batch,) after the last token.
+
+    Of a task with answers at several places, `targets` is (batch, length), the answer due after each token, or NO_ANSWER.
+    """
+
+    tokens: Tokens
+    targets: Tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad size raises SizeError on construction.
+
+    A prompt has `length` tokens from [0, vocabulary); an answer is a class in [0, answers), due after the last token, or, where `several` is
+    true, after those tokens whose target is not NO_ANSWER. The loss is taken there and nowhere else.
+
+    A task with `shifts` has a field `shift: str = PLAIN`. A shift changes how `sample` draws, never what is asked nor what is right, so that
+    verdicts about all inputs do not depend on it.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    usage: ClassVar[str] = ""
+    """The sizes a task text may give."""
+    source: ClassVar[str] = ""
+    several: ClassVar[bool] = False
+    """Whether answers are due at several places."""
+    shifts: ClassVar[dict[str, str]] = {}
+    """The ways to draw that stand nearer to practice than the worst case: spelling -> what it means."""
+    grid: ClassVar[tuple[str, ...]] = ()
+    """Sizes from easy to hard, as in a task text without its name: at least three, the first three small enough to audit in seconds."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Tokens of a prompt, query included."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> int:
+        """Number of possible answers."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> Fraction:
+        """Accuracy of the best constant guess under `sample`, exact."""
+
+    def level(self, probe: str) -> Fraction:
+        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the task, exact: chance, unless what it sees gives more.
+
+        More than chance is stated only where no sampler could avoid it, and the docstring of the task derives it.
+        """
+        return self.chance
+
+    @property
+    @abstractmethod
+    def prefix_length(self) -> int:
+        """Length of the prefixes that `prefix_classes` counts."""
+
+    @abstractmethod
+    def prefix_classes(self) -> Count | None:
+        """Number of classes of prefixes of `prefix_length` tokens, exact; None where no count is known.
+
+        Two are equivalent when every continuation has the same answers after both. Where not every continuation is allowed (a promise), it is the
+        size of the largest set of prefixes that are told apart two by two.
+        """
+
+    @abstractmethod
+    def family(self) -> Family[Task]:
+        """The tasks like this one at growing n."""
+
+    @abstractmethod
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        """`batch` instances, drawn with `rng` only."""
+
+    @abstractmethod
+    def answer(self, tokens: Tokens) -> Tokens:
+        """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises SizeError for what is no instance of the task."""
+
+    @property
+    def spec(self) -> str:
+        """Canonical text, `parse_task(task.spec) == task`."""
+        sizes = ",".join(f"{key}={value}" for key, value in self.sizes().items())
+        return f"{self.name}:{sizes}"
+
+    def sizes(self) -> dict[str, Any]:
+        """Every size by its spelling in task text; a shift only where there is one."""
+        sizes = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in sizes.items() if (name, value) != ("shift", PLAIN)}
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or SizeError for an unknown, missing or bad size."""
+        own = [f for f in fields(cls) if f.init]
+        check_names(cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING])
+        return cls(**sizes)
+
+    def __str__(self) -> str:
+        return self.spec
+
+    def _checked(self, tokens: Tokens) -> Tokens:
+        """`tokens` as int64, or SizeError when its shape or ids cannot be an instance."""
+        try:
+            array = np.asarray(tokens)
+        except ValueError:
+            raise SizeError(f"{self.spec}: the rows of tokens differ in length; an instance has {self.length} tokens") from None
+        if array.ndim != 2 or array.shape[1] != self.length:
+            raise SizeError(f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch, {self.length})")
+        if not np.issubdtype(array.dtype, np.integer):
+            raise SizeError(f"{self.spec}: tokens are {array.dtype}; they must be integers")
+        if array.size and not (array.min() >= 0 and array.max() < self.vocabulary):
+            raise SizeError(f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in [0, {self.vocabulary})")
+        return array.astype(np.int64, copy=False)
+
+    def _check_shift(self, shift: str) -> None:
+        """Raises UnknownNameError for a shift that this kind of task does not have."""
+        if not isinstance(shift, str) or (shift != PLAIN and shift not in self.shifts):
+            raise UnknownNameError.of(f"shift of {self.name}", str(shift), (PLAIN, *self.shifts))
+
+    def _below(self, part: Tokens, bound: int, what: str) -> None:
+        """Raises SizeError when a token of `part` is no value of [0, bound)."""
+        if part.size and part.max() >= bound:
+            raise SizeError(f"{self.spec}: {what} holds {part.max()}; it must lie in [0, {bound})")
+
+    def _batch(self, batch: int) -> int:
+        """`batch`, or SizeError when it is no positive integer or asks for too many tokens at once."""
+        if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
+            raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
+        if int(batch) * self.length > LARGEST_SAMPLE:
+            raise SizeError(f"{self.spec}: batch is {batch}; with {self.length} tokens each that is more than 2^30 tokens at once")
+        return int(batch)
+
+
+class Decision(Task):
+    """A task answered 0 or 1, drawn so that both have probability 1/2 exactly."""
+
+    @property
+    def answers(self) -> int:
+        return 2
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, 2)
+
+
+class Composition(Task):
+    """A task whose answer is the last of a chain of values, each found from the one before."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """Values of the chain, the answer included."""
+
+    @abstractmethod
+    def intermediate(self, tokens: Tokens) -> Tokens:
+        """The chain (batch, steps), the answer last, for prompts (batch, length). Raises SizeError for what is no instance of the task."""
+
+    def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
+        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under `sample`: ranges of ids that are equally likely."""
+        return ((range(self.answers), Fraction(1, self.answers)),)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return self.intermediate(tokens)[:, -1]
+
+
+def require(task: str, name: str, value: Any, low: int, high: int) -> int:
+    """`value` as an int in [low, high], or a SizeError that names the task, the size and the smallest legal value."""
+    if type(value) is not int or not low <= value <= high:
+        raise SizeError(f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}")
+    return value
+
+
+_MOST_DIGITS = 128
+
+
+def read_sizes(text: str, usage: str) -> dict[str, Any]:
+    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises SpecError, or SizeError for a number that is too long."""
+    _, colon, rest = text.partition(":")
+    sizes: dict[str, Any] = {}
+    for part in rest.split(",") if colon else ():
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise SpecError(f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are {usage}")
+        if key in sizes:
+            raise SpecError(f"size '{key}' is given twice in the task '{text}'")
+        if not re.fullmatch(r"[-+]?[0-9]+(_[0-9]+)*", value):
+            sizes[key] = value
+            continue
+        if len(value) > _MOST_DIGITS:
+            raise SizeError(f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes beyond 10^100")
+        sizes[key] = int(value)
+    return sizes
+
+
+def _shown(value: Any) -> str:
+    """A value as an error message shows it: 10^12 and the like for powers of ten, and never thousands of digits."""
+    if not isinstance(value, int) or abs(value) < 10**9:
+        return repr(value)[:60]
+    if value.bit_length() > 1024:
+        return f"about {'-' * (value < 0)}2^{value.bit_length()}"
+    digits = str(value)
+    return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
+
+
+def check_names(task: type[Task], sizes: dict[str, Any], known: Sequence[str], *, needed: Sequence[str]) -> None:
+    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is missing."""
+    for name in sizes:
+        if name not in known:
+            raise UnknownNameError.of("size", name, known, where=f" of task '{task.name}'")
+    for name in needed:
+        if name not in sizes:
+            raise SizeError(f"{task.name}: the size {name} is missing; sizes are {task.usage}")

@@ -1,0 +1,163 @@
+"""Chain of thought: a composition task whose answer is written step by step.
+
+    seqcomp:L=3 with chain i_1, i_2, i_3 after a prompt of n tokens, z_0 and w last:
+
+    thought=values   position   0   ...   n-1   n     n+1          thought=pairs   position   0   ...   n-1       n         n+1       n+2
+                     input      z_3       w     i_1   i_2                          input      z_3       w         (w,z_0)   (w,i_1)   (w,i_2)
+                     target     .   .     i_1   i_2   i_3                          target     .   .     (w,z_0)   (w,i_1)   (w,i_2)   i_3
+
+values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and seqcomp-forward): each value before the answer together with
+w, as one token, z_0 first: L tokens. (w, value) has the id v + w N_{L-2} + value with v the ids of the prompt (L = 1: N_0 for N_{L-2}). One layer is
+enough then; from i_l alone its next query could not know w_l.
+In training what is written stands in the input; a model that answers by itself writes each token after the ones before.
+Source: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough then).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.numbers.counts import Count
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.functions.composed import Functions
+
+Form = Literal["values", "pairs"]
+Law = tuple[tuple[range, Fraction], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought(Task):
+    """`task` with its chain written out: answers are due after the prompt's last token and after every written token.
+
+    Raises SpecError for a task without a chain, or without pairs to write, UnknownNameError for an unknown form.
+    """
+
+    name: ClassVar[str] = "thought"
+    title: ClassVar[str] = "the chain of a composition task, value by value, then the answer"
+    usage: ClassVar[str] = "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp, seqcomp-forward)"
+    source: ClassVar[str] = "theory.md, sections 3 and 6"
+    several: ClassVar[bool] = True
+
+    task: Task
+    form: Form = "values"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("values", "pairs"):
+            raise UnknownNameError.of("form of thought", str(self.form), ("values", "pairs"))
+        if not isinstance(self.task, Composition):
+            raise SpecError(f"{self.task.name}: there is no chain of values to write; leave thought={self.form} out")
+        if self.form == "pairs" and not isinstance(self.task, Functions):
+            raise SpecError(f"{self.task.name}: there is no w to pair the chain's values with; write thought=values")
+
+    @property
+    def _inner(self) -> Composition:
+        assert isinstance(self.task, Composition)
+        return self.task
+
+    @property
+    def _functions(self) -> Functions:
+        assert isinstance(self.task, Functions)
+        return self.task
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        raise SpecError(f"a chain of thought is written as {cls.usage}, not as a task of its own")
+
+    @property
+    def spec(self) -> str:
+        return f"{self.task.spec},thought={self.form}"
+
+    def sizes(self) -> dict[str, Any]:
+        return self.task.sizes() | {"thought": self.form}
+
+    @property
+    def written(self) -> int:
+        """Tokens between the prompt and the answer: steps - 1 values, or L pairs."""
+        return self._inner.steps - (self.form == "values")
+
+    @property
+    def length(self) -> int:
+        return self.task.length + self.written
+
+    @property
+    def vocabulary(self) -> int:
+        pairs = self._functions.w_values * self._values if self.form == "pairs" else 0
+        return max(self.task.vocabulary, self.task.answers) + pairs
+
+    @property
+    def answers(self) -> int:
+        return self.vocabulary
+
+    @property
+    def _values(self) -> int:
+        """Of pairs, the number of different values: N_{L-2}, or m where L = 1."""
+        return self._functions.N(max(self._functions.L - 2, 0))
+
+    def pair(self, w: Tokens, value: Tokens) -> Tokens:
+        """Ids of the tokens (w, value)."""
+        return self.task.vocabulary + w * self._values + value
+
+    @property
+    def chance(self) -> Fraction:
+        """Of the best constant answer, at a uniform one of the places where one is due; exact, from the law of each."""
+        laws = list(self._laws())
+        ids = {part.start for law in laws for part, _ in law}  # where shares change, going up
+        return max(sum((share for law in laws for part, share in law if guess in part), Fraction(0)) for guess in ids) / len(laws)
+
+    def _laws(self) -> Iterator[Law]:
+        """The probability of every id at each place where an answer is due."""
+        if self.form == "values":
+            yield from (self._inner.law(step) for step in range(1, self._inner.steps + 1))
+            return
+        task, first = self._functions, self.task.vocabulary
+        for step in range(task.L):
+            values = task.law(step) if step else ((range(task.m), Fraction(1, task.m)),)
+            # w is uniform; of each w the values stand in the same order, so that w = 0 shows every share
+            yield tuple((range(first + part.start, first + part.stop), share / task.w_values) for part, share in values)
+        yield task.law(task.L)
+
+    def level(self, probe: str) -> Fraction:
+        """That of the task, for its answer with the chain hidden: a value of the chain is one step from what stands before it, and no test of
+        shortcuts. (`chance` is that of all places where an answer is due.)"""
+        return self.task.level(probe)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.task.prefix_length
+
+    def prefix_classes(self) -> Count | None:
+        """Those of the task: what is written is a function of the prompt."""
+        return self.task.prefix_classes()
+
+    def family(self) -> Family[Task]:
+        inner = self.task.family()
+        return Family(inner.described, lambda n: Thought(task=inner.at(n), form=self.form), inner.smallest, inner.grows)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        self._batch(batch)
+        return self._instance(self.task.sample(batch, rng).tokens)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        """NO_ANSWER up to the prompt's last token, then the chain. Raises SizeError where what is written is not the chain."""
+        tokens = self._checked(tokens)
+        right = self._instance(tokens[:, : self.task.length])
+        if (right.tokens != tokens).any():
+            raise SizeError(f"{self.spec}: the {self.written} tokens after the prompt are not the chain of their values")
+        return right.targets
+
+    def _instance(self, prompts: Tokens) -> Batch:
+        """The prompts with their chain behind them. Raises SizeError for prompts that are no instance of the task."""
+        chain = self._inner.intermediate(prompts)
+        if self.form == "pairs":
+            task = self._functions
+            before = np.column_stack((prompts[:, task.position_z0], chain[:, :-1]))
+            chain = np.column_stack((self.pair(prompts[:, task.position_w, None], before), chain[:, -1]))
+        targets = np.full((len(prompts), self.length), NO_ANSWER, np.int64)
+        targets[:, self.task.length - 1 :] = chain
+        return Batch(np.concatenate((prompts, chain[:, :-1]), axis=1), targets)

@@ -1,0 +1,169 @@
+"""Draws that several tasks share: different numbers, Zipf-distributed ones, and a uniform place among those that qualify."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt, log, log1p, prod
+from typing import Any
+
+import numpy as np
+from flint import fmpq
+from numpy.typing import NDArray
+
+from separatrix.tasks.base.task import Tokens, require
+from separatrix.tasks.drawing.first_different import enough_of_uniform, first_different
+
+MOST_ZIPF = 1 << 17
+"""Most values that a Zipf-distributed draw has, so that its chance level can be written out."""
+FEW = 4
+"""How many values occur under the shift "few"."""
+LOOKUP_SHIFTS = {
+    "zipf": "entries are Zipf-distributed: value v has probability 1/((v+1) H_V), H_V = 1 + 1/2 + ... + 1/V",
+    "few": f"entries are among the values 0..{FEW - 1} only",
+    "local": "the entry asked for is one of the last ceil(sqrt(n))",
+}
+"""Of a table of n entries in [V] and a place in it."""
+_DENSE = 2
+"""Below this many ids per number drawn, whole permutations are drawn."""
+_SLOTS = 1 << 19
+"""Slots in use at once, so that they stay in a core's cache."""
+_SORTED = 32
+"""Permutations of fewer are drawn faster by exchanging entries than by sorting."""
+
+
+def uniform(ids: int, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+    """Independent uniform ids of [ids], in the narrowest unsigned type that draws fast. Needs ids <= 2^32.
+
+    Of a power of two they are bits of the generator as they come, 16 or 32 each: two to four times as fast as numbers below any other bound.
+    """
+    if ids & (ids - 1):
+        return rng.integers(ids, size=size, dtype=np.uint32)
+    width, number = 2 if ids <= 1 << 16 else 4, prod(size)
+    drawn = rng.integers(0, 1 << 64, size=-(-number * width // 8), dtype=np.uint64).astype("<u8", copy=False)
+    bits = drawn.view(f"<u{width}")[:number].reshape(size)
+    bits &= bits.dtype.type(ids - 1)
+    return bits
+
+
+def distinct(batch: int, number: int, ids: int, rng: np.random.Generator, *, besides: Tokens | None = None) -> Tokens:
+    """Shape (batch, number): rows of different numbers from [ids], every ordered row equally likely. Needs number <= ids.
+
+    `besides` (batch, more) holds numbers that differ within their row and are not to be drawn. Where ids are few, the first free entries of uniform
+    permutations, else the first free ones of independent draws.
+    """
+    held = np.empty((batch, 0), np.int64) if besides is None else besides
+    more = held.shape[1]
+    if ids < _DENSE * (number + more):
+        order = shuffled(batch, ids, rng)
+        if more:
+            taken = np.zeros((batch, ids), np.bool_)
+            np.put_along_axis(taken, held, True, axis=1)
+            free = np.argsort(np.take_along_axis(taken, order, axis=1), axis=1, kind="stable")
+            order = np.take_along_axis(order, free, axis=1)
+        return order[:, :number]
+    draws = enough_of_uniform(number, ids, more)
+    if ids > _SLOTS or draws is None:
+        return _distinct_of_many(held, number, ids, rng)
+    rows, result = _SLOTS // ids, np.empty((batch, number), np.int64)
+    for start in range(0, batch, rows):
+        block = slice(start, start + rows)
+        result[block] = first_different(number, ids, draws, lambda shape: uniform(ids, shape, rng), held=held[block])
+    return result
+
+
+def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Generator) -> Tokens:
+    """Of more ids than there is room for slots: those that repeat an earlier entry of their row are drawn again until none does. No step tells free
+    ids apart but by whether they are equal, so exchanging two turns any row of different ones into another that is equally likely."""
+    batch, more = held.shape
+    drawn, rows = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1), np.arange(batch)
+    while len(rows):
+        row, place = _repeats(drawn[rows], ids)
+        drawn[rows[row], place] = rng.integers(ids, size=len(row))
+        rows = rows[np.unique(row)]
+    return drawn[:, more:]
+
+
+def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
+    """Row and place of every entry that equals an earlier one of its row."""
+    bits = drawn.shape[1].bit_length()
+    if ids.bit_length() + bits < 64:  # id and place in one number sort much faster than places by id
+        packed = np.sort(drawn << bits | np.arange(drawn.shape[1]), axis=1)
+        equal = packed[:, 1:] ^ packed[:, :-1] < 1 << bits
+        row, at = np.divmod(np.flatnonzero(equal), equal.shape[1])  # several times as fast as np.nonzero
+        return row, packed[row, at + 1] & ((1 << bits) - 1)
+    order = np.argsort(drawn, axis=1, kind="stable")
+    ordered = np.take_along_axis(drawn, order, axis=1)
+    row, at = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+    return row, order[row, at + 1]
+
+
+def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, number): uniform permutations of [number].
+
+    Long rows are places sorted by random bits before them in one number; should two agree in these, which one in 2^20 batches may, all is drawn
+    anew: given that none do, every order is as likely as any other.
+    """
+    places, bits = np.arange(number), (number - 1).bit_length()
+    if not number >= _SORTED or 2 * batch * number * number > 1 << (64 - bits - 20):
+        return rng.permuted(np.broadcast_to(places, (batch, number)), axis=1)
+    low = np.uint64((1 << bits) - 1)
+    while True:
+        packed = rng.integers(0, 1 << 64, size=(batch, number), dtype=np.uint64)
+        packed &= ~low
+        packed |= places.astype(np.uint64)
+        packed.sort(axis=1)
+        if (packed[:, 1:] ^ packed[:, :-1] > low).all():
+            packed &= low
+            return packed.view(np.int64)
+
+
+def one_of(qualified: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
+    """Shape (batch,): in each row a uniform place among those that qualify; there is one."""
+    return np.where(qualified, rng.random(qualified.shape), -1.0).argmax(axis=1)
+
+
+def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> Tokens:
+    """Numbers k from [values], of probability proportional to 1/(k + 1).
+
+    floor(exp(u log(values + 1))) is k with probability proportional to log(1 + 1/k), which is 1/k within a factor between 1 and 1/log 2: rejection
+    takes care of the rest.
+    """
+    drawn = np.empty(size, np.int64)
+    flat = drawn.reshape(-1)
+    open_places = np.arange(flat.size)
+    while len(open_places):
+        k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(np.int64)
+        kept = rng.random(len(k)) * np.log1p(1 / k) * k < log1p(1)
+        flat[open_places[kept]] = k[kept] - 1
+        open_places = open_places[~kept]
+    return drawn
+
+
+@lru_cache(maxsize=64)
+def zipf_chance(values: int) -> Fraction:
+    """1/H with H = 1 + 1/2 + ... + 1/values: how often the most frequent of `zipf` comes."""
+    total = fmpq.harmonic(values)
+    return Fraction(int(total.q), int(total.p))
+
+
+def check_zipf(task: str, name: str, values: int, shift: str) -> None:
+    """Raises SizeError for more Zipf-distributed values than `MOST_ZIPF`."""
+    if shift == "zipf":
+        require(task, name, values, 1, MOST_ZIPF)
+
+
+def lookup(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+    """Entries (batch, n) in [V] and places (batch,) in [n], all independent and uniform but for what the shift says."""
+    near = min(n, 1 + isqrt(n - 1)) if shift == "local" else n
+    return independent(batch, n, V, shift, rng), n - near + rng.integers(near, size=batch)
+
+
+def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, n): independent values of [V]: uniform, Zipf-distributed ("zipf") or of the first few ("few")."""
+    return zipf(V, (batch, n), rng) if shift == "zipf" else rng.integers(min(FEW, V) if shift == "few" else V, size=(batch, n))
+
+
+def lookup_chance(V: int, shift: str) -> Fraction:
+    """The probability of the most frequent of `independent`."""
+    return zipf_chance(V) if shift == "zipf" else Fraction(1, min(FEW, V) if shift == "few" else V)

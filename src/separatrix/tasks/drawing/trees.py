@@ -1,0 +1,135 @@
+"""Many small graphs at once, in NumPy: random trees, an exchange of two edges that makes a cycle and keeps all degrees, connectedness."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.tasks.base.task import Tokens
+
+Bools = NDArray[np.bool_]
+_PAIRS, _AT_ONCE = 64, 16
+"""Pairs of edges tried per tree, and in one go."""
+
+
+def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+    """Parents (batch, n) and roots (batch,) of independent trees, uniform over all n^(n-2); a root is its own parent.
+
+    Joyal's bijection takes a uniform map f of the vertices into themselves to a uniform tree with two marked vertices. The vertices c_1 < ... < c_k on
+    cycles of f give a path f(c_1), ..., f(c_k), whose ends are marked; every other vertex v hangs on f(v). Here f(c_k) is the root.
+    """
+    row = n * np.arange(batch)[:, None]
+    f = (rng.integers(n, size=(batch, n)) + row).ravel()
+    far = f
+    for _ in range((n - 1).bit_length()):  # f taken n times or more leads onto a cycle, and to all of it
+        far = far[far]
+    on_cycle = np.zeros(batch * n, bool)
+    on_cycle[far] = True
+    cyclic = np.flatnonzero(on_cycle)
+    path, last = f[cyclic], np.append(np.diff(cyclic // n) > 0, True)
+    parents = f.copy()
+    parents[path] = np.where(last, path, np.append(path[1:], 0))
+    return parents.reshape(batch, n) - row, path[last] - row[:, 0]
+
+
+def grown(batch: int, n: int, rng: np.random.Generator, *, chains: bool) -> tuple[Tokens, Tokens]:
+    """Parents and roots (all 0) of trees to which vertex v > 0 is joined at a uniform earlier one, or in `chains` at one of the two before it."""
+    earlier = np.arange(n)
+    parents = rng.integers(np.maximum(earlier, 1), size=(batch, n))
+    if chains:
+        parents = np.maximum(earlier - rng.integers(1, 3, size=(batch, n)), 0)
+    return parents, np.zeros(batch, np.int64)
+
+
+def crossed(parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generator) -> tuple[Tokens, Bools]:
+    """The edges (batch, n - 1, 2) of trees, by number of the lower end, and whether one of 64 uniform pairs of them is a-b and c-d with at least two
+    steps from b to c on the path a, b, ..., c, d, a of the degree of c, and b of that of d. Where one is and `cross` holds, a-d and b-c stand in the
+    places of the first such pair."""
+    batch, n = parents.shape
+    lower = np.tile(np.arange(n - 1), (batch, 1))
+    lower += lower >= roots[:, None]
+    edges = np.stack((lower, np.take_along_axis(parents, lower, axis=1)), axis=2)
+    cells = (edges.reshape(batch, -1) + n * np.arange(batch)[:, None]).ravel()
+    degrees = np.bincount(cells, minlength=batch * n).reshape(batch, n)
+    one_end, other_end = degrees.ravel()[cells].reshape(batch, n - 1, 2).transpose(2, 0, 1)
+    low = np.minimum(one_end, other_end)
+    kinds = np.where(low > 1, n * low + np.maximum(one_end, other_end), 0)  # 0: b and c have more than one edge, so a and d do
+    fits, left = np.zeros(batch, bool), np.arange(batch)
+    for _ in range(_PAIRS // _AT_ONCE):
+        row, one, two, ends = _exchanges(left, parents, edges, degrees, kinds, rng)
+        row, first = np.unique(row, return_index=True)
+        fits[row] = True
+        first = first[cross[row]]
+        row, (a, b, c, d) = row[cross[row]], ends[:, first]
+        edges[row, one[first]] = np.stack((a, d), axis=1)
+        edges[row, two[first]] = np.stack((b, c), axis=1)
+        left = left[~fits[left]]
+        if not len(left):
+            break
+    return edges, fits
+
+
+def _exchanges(
+    rows: Tokens, parents: Tokens, edges: Tokens, degrees: Tokens, kinds: Tokens, rng: np.random.Generator
+) -> tuple[Tokens, Tokens, Tokens, Tokens]:
+    """Of 16 uniform pairs of edges for each of the rows those that can be exchanged: their rows, the two edges' numbers, and the ends (4, pairs)."""
+    number = edges.shape[1]
+    row = np.repeat(rows, _AT_ONCE)
+    one = rng.integers(number, size=len(row))
+    two = (one + rng.integers(1, number, size=len(row))) % number
+    kind = kinds[row, one]
+    alike = (kind > 0) & (kind == kinds[row, two])
+    row, one, two = row[alike], one[alike], two[alike]
+    (a, b), (d, c) = edges[row, one].T, edges[row, two].T
+    above, below = _above(parents, row, a, d), _above(parents, row, d, a)  # then the path leaves that edge downward
+    a, b = np.where(above, b, a), np.where(above, a, b)
+    d, c = np.where(below, c, d), np.where(below, d, c)
+    kept = (b != c) & (parents[row, b] != c) & (parents[row, c] != b)
+    kept &= (degrees[row, a] == degrees[row, c]) & (degrees[row, b] == degrees[row, d])
+    return row[kept], one[kept], two[kept], np.stack((a, b, c, d))[:, kept]
+
+
+def _above(parents: Tokens, rows: Tokens, top: Tokens, vertex: Tokens) -> Bools:
+    """Whether `top` is an ancestor of `vertex` in the tree of each row."""
+    found, left = np.zeros(len(top), bool), np.arange(len(top))
+    while len(left):
+        step = parents[rows[left], vertex]
+        met, ended = step == top[left], step == vertex
+        found[left[met & ~ended]] = True
+        left, vertex = left[~met & ~ended], step[~met & ~ended]
+    return found
+
+
+def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
+    """The graphs (batch, edges, 2) with vertices renamed uniformly, and edges in uniform order where that is asked for."""
+    batch, number, _ = edges.shape
+    names = rng.random((batch, number + 1)).argsort(axis=1)
+    edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)
+    return np.take_along_axis(edges, rng.random((batch, number)).argsort(axis=1)[..., None], axis=1) if order else edges
+
+
+def joined(u: Tokens, v: Tokens, n: int) -> Bools:
+    """Whether the edges u-v, each (batch, edges), join all n vertices of their graph.
+
+    Every vertex points to one of its group, at last to the smallest. In turn, each group with an edge to a group with a smaller (then larger) such
+    vertex is hung on the smallest (then largest) of those, and pointers are followed to their ends; until no edge runs between groups.
+    """
+    batch = len(u)
+    row = n * np.arange(batch)[:, None]
+    to = np.arange(batch * n)
+    one, other = (u + row).ravel(), (v + row).ravel()
+    down = True
+    while True:
+        one, other = to[one], to[other]
+        between = one != other
+        if not between.any():
+            return (to.reshape(batch, n) == to.reshape(batch, n)[:, :1]).all(axis=1)
+        one, other = one[between], other[between]
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        if down:
+            np.minimum.at(to, high, low)
+        else:
+            np.maximum.at(to, low, high)
+        down = not down
+        while ((further := to[to]) != to).any():
+            to = further

@@ -1,0 +1,46 @@
+"""What Eva and index lookup share: a table of n entries in [V] and a place in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.levels import lookup_level
+from separatrix.tasks.base.task import PLAIN, Task
+from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, lookup_chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup(Task):
+    """n entries, then the place asked for."""
+
+    shifts: ClassVar[dict[str, str]] = LOOKUP_SHIFTS
+
+    n: int
+    V: int
+    shift: str = PLAIN
+
+    @property
+    def length(self) -> int:
+        return self.n + 1
+
+    @property
+    def answers(self) -> int:
+        return self.V
+
+    @property
+    def chance(self) -> Fraction:
+        return lookup_chance(self.V, self.shift)
+
+    def level(self, probe: str) -> Fraction:
+        return lookup_level(probe, self.n, self.V)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.n
+
+    def prefix_classes(self) -> Count:
+        """V^n: two tables that differ at a place are told apart by asking for it (theory.md, section 3)."""
+        return Power(self.V, self.n)

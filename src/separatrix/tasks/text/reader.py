@@ -1,0 +1,139 @@
+"""From a prompt back to facts and a question. Knows the wordings and nothing of how a prompt was drawn."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from separatrix.errors import SpecError
+from separatrix.tasks.text.relations import HOLE, Relation, Template
+from separatrix.tasks.text.templates import TEMPLATES
+
+QUESTION: Final = "\n\nQuestion: "
+"""Stands between the facts and the question."""
+_NAME: Final = re.compile(r"\b(?!The\b)[A-Z][a-z]+\b")
+_SPACING: Final = re.compile(r"^\s|\s$|[^\S \n]| \s|\n | \n")
+"""White space that no prompt has."""
+_SHOWN: Final = 80
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A sentence of the prompt, its relation's wording and the two names."""
+
+    text: str
+    sentence: str
+    subject: str
+    object: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A prompt understood: its facts in order, the relations that the question follows (first hop first) from `subject`, and its last line."""
+
+    facts: list[Fact]
+    hops: tuple[Relation, ...]
+    subject: str
+    cue: str
+
+
+@dataclass(frozen=True)
+class _Wording:
+    """What the words of some templates mean, by the beginnings that tell them apart."""
+
+    templates: tuple[Template, ...]
+    sentences: dict[str, Relation]
+    questions: dict[str, Relation]
+    phrases: dict[str, Relation]
+    question: re.Pattern[str]
+    phrase: re.Pattern[str]
+
+
+@cache
+def _wording(names: tuple[str, ...]) -> _Wording:
+    templates = tuple(TEMPLATES[name] for name in names)
+    relations = [relation for template in templates for relation in template.relations]
+    questions = {relation.question.split("{s}")[0]: relation for relation in relations}
+    phrases = {relation.phrase.removesuffix("{s}"): relation for relation in relations}
+    patterns = (re.compile("|".join(map(re.escape, beginnings))) for beginnings in (questions, phrases))
+    return _Wording(templates, {relation.sentence: relation for relation in relations}, questions, phrases, *patterns)
+
+
+def read(prompt: str, templates: tuple[str, ...]) -> Reading:
+    """The facts and the question of a prompt in the words of these templates. Raises SpecError for any other text."""
+    if not isinstance(prompt, str):
+        raise SpecError(f"a prompt is text, but this is a {type(prompt).__name__}")
+    if found := _SPACING.search(prompt):
+        raise SpecError(
+            f"{_place(prompt, found.start())}: words stand one space apart, with no other white space between them or at either end"
+        )
+    told, parted, asked = prompt.partition(QUESTION)
+    question, newline, cue = asked.partition("\n")
+    if not parted or not newline:
+        raise SpecError(f"'{short(prompt)}' is no prompt: facts, an empty line, a line 'Question: ...' and a line that asks for the answer")
+    if "\n" in told:
+        raise SpecError(f"{_place(prompt, told.index(chr(10)))}: the facts stand on one line, an empty line above the question")
+    if "\n" in cue:
+        raise SpecError(f"{_place(prompt, prompt.rindex(cue) + cue.index(chr(10)))}: nothing follows the line that asks for the answer")
+    wording = _wording(templates)
+    hops, subject = _question(question, wording)
+    return Reading(_facts(told, wording), hops, subject, cue)
+
+
+def _facts(told: str, wording: _Wording) -> list[Fact]:
+    texts = told.removesuffix(".").split(". ")
+    sentences = _NAME.sub(HOLE, told).removesuffix(".").split(". ")
+    names = _NAME.findall(told)
+    facts = []
+    if not told.endswith("."):
+        raise SpecError(f"sentence {len(texts)}, '{short(texts[-1])}', does not end with a full stop")
+    for place, (text, sentence) in enumerate(zip(texts, sentences, strict=True)):
+        relation = wording.sentences.get(f"{sentence}.")
+        if relation is None or HOLE in text:
+            raise SpecError(f"sentence {place + 1}, '{short(text)}', is no fact in the words of {_names(wording)}")
+        first, second = names[2 * place : 2 * place + 2]
+        subject, object = (first, second) if relation.subject_first else (second, first)
+        facts.append(Fact(f"{text}.", relation.sentence, subject, object))
+    return facts
+
+
+def _question(question: str, wording: _Wording) -> tuple[tuple[Relation, ...], str]:
+    """The relations that a question follows, and the name it starts from."""
+    refused = SpecError(f"'{short(question)}' is no question in the words of {_names(wording)}")
+    found = wording.question.match(question)
+    if found is None:
+        raise refused
+    relation = wording.questions[found.group()]
+    end = relation.question.split("{s}")[1]
+    if not question.endswith(end):
+        raise refused
+    rest, hops = question[found.end() : len(question) - len(end)], [relation]
+    while found := wording.phrase.match(rest):
+        hops.insert(0, wording.phrases[found.group()])
+        rest = rest[found.end() :]
+    names = _NAME.findall(rest)
+    if len(names) != 1 or rest != hops[0].subject.of(names[0]):
+        raise refused
+    if not any(template.has(hops) for template in wording.templates):
+        raise SpecError(f"'{short(question)}' asks for hops that do not follow one another in {_names(wording)}")
+    return tuple(hops), names[0]
+
+
+def _names(wording: _Wording) -> str:
+    """The templates as an error names them."""
+    plural = "s" if len(wording.templates) > 1 else ""
+    return f"the template{plural} {', '.join(template.name for template in wording.templates)}"
+
+
+def _place(prompt: str, at: int) -> str:
+    """Where in a prompt, as an error names it, with white space spelt out."""
+    before = prompt[max(0, at - 20) : at]
+    return f"character {at + 1}, {prompt[at]!r}{f' after {before!r}' if before else ''}"
+
+
+def short(text: str) -> str:
+    """Text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."

@@ -1,0 +1,144 @@
+"""What every theorem is: a statement with premises and a source, and its finite evaluation on an architecture and a task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from separatrix.architecture import Architecture
+from separatrix.errors import SizeError
+from separatrix.evidence.records import Status, Verdict
+from separatrix.numbers.counts import Count
+from separatrix.numbers.first_size import first_size
+from separatrix.numbers.logs import LogSign
+from separatrix.tasks import Task, Thought
+from separatrix.tasks.functions.composed import Functions
+
+REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
+
+
+class Theorem(ABC):
+    """A theorem with its finite evaluation. Subclasses are final and stateless."""
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    statement: ClassVar[str]
+    premises: ClassVar[tuple[str, ...]]
+    source: ClassVar[str]
+    proof_sketch: ClassVar[str]
+
+    @abstractmethod
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """The verdict at the task's size, or None where the theorem does not apply. Same arguments, same verdict."""
+
+    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict | None:
+        """The verdict derived again to check one with these numbers; theorems whose parameters were searched for take them from there.
+
+        Raises CheckFailed when an inequality does not hold with them.
+        """
+        return self.judge(architecture, task)
+
+    def verdict(
+        self,
+        architecture: Architecture,
+        task: Task,
+        status: Status,
+        sentence: str,
+        *,
+        n: int | None = None,
+        log2_n: str | None = None,
+        numbers: dict[str, int] | None = None,
+        sign: LogSign | None = None,
+        assumptions: tuple[str, ...] = (),
+    ) -> Verdict:
+        """A record of this theorem with its premises, source and the architecture's assumptions filled in."""
+        return Verdict(
+            architecture=architecture.spec,
+            task=task.spec,
+            status=status,
+            theorem=self.key,
+            statement=sentence,
+            n=n,
+            log2_n=log2_n,
+            numbers=numbers or {},
+            method=sign.method if sign else "",
+            slack=sign.difference if sign else "",
+            premises=self.premises,
+            assumptions=tuple(dict.fromkeys((*assumptions, *architecture.assumptions))),
+            source=self.source,
+        )
+
+
+_MOST_JUMPS = 500
+
+
+def counted(task: Task) -> Count:
+    """The number of prefix classes of a task that has one; SizeError for one without."""
+    count = task.prefix_classes()
+    if count is None:
+        raise SizeError(f"{task.spec}: no number of prefix classes is known for this task")
+    return count
+
+
+def size_in_words(task: Task) -> tuple[str, int]:
+    """n as people count it, and what it is: of composed functions the prompt length, else the task's own n; a chain of thought does not count."""
+    if isinstance(task, Thought):
+        return size_in_words(task.task)
+    grows = task.family().grows
+    return ("prompt length n", task.length) if isinstance(task, Functions) else (grows, task.sizes()[grows])
+
+
+def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int) -> int | None:
+    """The smallest n in [start, limit] at which demand(n) > 2^supply(n), both growing with n; None if there is none.
+
+    As long as the demand stays below what the supply was at n, no n in between can do; so n jumps to the first demand above that supply.
+    Where demand and supply grow side by side, the jumps stay short; after many of them the answer is None too: no n is claimed.
+    """
+    n: int | None = start
+    for _ in range(_MOST_JUMPS):
+        if n is None or n > limit:
+            break
+        bits = supply(n)
+
+        def exceeds(k: int, bits: int = bits) -> bool:
+            return demand(k).exceeds_bits(bits)
+
+        if exceeds(n):
+            return n
+        n = first_size(exceeds, n + 1, limit=limit, near=_crossing(demand, bits, n + 1, limit)) if n < limit else None
+    return None
+
+
+def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int) -> int:
+    """About the first n with demand(n) > 2^bits, by floats: regula falsi on the logarithms, the side that stays halved (Illinois)."""
+
+    def excess(n: int) -> float:
+        return float(demand(n).log2_ball()) - bits
+
+    low, high = start, min(2 * start + 64, limit)
+    below, above = excess(low), excess(high)
+    while above < 0 and high < limit:
+        low, below, high = high, above, min(high * 64, limit)
+        above = excess(high)
+    for _ in range(60):
+        if high - low <= 1 or not below < 0 <= above:
+            break
+        n = min(max(low + round((high - low) * below / (below - above)), low + 1), high - 1)
+        value = excess(n)
+        if value < 0:
+            low, below, above = n, value, above / 2
+        else:
+            high, above, below = n, value, below / 2
+    return high
+
+
+def readers(architecture: Architecture) -> tuple[int, ...]:
+    """h of every reading layer, first layer first."""
+    return tuple(architecture.read_bits(index) for index in architecture.reading)
+
+
+def number(value: int) -> str:
+    """An integer for people: with separators, or as a power of ten when it is long."""
+    text = f"{value:,}"
+    return text if len(text) <= 20 else f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"

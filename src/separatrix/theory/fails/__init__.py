@@ -1,0 +1,1 @@
+"""Theorems that say what a stack cannot compute."""

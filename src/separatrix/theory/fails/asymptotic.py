@@ -1,0 +1,117 @@
+"""The asymptotic lower bounds of [CPW] and [Ye26], with the n at which they would bite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import arb, ctx, fmpz
+
+from separatrix.architecture import Architecture
+from separatrix.evidence.records import Verdict
+from separatrix.numbers.formats import NumberFormat
+from separatrix.tasks import SeqComp, Task
+from separatrix.theory.base import REAL_NUMBERS, Theorem
+
+MOST_WRITTEN = 4096
+"""Exponents of two up to this are multiplied out."""
+
+
+def hdp(architecture: Architecture) -> int:
+    """The largest heads * head dimension * bits per number of any layer with memory."""
+    widths = [0]
+    for layer, _ in architecture.counted():
+        sizes = [(part.sizes(), part.p) for part in layer]
+        widths.append(sum(s.get("heads", 1) * (s.get("head_dim") or s.get("width") or 0) * _precision(s, p) for s, p in sizes))
+    return max(widths)
+
+
+def _precision(sizes: dict[str, object], p: int) -> int:
+    formats = [sizes.get("state_format"), sizes.get("accumulator")]
+    return max([p, *(NumberFormat(name).bits for name in formats if isinstance(name, str))])
+
+
+@dataclass(frozen=True)
+class Bite:
+    """n = base^(2^exponent)."""
+
+    base: int
+    exponent: int
+
+    @property
+    def log2(self) -> str:
+        """log2 n: an integer where the base is a power of two, else a decimal enclosure's midpoint; a formula where that is too long to write."""
+        if self.exponent > MOST_WRITTEN:
+            return f"log2({self.base}) x 2^{self.exponent}"
+        if self.base & (self.base - 1) == 0:
+            return str((self.base.bit_length() - 1) << self.exponent)
+        with ctx.workprec(64 + self.exponent):
+            return (arb(fmpz(self.base)).log() / arb.const_log2() * (arb(2) ** self.exponent)).str(8, radius=False)
+
+    def __str__(self) -> str:
+        return f"{self.base:,}^(2^{self.exponent})"
+
+
+class _Asymptotic(Theorem):
+    def _vacuous(self, architecture: Architecture, task: SeqComp, steps: int, exponent: int) -> Verdict:
+        bite = Bite(hdp(architecture), exponent)
+        sentence = (
+            f"vacuous here: its bound needs Hdp <= n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n = {bite}, "
+            f"that is log2 n = {_short(bite.log2)}"
+        )
+        numbers = {"Hdp": bite.base, "exponent": exponent, "steps": steps}
+        return self.verdict(architecture, task, "OPEN", sentence, log2_n=bite.log2, numbers=numbers)
+
+
+def _short(digits: str) -> str:
+    return digits if len(digits) <= 40 or not digits.isdigit() else f"about 10^{len(digits) - 1}"
+
+
+class ChenPengWu(_Asymptotic):
+    key = "CPW-1.1"
+    title = "L full layers fail L-SeqComp (asymptotic)"
+    statement = "A decoder of L full attention layers fails L-SeqComp when H d p <= n^(2^(-4L))."
+    premises = ("every layer with memory is full attention, at most L of them", REAL_NUMBERS)
+    source = "[CPW, Theorem 1.1], arXiv 2412.02975"
+    proof_sketch = (
+        "Players hold z_L, ..., z_0, w on a line; a layer is an epoch of autoregressive communication. Sets of inputs with one transcript are "
+        "grown player by player (the indistinguishable decomposition) until one transcript covers two answers."
+    )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        memory = [(layer, times) for layer, times in architecture.counted() if any(part.cache_bits(1 << 20) for part in layer)]
+        full = all(part.group == "full" and not part.sizes()["conv"] for layer, _ in memory for part in layer)
+        layers = sum(times for _, times in memory)
+        if not isinstance(task, SeqComp) or not full or not 1 <= layers <= task.L:
+            return None
+        return self._vacuous(architecture, task, layers, 4 * layers)
+
+
+class YeEtAl(_Asymptotic):
+    key = "Ye26-1.1"
+    title = "hybrids with L-1 full layers fail L-SeqComp (asymptotic)"
+    statement = (
+        "An (L-1, 2^(3L^2), ..., 2^(3L^2))-hybrid, L-1 full layers with at most 2^(3L^2) linear layers in each gap, fails L-SeqComp when "
+        "H d p <= n^(2^(-4L-2))."
+    )
+    premises = (
+        "layer-wise hybrid of full and recurrent layers",
+        "at most L-1 full layers, at most 2^(3L^2) recurrent ones in each gap",
+        REAL_NUMBERS,
+    )
+    source = "[Ye26, Theorem 1.1], arXiv 2602.01763"
+    proof_sketch = (
+        "As for full layers, with the states of the recurrent layers handed along the line between epochs: each costs its bits once per player, "
+        "which the indistinguishable decomposition absorbs."
+    )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):
+            return None
+        parts = [part for layer, _ in architecture.counted() for part in layer]
+        full = len(architecture.reading)
+        covered = all(part.name in ("full", "mla", "mlp") or (part.group == "recurrent" and part.name != "loglinear") for part in parts)
+        if not covered or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
+            return None
+        if not any(part.group == "recurrent" for part in parts):
+            return None
+        return self._vacuous(architecture, task, full + 1, 4 * (full + 1) + 2)

@@ -1,0 +1,49 @@
+"""Integers near the root of a smooth function, by Newton's method and by bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+LN2 = np.log(2)
+LARGEST = 1e150
+"""Integers beyond this are given up on."""
+
+
+def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
+    """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed, elementwise; infinite beyond `LARGEST`.
+
+    With x = y 2^turn, at which r log2(x base) equals cost, it reads y ln y > z: Newton's method on that convex function, from 1 + z, is
+    at the root to the last digits after five steps. r > 0, owed >= 0.
+    """
+    base, r, cost, owed = np.broadcast_arrays(base, r, cost, owed)
+    turn = cost / r - np.log2(base)
+    fits = turn < 490
+    unit = np.exp2(np.where(fits, turn, 0))
+    z = owed * LN2 / (r * unit)
+    y = 1 + z
+    for _ in range(5):
+        y = (y + z) / (1 + np.log(y))
+    x = np.maximum(np.round(y * unit), 1)
+    least = np.where(x * (r * np.log2(x * base) - cost) > owed, x, x + 1)
+    return np.where(fits & (least < LARGEST), least, np.inf)
+
+
+def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
+    """A smallest integer near a float estimate at which an exact predicate holds (it fails one below); None if none is near."""
+    value, step = max(1, int(estimate)), 1
+    while not holds(value):
+        value, step = value + step, step * 2
+        if step > max(1 << 12, int(estimate) >> 20):
+            return None
+    step = 1
+    while value > step and holds(value - step):
+        value, step = value - step, step * 2
+    low = max(0, value - step)  # fails here, or is 0
+    while value - low > 1:
+        middle = (low + value) // 2
+        low, value = (low, middle) if holds(middle) else (middle, value)
+    return value

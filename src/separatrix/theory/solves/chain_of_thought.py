@@ -1,0 +1,53 @@
+"""What a chain of thought buys: one full layer composes any number of steps by writing them down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from separatrix.architecture import Architecture
+from separatrix.evidence.records import Verdict
+from separatrix.tasks import SeqComp, Task
+from separatrix.theory.base import Theorem
+from separatrix.theory.solves.room import bits_of, full_heads, has_room
+
+
+class Thought(Theorem):
+    key = "thought"
+    title = "one full layer composes L steps in L written tokens"
+    statement = (
+        "A decoder with one full layer that may write before it answers solves L-SeqComp for every L with room for L level tags: it writes the "
+        "composites (w, z_0), (w, i_1), ..., (w, i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next query "
+        "would not know w_l."
+    )
+    premises = (
+        "a full head with room for the address bits and a tag for each level in its keys and for the values' bits in its values",
+        "written tokens from a vocabulary of composites; decoding is deterministic",
+        "scores exact in the format: s a power of two, at most 256 address bits",
+        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+    )
+    source = "[CPW]; theory.md, section 6, chain of thought"
+    proof_sketch = (
+        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), all of which the token just written holds."
+    )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """None: a verdict about answering at once is another matter; see `solve`."""
+        return None
+
+    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict | None:
+        return self.solve(architecture, task)
+
+    def solve(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """SOLVABLE with a chain of thought, or None where no full head has the room."""
+        if not isinstance(task, SeqComp):
+            return None
+        address, payload = bits_of(task.N(task.L - 1)) + task.L + 1, bits_of(task.N(task.L - 1))
+        for index, part in full_heads(architecture):
+            if has_room(part, address, payload) and address <= 256:
+                sentence = (
+                    f"with a chain of thought of {task.L:,} tokens one full layer (layer {index + 1}) solves it: {address} address and tag bits "
+                    f"of {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value dimensions"
+                )
+                numbers = {"address_bits": address, "payload_bits": payload, "layer": index, "written": task.L}
+                return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+        return None

@@ -1,0 +1,138 @@
+"""The command line as a user meets it: exit codes, one clear line for a mistake, JSON for machines, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from separatrix.cli.main import run
+
+VACANT = "certificate.json"
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
+    """Runs a command that must fail; its only output is one line on stderr, which is returned."""
+    assert run(list(arguments)) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyze", "full*2 + gnd*4"], "unknown mechanism 'gnd' at position 9 of 'full*2 + gnd*4'. Did you mean 'gdn'"),
+        (["analyze", "full*2 +"], "expected a mechanism, found the end at position 8"),
+        (["analyze", "full(heads=0)"], "heads is 0; it must be an integer from 1"),
+        (["analyze", "full(headz=3)"], "Did you mean 'heads'?"),
+        (["analyze", "full", "--context", "0"], "context"),
+        (["analyze", "full", "--context", "1000000000000000000000000000000"], "context"),
+        (["analyze", "full", "--contxt", "5"], "--contxt"),
+        (["analyse", "full"], "analyse"),
+        (["construct", "eva:n=0", "--out", "x"], "n is 0"),
+        (["construct", "seqcomp", "--L", "3", "-n", "5", "--out", "x"], "the smallest is 16"),
+        (["construct", "evaa", "-n", "5", "--out", "x"], "Did you mean 'eva'?"),
+        (["construct", "twosum:n=8,M=6000", "--out", "x"], "5,7"),
+        (["construct", "eva:n=8", "--arch", "gdn*2", "--out", "x"], "full"),
+        (["refute", "linear", "--task", "eva"], "size n is missing"),
+        (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),
+        (["construct", "eva", "-n", "100000000", "--out", "x"], "use a smaller n"),
+        (["theorems", "show", "VI"], "unknown theorem 'VI'"),
+        (["mechanisms", "show", "gnd"], "Did you mean 'gdn'?"),
+        (["verify", "no-such-file"], "no such file"),
+        (["reproduce", "--config", "qwen4"], "qwen4"),
+    ],
+)
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments, said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in fails(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "not JSON, or cut off"),
+        ('{"separatrix": 1, "kind": "certif', "not JSON, or cut off"),
+        ("[1, 2]", "not Separatrix evidence"),
+        ('{"separatrix": 2, "kind": "verdict", "sha256": "", "body": {}}', "version 2"),
+        ('{"separatrix": 2, "kind": "bundle", "sha256": "", "body": {}}', "version 2"),
+        ('{"separatrix": 1, "kind": "guess", "sha256": "", "body": {}}', "unknown kind"),
+        ('{"separatrix": 1, "kind": "bundle", "sha256": "", "body": {"records": {}}}', "edited or damaged"),
+        ("[" * 100_000, "nested"),
+    ],
+)
+def test_damaged_evidence_files(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / VACANT
+    file.write_text(content)
+    assert said in fails(capsys, "verify", str(file))
+
+
+def test_a_certificate_from_search_to_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / VACANT
+    assert run(["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8", "--out", str(file)]) == 0
+    assert "right answer" in capsys.readouterr().out
+    assert run(["verify", str(file)]) == 0
+    assert "holds: 1 certificate" in capsys.readouterr().out
+    data = json.loads(file.read_text())
+    data["body"]["inputs"][0][-1] ^= 1
+    file.write_text(json.dumps(data))
+    assert "content hash" in fails(capsys, "verify", str(file))
+
+
+def test_not_found_exits_with_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / VACANT
+    arguments = ["refute", "linear @ heads=2, head_dim=8, p16", "--task", "eva", "-n", "8", "--budget", "0.5", "--out", str(file), "--json"]
+    assert run(arguments) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["found"] is False
+    assert not file.exists()
+
+
+def test_a_construction_from_weights_to_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["construct", "seqcomp", "--L", "2", "-n", "32", "--out", str(tmp_path / "m"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["record"]["kind"] == "construction"
+    assert run(["verify", str(tmp_path / "m")]) == 0
+    assert "holds: 1 construction" in capsys.readouterr().out
+
+
+def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("a file")
+    assert "cannot be written" in fails(capsys, "construct", "eva", "-n", "4", "--out", str(tmp_path / "m"))
+    assert (tmp_path / "m").read_text() == "a file"
+
+
+@pytest.mark.parametrize("command", ["tasks", "mechanisms", "theorems", "presets"])
+def test_lists(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert run([command, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) >= 3
+    assert run([command]) == 0
+    first = rows[0].get("name") or rows[0]["key"]
+    assert first in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("command", "name", "said"), [("theorems", "III", "lifting"), ("mechanisms", "gdn", "S_{i-1}")])
+def test_show(capsys: pytest.CaptureFixture[str], command: str, name: str, said: str) -> None:
+    assert run([command, "show", name]) == 0
+    assert said in capsys.readouterr().out.replace("Lifting", "lifting")
+
+
+def test_help_and_analyze_import_no_torch() -> None:
+    program = (
+        "import sys; from separatrix.cli.main import run; run(['--help']); code = run(['analyze', '(gdn*3 + full)*4', '--json']);"
+        "sys.exit(code or ('torch' in sys.modules) * 3)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    assert "reproduce" in done.stdout

@@ -1,0 +1,85 @@
+"""What a user types first: the version, -h, `python -m separatrix`, completion by the shell, and the main job without its extra."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+import separatrix
+from separatrix.cli.main import app, run
+
+PROGRAM = Path(sys.executable).parent / "separatrix"
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"separatrix {separatrix.__version__}\n"
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "separatrix", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"separatrix {separatrix.__version__}\n", "")
+
+
+def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every command and group, as the words that name it."""
+    found = [words]
+    for name, command in group.commands.items():
+        found += commands(command, (*words, name)) if isinstance(command, click.Group) else [(*words, name)]
+    return found
+
+
+@pytest.mark.parametrize("words", commands(typer.main.get_command(app)), ids=" ".join)  # type: ignore[arg-type]
+def test_short_and_long_help_agree(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "-h"]) == 0
+    short = capsys.readouterr().out
+    assert run([*words, "--help"]) == 0
+    assert capsys.readouterr().out == short
+    assert short.startswith("Usage: ")
+
+
+BASH = """
+eval "$(separatrix --show-completion)"
+read -ra COMP_WORDS <<< "$LINE"
+COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+_separatrix_completion separatrix
+echo "${COMPREPLY[*]}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="completes in bash")
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("separatrix an", "analyze"),
+        ("separatrix analyze qwen3-n", "qwen3-next-80b"),
+        pytest.param("separatrix compare full recurrentg", "recurrentgemma-2b", marks=pytest.mark.slow),
+        ("separatrix refute full --task seqcomp-", "seqcomp-forward"),
+        pytest.param("separatrix tasks show disj", "disjointness", marks=pytest.mark.slow),
+        pytest.param("separatrix mechanisms show deltan", "deltanet", marks=pytest.mark.slow),
+        pytest.param("separatrix theorems show dedekind", "", marks=pytest.mark.slow),
+        pytest.param("separatrix analyze full --cont", "--context", marks=pytest.mark.slow),
+    ],
+)
+def test_completion_in_bash(line: str, completed: str) -> None:
+    environment = os.environ | {"LINE": line, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", BASH], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, completed, "")
+
+
+@pytest.mark.parametrize("library", ["altair", "vl_convert", "jinja2"])
+def test_the_main_job_asks_for_its_extra_before_it_starts(
+    library: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr("separatrix.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started"))
+    assert run(["reproduce", "--quick", "--out", str(tmp_path / "report")]) == 2
+    assert capsys.readouterr().err == "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
+    assert not (tmp_path / "report").exists()

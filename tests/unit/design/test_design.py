@@ -1,0 +1,351 @@
+"""`design` as a user meets it: sizes filled in, spaces, hand-derived answers, what stands in the way, one clear line for a mistake."""
+
+from __future__ import annotations
+
+import json
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.resolve import resolve
+from separatrix.cli import design as command
+from separatrix.design import Choices, Cost, Layout, Space, design, ladder, space_of, task_for_context
+from separatrix.design.reach import surely_silent
+from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
+from separatrix.report.pareto import design_json, obstacles, render_design
+from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
+from separatrix.tasks import SeqComp, parse_task
+from separatrix.theory import depth_one, depth_three, depth_two
+
+
+def layers(text: str):
+    return Architecture.parse(text).layers
+
+
+FULL, GDN = layers("full(heads=1, head_dim=16, format=bf16)"), layers("gdn(heads=1, head_dim=8, format=bf16)")
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "spec"),
+    [
+        ("eva:V=50000", 262_144, "eva:n=262144,V=50000"),  # n = context
+        ("eva", 64, "eva:n=64,V=64"),
+        ("seqcomp:L=1", 100, "seqcomp:L=1,m=98"),  # m + 2 tokens
+        ("seqcomp:L=3", 8192, "seqcomp:L=3,m=2730,n_1=1,n_2=1"),  # 3m + 2 <= 8192
+        ("seqcomp:L=3,n_1=4", 8192, "seqcomp:L=3,m=910,n_1=4,n_2=1"),  # m + 4m + 4m + 2 <= 8192
+        ("seqcomp:L=2,n=20", 64, "seqcomp:L=2,m=6,n_1=2"),
+        ("seqcomp:L=2,m=5", 64, "seqcomp:L=2,m=5,n_1=1"),
+        ("twosum:M=64", 100, "twosum:n=99,M=64,form=query"),  # n + 1 tokens
+        ("twosum:M=64,form=decision", 100, "twosum:n=100,M=64,form=decision"),
+        ("equality", 1001, "equality:n=500"),  # 2n tokens
+        ("dyck:k=2,D=8", 1001, "dyck:n=1000,k=2,D=8"),  # n is even
+        ("dyck:k=2,D=8", 777, "dyck:n=776,k=2,D=8"),
+        ("dyck:k=1,D=1", 2, "dyck:n=2,k=1,D=1"),
+        ("eva:n=5,V=7", 64, "eva:n=5,V=7"),
+        ("eva:", 8, "eva:n=8,V=8"),
+        ("khop:V=8,k=2", 4096, "khop:n=4096,V=8,k=2"),
+        ("seqcomp:L=3,order=forward", 4096, "seqcomp-forward:L=3,m=1364,n_1=1,n_2=1"),  # 3 m + 2 <= 4096
+        ("istree", 100, "istree:n=51"),  # 2 (n - 1) tokens
+    ],
+)
+def test_sizes_left_out_fill_the_context(text: str, context: int, spec: str) -> None:
+    assert task_for_context(text, context) == parse_task(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "said"),
+    [
+        ("evaa", 64, "Did you mean 'eva'?"),
+        ("", 64, "the task is empty"),
+        ("eva:n=65", 64, "takes 65 tokens, the context is 64"),
+        ("seqcomp:L=3", 7, "does not fit in a context of 7 tokens: with m = 2 it takes 8"),
+        ("seqcomp", 64, "L"),
+        ("seqcomp:L=99", 64, "L is 99"),
+        ("seqcomp:L=x", 64, "L is 'x'"),
+        ("seqcomp:L=3,m=30", 64, "takes 92 tokens"),
+        ("twosum", 64, "the size M is missing"),
+        ("dyck", 64, "the size k is missing"),
+        ("dyck:k=2,D=8", 1, "with n = 2 it takes 2"),
+        ("eva:W=3", 64, "unknown size 'W'"),
+        ("eva:V", 64, "expected size=value"),
+        ("eva", 0, "context is 0; it must be a number of tokens from 1 to 10^12"),
+        ("eva", 10**30, "context is about 2^100"),
+        ("eva", 1, "with n = 2 it takes 2"),
+    ],
+)
+def test_tasks_that_do_not_fit_are_one_line(text: str, context: int, said: str) -> None:
+    with pytest.raises(SeparatrixError) as caught:
+        task_for_context(text, context)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (lambda: Space((), FULL, (GDN,)), "layers: none given"),
+        (lambda: Space((0,), FULL, (GDN,)), "layers: 0; give numbers of layers from 1"),
+        (lambda: Space((4,), (), ()), "name at least one mechanism"),
+        (lambda: Space((4,), GDN, ()), "gdn"),
+        (lambda: Space((4,), (), (FULL,)), "cannot stand among the bounded ones"),
+        (lambda: Space((4,), FULL, ((),)), "a cycle of bounded layers is empty"),
+        (lambda: Space((4,), FULL, (GDN,), readings=(-1,)), "none may be negative"),
+        (lambda: Space((4,), FULL, (GDN,), places=("middle",)), "choose from any, even, start, end"),  # type: ignore[arg-type]
+        (lambda: Space((4,), FULL, (GDN,), readings=(5,)).families(), "no stack has that many layers"),
+        (lambda: Space((10_000,), FULL, (GDN,)).families(), "more than 20 million layouts"),
+        (lambda: space_of(Choices(heads=4), resolve("full")), "give --heads without --base"),
+        (lambda: space_of(Choices(reading=("full*2",))), "a reading layer is one layer"),
+        (lambda: space_of(Choices(bounded=("gnd",))), "Did you mean 'gdn'?"),
+    ],
+)
+def test_spaces_that_make_no_sense_are_one_line(space, said: str) -> None:
+    with pytest.raises(SeparatrixError, match=r"^[^\n]*$") as caught:
+        space()
+    assert said in str(caught.value)
+
+
+def test_layouts_are_counted_once() -> None:
+    """5 layers: 1 + 5 + binom(5, 2) placements of 0, 1, 2 readers, 2 classes each of 3 and 4 (a bounded layer before the second or none), 1 of 5."""
+    space = Space((5, 5), (*FULL, *FULL), (GDN, (*GDN, *GDN)))
+    families = space.families()
+    assert [family.reading for family in families] == [0, 1, 2, 3, 4, 5]
+    assert sum(family.classes() for family in families) == 1 + 5 + comb(5, 2) + 2 + 2 + 1
+    for family in families:
+        placed = [Layout(family, gaps).architecture for gaps in family.placements()]
+        assert len({stack.spec for stack in placed}) == family.classes()
+        assert all(len(stack) == 5 and len(stack.reading) == family.reading for stack in placed)
+
+
+def test_a_base_gives_its_own_layers_and_varies_their_sizes() -> None:
+    space = space_of(Choices(), resolve("recurrentgemma-2b"))
+    assert space.depths == (26,)
+    assert [[part.name for layer in fill for part in layer] for fill in space.fills] == [["rglru", "rglru", "window"]] * 3
+    assert sorted(fill[2][0].sizes()["size"] for fill in space.fills) == [1024, 2048, 4096]  # hf_configs.md: a window of 2,048
+    space = space_of(Choices(layers=(12,), states=(64,)), resolve("qwen3-next-80b"))
+    assert (space.depths, len(space.readers), space.fills[0][0][0].sizes()["head_dim"]) == ((12,), 1, 64)
+    assert space.fills[0][0][0].sizes()["value_dim"] == 128  # the values keep their size
+
+
+def test_recall_by_hand() -> None:
+    """64 facts of 64 values take 384 bits. A state of 8 x 8 bf16 numbers has 1,024: not excluded; one of 2 x 2 has 64: excluded. A full
+    layer of 16 + 16 bf16 numbers a token has 32,768 bits at 64 tokens and retrieves."""
+    small = layers("gdn(heads=1, head_dim=2, format=bf16)")
+    found = design([parse_task("eva:n=64,V=64")], context=64, cache_bits=1 << 20, space=Space((2,), FULL, (GDN, small)))
+    assert [(p.cost, p.layout.architecture) for p in found.not_excluded] == [(Cost(2048, 2 * 7 * 64, 0), Architecture(GDN * 2))]
+    (proved,) = found.proved
+    assert proved.cost == Cost(64 * 32 * 16 + 4 * 16, 2 * 32 * 64 + 7 * 4, 1)  # scores and values; seven operations per number of the state
+    assert {layout.layers for layout in proved.layouts} == {FULL + small, small + FULL}
+    (fewer,) = [other for other in proved.neighbours if other.change == "one full layer fewer"]
+    assert (fewer.status, fewer.theorem, fewer.n) == ("FAILS", "I", 27)  # V = n: 26 log2 26 < 128 bits of cache < 27 log2 27
+    assert found.excluded == {("I", "eva:n=64,V=64"): 1}
+
+
+def test_nothing_fits_and_what_would_do() -> None:
+    space = Space((2,), FULL, (layers("gdn(heads=1, head_dim=2, format=bf16)"),))
+    found = design([parse_task("eva:n=64,V=64")], context=64, cache_bits=1000, space=space)
+    assert found.not_excluded == found.proved == ()
+    assert found.beyond is not None
+    assert found.beyond.cost.cache_bits == 64 * 32 * 16 + 4 * 16
+    assert found.beyond_proved is not None
+    said = obstacles(found)
+    assert said[0] == "Theorem I says FAILS on eva:n=64,V=64 for 1 layout within the budget"
+    assert any("--cache 4104bytes" in line for line in said)  # (32,768 + 64) / 8
+    nothing = design([parse_task("eva:n=64,V=64")], context=64, cache_bits=1 << 30, space=Space((2,), (), space.fills))
+    assert nothing.beyond is None
+    assert "no budget would do" in " ".join(obstacles(nothing))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"tasks": []}, "no task is given"),
+        ({"context": 0}, "context is 0"),
+        ({"context": 10**30}, "from 1 to 10^12"),
+        ({"cache_bits": -1}, "cache budget is -1"),
+        ({"context": 63}, "takes 64 tokens, the context is 63"),
+    ],
+)
+def test_bad_calls(changed, said: str) -> None:
+    given = {"tasks": [parse_task("eva:n=64,V=64")], "context": 64, "cache_bits": 1, "space": Space((2,), FULL, (GDN,))} | changed
+    with pytest.raises(SizeError) as caught:
+        design(given.pop("tasks"), **given)
+    assert said in str(caught.value)
+
+
+BITS = st.one_of(st.just(0), st.integers(1, 400))
+H = st.integers(1, 64)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(H, BITS, BITS, st.integers(2, 60), st.integers(1, 30))
+def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n_1) -> None:
+    sizes = depth_one.Sizes(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
+    shown = any(
+        depth_one.holds(depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
+        for r in range(1, m + 1)
+        for t in {1, 2, 3, 5, 9, m // 2, m}
+        if 1 <= t <= m
+    )
+    assert not (shown and surely_silent(sizes, SeqComp(L=2, m=m, branching=(n_1,))))
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 6), st.integers(2, 14), st.integers(20, 300))
+def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2, m, n_1) -> None:
+    sizes, steps = depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2), (2, 3, 5, 8, 14)
+    shown = any(
+        depth_two.holds(depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
+        for q in steps for r in steps for t in (1, *steps) for g in (1, 4, 20) if r <= q <= m and t <= m
+    )  # fmt: skip
+    assert not (shown and surely_silent(sizes, SeqComp(L=2, m=m, branching=(n_1,))))
+
+
+def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
+    """theory.md, section 5: (1,16,16) with a layer before and after fails at n = 334,706; (1,4,8) at 11,902 by IV and at 12,242 by V."""
+    layer, h = 16 * 17 * 16, 17 * 16
+    for sizes, task in (
+        (depth_one.Sizes(h=h, sigma_0=layer, sigma_1=layer), SeqComp(L=2, m=1101, branching=(303,))),
+        (depth_two.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0), SeqComp(L=2, m=34, branching=(349,))),
+        (depth_three.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8), SeqComp(L=3, m=241, branching=(1, 6300))),
+    ):
+        assert not surely_silent(sizes, task)
+    assert surely_silent(depth_one.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,)))  # 16 log2 16 < h
+
+
+def result():
+    tasks = [parse_task("eva:n=64,V=64"), parse_task("seqcomp:L=2,m=16,n_1=1")]
+    return design(tasks, context=64, cache_bits=1 << 18, space=Space((4,), FULL, (GDN, layers("gdn(heads=1, head_dim=1, format=bf16)"))))
+
+
+def test_json_is_plain_and_whole() -> None:
+    data = json.loads(json.dumps(design_json(result()), allow_nan=False))
+    assert data["budget_bytes"] == 1 << 15
+    point = data["proved_sufficient"][0]
+    assert Architecture.parse(point["architecture"]).cache_bits(64) == 8 * point["cache_bytes"]
+    assert Architecture.parse(point["architecture"]).flops(64) == point["flops_per_token"]
+    assert point["reading_layers"] == 2  # two layers and a carrier follow two steps
+    assert {"status", "theorem", "n", "task", "change", "architecture"} <= set(point["neighbours"][0])
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    from rich.console import Console
+
+    console = Console(width=width, record=True, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
+    with console.file:
+        console.print(render_design(result()))
+    text = console.export_text()
+    assert all(len(line) <= width for line in text.splitlines())
+    assert text.isascii()
+    assert "Proved sufficient" in text
+    assert "Not excluded" in text
+
+
+def test_the_plot_holds_every_point_and_the_budget() -> None:
+    found = result()
+    marks = [row for layer in pareto_spec(found)["layer"] for row in layer.get("data", {}).get("values", [])]
+    drawn = {(row["cache"], row["flops"], row["reading"]) for row in marks if "flops" in row}
+    assert {(p.cost.cache_bits / 8, float(p.cost.flops), p.cost.reading) for p in (*found.proved, *found.not_excluded)} <= drawn
+    assert any(row.get("label") == "budget 32.0 KiB" for row in marks)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "bare"), [(".html", True), pytest.param(".html", False, marks=pytest.mark.slow), (".svg", False), (".png", False)]
+)
+def test_plots_are_written_whole(tmp_path: Path, suffix: str, bare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bare` has no JavaScript of Vega in it, which takes seconds to make; test_report.py has it made."""
+    if bare:
+        monkeypatch.setattr("separatrix.report.pareto_plot.vega_javascript", lambda: "")
+    path = tmp_path / f"front{suffix}"
+    write_plot(result(), path)
+    data = path.read_bytes()
+    assert {".html": b"vegaEmbed", ".svg": b"<svg", ".png": b"\x89PNG"}[suffix] in data
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    with pytest.raises(OutputError, match="the file exists"):
+        check_plot(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("front.pdf", "cannot be drawn"), ("front", "cannot be drawn"), ("no/such/front.svg", "there is no folder")]
+)
+def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(OutputError, match=said):
+        check_plot(tmp_path / name)
+
+
+def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
+    found = design([parse_task("eva:n=4,V=4")], context=4, cache_bits=1, space=Space((1,), FULL, ()))
+    assert pareto_spec(found)["layer"]  # nothing within the budget
+
+
+OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": "64", "cache": "1MiB", "layers": "2", "heads": 1, "head_dim": 16}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"cache": "2"}, "--cache: '2' has no unit; write a number and a unit, such as 2GiB"),
+        ({"cache": None}, "--cache is missing"),
+        ({"task": None}, "--task is missing"),
+        ({"task": ["evaa"]}, "Did you mean 'eva'?"),
+        ({"context": "0"}, "context is 0"),
+        ({"context": "1" + "0" * 30}, "from 1 to 10^12"),
+        ({"context": "10^30"}, "context is '10^30'"),
+        ({"context": "-5"}, "no units"),
+        ({"layers": "0"}, "layers: 0; give numbers"),
+        ({"layers": "two"}, "--layers 'two': 'two' is no whole number or range"),
+        ({"layers": "4-2"}, "runs backwards"),
+        ({"layers": ""}, "is no whole number"),
+        ({"readers": "3"}, "no stack has that many layers"),
+        ({"place": "middle"}, "choose from any, even, start, end"),
+        ({"plot": Path("x.pdf")}, "'.pdf' cannot be drawn"),
+        ({"plot": Path("no/such/x.png")}, "there is no folder"),
+        ({"heads": 0}, "heads"),
+        ({"format": "bf17"}, "unknown number format 'bf17'"),
+        ({"base": "qwen4-next"}, "unknown architecture"),
+    ],
+)
+def test_mistakes_on_the_command_line(changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given: dict[str, Any] = {**OPTIONS, **changed}
+    with pytest.raises(SeparatrixError) as caught:
+        command.design(**given)
+    assert said in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_prints_and_exits(capsys: pytest.CaptureFixture[str]) -> None:
+    command.design(**OPTIONS, as_json=True)
+    data = json.loads(capsys.readouterr().out)
+    assert data["tasks"] == ["eva:n=64,V=64"]
+    assert data["proved_sufficient"]
+    little: dict[str, Any] = {**OPTIONS, "cache": "1 byte"}
+    with pytest.raises(typer.Exit) as caught:
+        command.design(**little)
+    assert caught.value.exit_code == 1
+    assert "Nothing fits" in capsys.readouterr().out
+
+
+def test_the_ladder_is_the_cheapest_proof_of_every_number_of_readers() -> None:
+    """Two steps need two full layers and a carrier, or three; the narrow state costs least, and values of one number carry no 4 bits."""
+    found = result()
+    rungs = {rung.cost.reading: rung for rung in ladder(found)}
+    assert sorted(rungs) == [2, 3, 4]
+    for reading, rung in rungs.items():
+        assert rung.cost.cache_bits == rung.layout.architecture.cache_bits(64)
+        kept = 64 * 2 * 16 * 16 * reading  # keys and values of 16 bf16 numbers each
+        states = {2: 2 * 64, 3: 1, 4: 0}[reading]
+        assert rung.cost.cache_bits == kept + 16 * states
+
+
+def test_one_reading_layer_is_asked_for_by_name() -> None:
+    space = space_of(Choices(layers=(2,), reading=("full|gdn",), heads=2, head_dim=8))
+    assert [[part.name for part in layer] for layer in space.readers] == [["full", "gdn"]] * 3  # at every state size
+    with pytest.raises(SpecError, match="is no reading layer"):
+        space_of(Choices(reading=("gdn",)))

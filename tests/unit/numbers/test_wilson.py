@@ -1,0 +1,38 @@
+from fractions import Fraction
+
+import pytest
+
+from separatrix.errors import SizeError
+from separatrix.numbers.wilson import wilson
+
+
+@pytest.mark.parametrize(
+    ("correct", "total", "low", "high"),
+    [
+        (8, 10, 0.4901625, 0.9433178),  # Brown, Cai, DasGupta 2001: the textbook case of 8 of 10
+        (0, 10, 0.0, 0.2775328),  # z^2 / (n + z^2)
+        (10, 10, 0.7224672, 1.0),
+    ],
+)
+def test_textbook_values(correct: int, total: int, low: float, high: float) -> None:
+    found = wilson(correct, total)
+    assert abs(float(found[0]) - low) < 2e-6
+    assert abs(float(found[1]) - high) < 2e-6
+
+
+@pytest.mark.parametrize("correct", [0, 1, 7, 50, 99, 100])
+def test_ends_solve_the_score_equation(correct: int) -> None:
+    """(share - p)^2 = z^2 p (1 - p) / n at both ends, up to the outward rounding of 1e-6."""
+    share, z2 = Fraction(correct, 100), Fraction(1.959963984540054) ** 2
+    for end, outward in zip(wilson(correct, 100), (1, -1), strict=True):
+        p = Fraction(end)
+        inner = p + outward * Fraction(2, 10**6)
+        excess = [(share - x) ** 2 - z2 * x * (1 - x) / 100 for x in (p, inner)]
+        assert excess[0] >= -Fraction(1, 10**12)
+        assert excess[1] < 0
+
+
+@pytest.mark.parametrize(("correct", "total"), [(1, 0), (-1, 5), (6, 5)])
+def test_bad_counts(correct: int, total: int) -> None:
+    with pytest.raises(SizeError, match="right of"):
+        wilson(correct, total)

@@ -1,0 +1,462 @@
+"""The HTML report and the terminal table, on a made-up bundle of real records."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from support.report_bundle import fake_bundle
+
+from separatrix.errors import EvidenceError, MissingExtraError, OutputError
+from separatrix.evidence.records import Measurement, Verdict
+from separatrix.numbers.wilson import wilson
+from separatrix.report import notation, prompts
+from separatrix.report.charts import accuracy_chart, bound_chart, spread, task_size
+from separatrix.report.facts import budget_words
+from separatrix.report.html import render_html, write_report
+from separatrix.report.terminal import render_terminal
+from separatrix.report.view import layer_squares, view
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> & [bold]x[/bold]"
+
+
+class Page(HTMLParser):
+    """Every start tag with its attributes, ids, and the text of script and style elements."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self._inside: str | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in self.raw:
+            self._inside = tag
+            self.raw[tag].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.raw[self._inside][-1] += data
+
+    def values(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+def one_cell(row: str = "linear", column: str = "eva") -> dict[str, Any]:
+    """The bundle with a single cell and no models."""
+    body = fake_bundle()
+    body["rows"] = [r for r in body["rows"] if r["key"] == row]
+    body["columns"] = [c for c in body["columns"] if c["key"] == column]
+    body["cells"] = [c for c in body["cells"] if (c["row"], c["column"]) == (row, column)]
+    body["records"] = {digest: body["records"][digest] for digest in body["cells"][0]["records"]}
+    return body | {"models": []}
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render_html(fake_bundle())
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_every_cell_stands_in_the_table_and_opens_its_evidence(html: str, page: Page) -> None:
+    for row in ("full", "linear", "loglinear", "sparse", "hybrid"):
+        for column in ("eva", "twosum", "seqcomp"):
+            assert f'href="#cell-{column}-{row}"' in html
+            assert f'id="cell-{column}-{row}"' in html
+    words = Counter(re.findall(r'<a class="cell (\w+)"', html))
+    assert words == {"solves": 5, "fails": 8, "open": 2}
+    ids = page.values("id")
+    assert not [name for name, times in Counter(ids).items() if times > 1]
+    assert {href[1:] for href in page.values("href") if href.startswith("#")} <= set(ids)
+
+
+def test_a_cell_shows_number_paper_entry_and_marks(html: str) -> None:
+    cell = re.search(r'<a class="cell fails" href="#cell-eva-linear">.*?</a>', html, re.S)
+    assert cell is not None
+    assert "n ≥ 58" in cell[0]
+    assert "Ω(n log n)" in cell[0]
+    assert "(proved, witnessed, measured)" in cell[0]
+    assert cell[0].count('class="mark present"') == 3
+    hollow = re.search(r'<a class="cell open" href="#cell-eva-sparse">.*?</a>', html, re.S)
+    assert hollow is not None
+    assert "(not proved, not witnessed, measured)" in hollow[0]
+    assert hollow[0].count('class="mark present"') == 1
+
+
+def test_the_table_comes_before_everything_else(html: str) -> None:
+    assert html.index('id="table"') < html.index('class="panel') < html.index('id="models"') < html.index('id="check"')
+
+
+def test_nothing_is_loaded_from_a_network(html: str, page: Page) -> None:
+    policy = next(attrs["content"] for tag, attrs in page.tags if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert not re.search(r"https?:|connect-src|\*", policy)
+    assert not page.values("src")
+    for tag, attrs in page.tags:
+        target = attrs.get("href") or attrs.get("xlink:href") or "#"
+        allowed = ("#", "https://arxiv.org/abs/") if tag == "a" else ("#", "data:")
+        assert target.startswith(allowed), (tag, target)
+    style = "".join(page.raw["style"])
+    assert "@import" not in style
+    assert "url(" not in style
+    assert not {tag for tag, _ in page.tags} & {"iframe", "object", "embed", "img", "video", "audio", "form", "base"}
+
+
+def test_the_file_stays_small(html: str) -> None:
+    assert len(html.encode()) < 4 << 20
+
+
+def test_every_chart_is_drawn_and_can_be_upgraded(html: str, page: Page) -> None:
+    specs = json.loads(next(text for text in page.raw["script"] if text.startswith("{")))
+    drawn = page.values("data-chart")
+    assert sorted(drawn) == sorted(specs)
+    assert len(drawn) == 15 + 8
+    assert html.count('<svg xmlns="http://www.w3.org/2000/svg"') == len(drawn)
+
+
+def test_equal_bundles_give_equal_pages() -> None:
+    assert render_html(one_cell()) == render_html(copy.deepcopy(one_cell()))
+
+
+def test_hostile_text_is_escaped_everywhere() -> None:
+    body = one_cell()
+    honest = Page(render_html(body))
+    bad = Verdict(
+        architecture=HOSTILE, task="eva:n=4,V=4", status="FAILS", theorem=HOSTILE, statement=HOSTILE, assumptions=(HOSTILE,), source=HOSTILE
+    )
+    body["records"][bad.digest] = bad.envelope()
+    cell = body["cells"][0]
+    cell["records"].append(bad.digest)
+    cell |= {"headline": HOSTILE, "story": HOSTILE, "number": HOSTILE, "paper": HOSTILE}
+    cell["bound"] |= {"x": HOSTILE, "have_title": HOSTILE, "need_title": HOSTILE}
+    body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE}}
+    body["rows"][0]["title"] = body["columns"][0]["title"] = HOSTILE
+    line = {"question": HOSTILE, "status": "OPEN", "n": HOSTILE, "text": HOSTILE, "theorem": HOSTILE, "record": None}
+    model = {"name": HOSTILE, "spec": HOSTILE, "pattern": HOSTILE, "context": 8, "memory": [[HOSTILE, HOSTILE]], "lines": [line]}
+    body["models"] = [model | {"assumptions": [HOSTILE]}]
+    page = Page(render_html(body))
+    assert not page.values("src")
+    assert not page.values("onerror")
+    assert len(page.raw["script"]) == len(honest.raw["script"]) == 3
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "altair", "vl_convert"])
+def test_a_missing_extra_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=r"the HTML report needs the extra 'report'"):
+        render_html(one_cell())
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "report.html"
+    write_report(one_cell(), target)
+    before = target.read_text(encoding="utf-8")
+    assert before.startswith("<!doctype html>")
+    assert before.endswith("</html>\n")
+    with pytest.raises(EvidenceError):
+        write_report(one_cell() | {"cells": []}, target)
+    assert target.read_text(encoding="utf-8") == before
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_report(one_cell(), target / "below-a-file.html")
+    assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+def _edit_record(body: dict[str, Any]) -> None:
+    next(iter(body["records"].values()))["body"]["task"] = "eva:n=65,V=64"
+
+
+DAMAGES = [
+    (_edit_record, "content hash"),
+    (lambda body: body["cells"].clear(), "no cell linear x eva"),
+    (lambda body: body["cells"].append(body["cells"][0]), "twice"),
+    (lambda body: body["cells"][0].update(status="MAYBE"), "MAYBE"),
+    (lambda body: body["cells"][0]["records"].append("0" * 64), "000000000000, which is missing"),
+    (lambda body: body.pop("settings"), "settings"),
+    (lambda body: body["cells"][0].pop("story"), "story"),
+    (lambda body: body["cells"][0]["bound"]["need"].pop(), "equally many"),
+    (lambda body: body["cells"][0]["bound"]["need"].__setitem__(0, "many"), "no number"),
+    (lambda body: body["cells"].__setitem__(0, None), "damaged"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_a_damaged_bundle_is_refused_in_one_line(damage: Any, message: str) -> None:
+    body = one_cell()
+    damage(body)
+    with pytest.raises(EvidenceError, match=message) as caught:
+        render_html(body)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_deciding_verdict_comes_first() -> None:
+    body = fake_bundle()
+    cell = view(body).cells["linear", "eva"]
+    assert [v.status for v in cell.verdicts] == ["FAILS", "OPEN"]
+    body["cells"][0]["records"].reverse()
+    first = view(body).cells["full", "eva"].verdicts[0]
+    assert first.statement == body["cells"][0]["headline"]
+
+
+def test_an_open_verdict_alone_proves_nothing() -> None:
+    cell = view(fake_bundle()).cells["sparse", "eva"]
+    assert cell.marks == {"proved": False, "witnessed": False, "measured": True}
+
+
+# Notation
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("n >= 58", "n ≥ 58"),
+        ("Omega(n log n)", "Ω(n log n)"),
+        ("n^Omega(1) with L", "n<sup>Ω(1)</sup> with L"),
+        ("n^(2^(-4L-2))", "n<sup>2<sup>-4L-2</sup></sup>"),
+        ("(Hdp)^(2^54)", "(Hdp)<sup>2<sup>54</sup></sup>"),
+        ("2^16384, 10^12.", "2<sup>16384</sup>, 10<sup>12</sup>."),
+        ("N_1^(n_1 r)", "N<sub>1</sub><sup>n<sub>1</sub> r</sup>"),
+        ("sigma_0 + n_1 h", "σ<sub>0</sub> + n<sub>1</sub> h"),
+        ("n log2 V", "n log<sub>2</sub> V"),
+        ("head_dim=4", "head_dim=4"),
+        ("1,024 x 16 bits", "1,024 × 16 bits"),
+        ("a^ b ^", "a^ b ^"),
+        ("x^(open", "x^(open"),
+        ("a < b & c", "a &lt; b &amp; c"),
+        ("arXiv 2602.01763, Lemma 2.2", '<a href="https://arxiv.org/abs/2602.01763">arXiv 2602.01763</a>, Lemma 2.2'),
+        ("a\x1b[31mb\x07", "a [31mb "),
+    ],
+)
+def test_formulas_are_set(text: str, html: str) -> None:
+    assert str(notation.maths(text)) == html
+
+
+@given(st.text())
+def test_any_text_becomes_safe_html(text: str) -> None:
+    html = str(notation.maths(text))
+    assert not re.search(r"<(?!/?(?:sup|sub)>|a href=\"https://arxiv\.org/abs/\d{4}\.\d{4,5}\">|/a>)", html)
+
+
+def test_enclosures_read_as_powers_of_ten() -> None:
+    assert str(notation.enclosure("[9.53e-7 +/- 4e-13]")) == "9.53 × 10<sup>-7</sup> ± 4 × 10<sup>-13</sup>"
+    assert str(notation.enclosure("0.4999981")) == "0.4999981"
+    assert str(notation.enclosure("1.5e+08")) == "1.5 × 10<sup>8</sup>"
+
+
+def test_bounds_are_shortened_with_all_digits_at_hand() -> None:
+    assert str(notation.bound("0.00000197049131661")) == '<span title="0.00000197049131661">1.970 × 10<sup>-6</sup></span>'
+    assert str(notation.bound("[22.1807097779 +/- 3e-11]")) == '<span title="[22.1807097779 +/- 3e-11]">22.18</span>'
+    assert str(notation.bound("0.5")) == "0.5"
+    assert str(notation.bound("i_1")) == "i<sub>1</sub>"
+
+
+def test_numbers_are_written_out_up_to_24_digits() -> None:
+    assert notation.number(59_695_580_808) == "59,695,580,808"
+    assert notation.number(10**23 + 7) == f"{10**23 + 7:,}"
+    assert notation.number(64_415 * 10**21) == "about 6.4415 x 10^25"
+    assert notation.number(2**20_000) == "about 2^20,000"
+    assert [notation.number(x) for x in (True, False, None, "x", -1200)] == ["yes", "no", "-", "x", "-1,200"]
+
+
+def test_names_for_people() -> None:
+    assert [notation.theorem_title(key) for key in ("III", "I'", "Ye26-1.1", "retrieval")] == [
+        "Theorem III", "Theorem I'", "[Ye26, Thm 1.1]", "retrieval",
+    ]  # fmt: skip
+    assert [notation.label(key) for key in ("cache_bits", "n_1", "sigma_0", "from_sigma_1", "from_n_1", "off_target_mass")] == [
+        "cache bits", "n_1", "sigma_0", "from sigma_1", "from n_1", "off target mass",
+    ]  # fmt: skip
+
+
+# Prompts
+
+
+def test_short_prompts_are_shown_whole() -> None:
+    places = prompts.align([[5, 6, 7], [5, 9, 7]])
+    assert places == [prompts.Place(0, (5, 5)), prompts.Place(1, (6, 9)), prompts.Place(2, (7, 7))]
+    assert [isinstance(p, prompts.Place) and p.differs for p in places] == [False, True, False]
+    assert prompts.align([[1], [1, 2]])[1] == prompts.Place(1, (None, 2))
+    assert prompts.align([]) == []
+
+
+def test_long_prompts_keep_their_ends_and_differences() -> None:
+    first, second = [0] * 4096, [0] * 4096
+    second[2000] = 1
+    shown = prompts.align([first, second])
+    kept = [p.position for p in shown if isinstance(p, prompts.Place)]
+    assert kept == [*range(6), *range(1997, 2004), *range(4092, 4096)]
+    assert [p for p in shown if isinstance(p, prompts.Fold)] == [prompts.Fold(1991, 0), prompts.Fold(2088, 0)]
+
+
+@given(st.integers(1, 500), st.sets(st.integers(0, 499)))
+def test_no_token_and_no_difference_is_lost(length: int, places: set[int]) -> None:
+    first = [0] * length
+    second = [int(i in places) for i in range(length)]
+    shown = prompts.align([first, second])
+    assert sum(p.positions if isinstance(p, prompts.Fold) else 1 for p in shown) == length
+    differing = sum(p.differing if isinstance(p, prompts.Fold) else p.differs for p in shown)
+    assert differing == prompts.differences([first, second]) == len({i for i in places if i < length})
+
+
+# Charts
+
+
+def values_in(spec: Any) -> list[dict[str, Any]]:
+    """Every data row of a chart."""
+    return [row for rows in spec.get("datasets", {}).values() for row in rows] + [
+        row for layer in spec.get("layer", []) for row in layer.get("data", {}).get("values", [])
+    ]
+
+
+BOUND = {
+    "x": "n",
+    "n": [16, 32, 64, 128],
+    "have": [320] * 4,
+    "need": ["96", "192", "384", "768"],
+    "have_title": "have",
+    "need_title": "need",
+}
+
+
+def test_the_crossing_carries_the_verdicts_n() -> None:
+    chart = bound_chart(BOUND, name="x", bites=[7, 58])
+    assert chart is not None
+    crossing = next(row for row in values_in(chart.spec) if "label" in row)
+    assert crossing["label"] == "n = 58"
+    assert crossing["n"] == 58
+
+
+def test_without_a_verdict_the_crossing_is_read_off_the_lines() -> None:
+    chart = bound_chart(BOUND, name="x")
+    assert chart is not None
+    crossing = next(row for row in values_in(chart.spec) if "label" in row)
+    assert crossing["n"] == pytest.approx(320 / 6)
+    assert "=" not in crossing["label"]
+
+
+@pytest.mark.parametrize("need", [["1", "2", "3", "4"], ["1e3", "1e3", "1e3", "1e3"]])
+def test_lines_that_do_not_cross_have_no_crossing(need: list[str]) -> None:
+    chart = bound_chart(BOUND | {"need": need}, name="x", bites=[58])
+    assert chart is not None
+    assert not [row for row in values_in(chart.spec) if "label" in row]
+
+
+def test_points_too_large_or_not_positive_are_left_out() -> None:
+    chart = bound_chart(BOUND | {"need": ["0", "192.5", "384", "1e400"]}, name="x")
+    assert chart is not None
+    drawn = [row["n"] for row in values_in(chart.spec) if "need" in row]
+    assert (min(drawn), max(drawn)) == (32, 64)
+    assert bound_chart(BOUND | {"need": ["0", "0", "0", "5"]}, name="x") is None
+
+
+def measured(role: Any, task: str, correct: tuple[int, ...]) -> Measurement:
+    seeds = tuple(range(len(correct)))
+    interval = wilson(max(correct), 100)
+    return Measurement(
+        architecture="full", task=task, seeds=seeds, correct=correct, total=100, chance="1/4", interval=interval, budget={}, role=role
+    )
+
+
+def test_accuracy_shows_best_seed_interval_and_chance() -> None:
+    chart = accuracy_chart([measured("non-solver", "eva:n=16,V=4", (20, 50)), measured("solver", "eva:n=16,V=4", (100,))], name="x")
+    assert chart is not None
+    rows = {row["role"]: row for row in values_in(chart.spec) if "best" in row}
+    assert rows["non-solver"]["best"] == 0.5
+    assert rows["solver"]["best"] == 1.0
+    # Wilson, 50 of 100: centre 1/2, half width 1.96 sqrt(0.25/100 + 1.96^2/40000) / (1 + 1.96^2/100) = 0.0962
+    assert rows["non-solver"]["low"] == pytest.approx(0.4038, abs=1e-4)
+    assert rows["non-solver"]["high"] == pytest.approx(0.5962, abs=1e-4)
+    assert {row["chance"] for row in values_in(chart.spec) if "chance" in row} == {0.25}
+    assert accuracy_chart([], name="x") is None
+
+
+def test_the_n_of_a_task() -> None:
+    assert task_size("twosum:n=32,M=64,form=query") == 32
+    # N_1 = n_1 m = 12, n = N_1 + m + 2
+    assert task_size("seqcomp:L=2,m=4,n_1=3") == 18
+
+
+def test_many_sizes_get_ticks_at_powers_of_two() -> None:
+    ns = [*range(5, 40)]
+    chart = bound_chart(BOUND | {"n": ns, "have": [9] * len(ns), "need": [str(n) for n in ns]}, name="x")
+    assert chart is not None
+    ticks = [layer["encoding"]["x"]["axis"]["values"] for layer in chart.spec["layer"] if "axis" in layer["encoding"].get("x", {})]
+    assert ticks
+    assert all(values == [8, 16, 32] for values in ticks)
+
+
+def test_labels_keep_apart_and_stay_inside() -> None:
+    placed = spread([(1.0, "a", ""), (1.0, "b", ""), (0.5, "c", "")], gap=0.1)
+    assert [at for at, _, _ in placed] == pytest.approx([0.5, 0.9, 1.0])
+
+
+def test_budget_in_words() -> None:
+    assert budget_words({"steps": 2000, "steps_done": [800, 2000], "batch": 64, "parameters": 52480}) == (
+        "800, 2,000 of at most 2,000 steps; batch 64; 52,480 parameters"
+    )
+    assert budget_words({}) == ""
+
+
+# Real models and the terminal
+
+
+def test_patterns_are_drawn_by_kind(html: str) -> None:
+    squares = layer_squares(["g", "f", "w", "-", "f|g", "Z"])
+    assert [s.kind for s in squares] == ["recurrent", "full", "window", "mlp", "mixed", "other"]
+    assert squares[4].title == "full attention beside Gated DeltaNet"
+    assert "36 Gated DeltaNet" in html
+    assert "12 full attention" in html
+    assert html.count('<li class="square full"') == 12
+    assert "7,675,932" in html
+
+
+def printed(body: dict[str, Any], *, width: int = 100, encoding: str = "utf-8") -> str:
+    written = io.BytesIO()
+    console = Console(width=width, file=io.TextIOWrapper(written, encoding=encoding, write_through=True))
+    console.print(render_terminal(body))
+    return written.getvalue().decode(encoding)
+
+
+def test_the_terminal_shows_the_same_table() -> None:
+    text = printed(fake_bundle(), width=140)
+    assert max(map(len, text.splitlines())) <= 100
+    for found in ("✗ fails  ■ ◆ ●", "✓ solves  ■ ◇ ●", "? open  □ ◇ ●", "n ≥ 58", "n ≥ 3,052", "Ω(n log n)", "hybrid", "L-SeqComp"):
+        assert found in text, found
+    assert text.count("fails") == 8
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    text = printed(fake_bundle(), encoding="ascii")
+    for found in ("x fails  P W M", "+ solves  P . M", "n >= 58"):
+        assert found in text, found
+
+
+def test_a_narrow_terminal_is_not_overrun() -> None:
+    assert max(map(len, printed(fake_bundle(), width=72).splitlines())) <= 72
+
+
+def test_terminal_text_is_not_markup() -> None:
+    body = one_cell()
+    body["cells"][0]["number"] = "[bold]x[/bold] \x1b[2J"
+    text = printed(body)
+    assert "[bold]x[/bold]" in text
+    assert "\x1b[2J" not in text

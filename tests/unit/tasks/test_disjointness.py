@@ -1,0 +1,69 @@
+"""Disjointness: answers by hand, the exact distribution of the docstring, and what neither half nor any count tells."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from separatrix.numbers.counts import Power
+from separatrix.tasks import Disjointness, parse_task
+
+Prompt = tuple[int, ...]
+
+
+def test_sizes_and_answers_by_hand() -> None:
+    task = parse_task("disjointness:n=3")
+    assert (task.length, task.vocabulary, task.prefix_length, task.prefix_classes()) == (6, 2, 3, Power(2, 3))
+    prompts = [[1, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]]
+    assert task.answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 1]
+
+
+def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
+    """Probability of every prompt, an element being in neither set with weight `others` beside 1 for each set."""
+    kinds = [kind for kind in itertools.product("uv-", repeat=n) if "u" in kind and "v" in kind]
+    weights = [Fraction(others) ** kind.count("-") for kind in kinds]
+    found: dict[Prompt, Fraction] = {}
+    for kind, weight in zip(kinds, weights, strict=True):
+        p = weight / sum(weights) / 2
+        u, v = tuple(int(k == "u") for k in kind), [int(k == "v") for k in kind]
+        found[*u, *v] = found.get((*u, *v), Fraction(0)) + p
+        pairs = [(i, j) for i in range(n) for j in range(n) if (kind[i], kind[j]) == ("u", "v")]
+        for i, j in pairs:
+            w = v.copy()
+            w[i], w[j] = 1, 0
+            found[*u, *w] = found.get((*u, *w), Fraction(0)) + p / len(pairs)
+    return found
+
+
+@pytest.mark.parametrize(("n", "shift"), [(2, "none"), (3, "none"), (4, "none"), (2, "sparse"), (3, "sparse")])
+def test_the_sampler_follows_its_description(n: int, shift: str) -> None:
+    """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
+    total, expected = 40_000, described(n, 1 if shift == "none" else 6)
+    assert sum(expected.values()) == 1
+    drawn = Counter(map(tuple, Disjointness(n=n, shift=shift).sample(total, np.random.default_rng(7)).tokens.tolist()))
+    assert set(drawn) <= set(expected)
+    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in expected.items())
+    assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_neither_half_nor_any_count_tells(n: int) -> None:
+    """Exactly: u, v and both numbers of elements are as likely under either answer, and never more than one element is common."""
+    views = {"u": lambda p: p[:n], "v": lambda p: p[n:], "elements": lambda p: (sum(p[:n]), sum(p[n:]))}
+    exact = described(n)
+    assert {sum(a & b for a, b in zip(p[:n], p[n:], strict=True)) for p in exact} == {0, 1}
+    for view in views.values():
+        seen: dict[object, Fraction] = {}
+        for prompt, p in exact.items():
+            common = any(a & b for a, b in zip(prompt[:n], prompt[n:], strict=True))
+            seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (-p if common else p)
+        assert set(seen.values()) == {0}
+
+
+def test_the_family_grows_with_n() -> None:
+    tasks = Disjointness(n=7, shift="sparse").family()
+    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (2, 10**12, Disjointness(n=12))

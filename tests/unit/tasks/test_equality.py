@@ -1,0 +1,131 @@
+"""Equality: answers by hand, sizes, and the exact distribution that the docstring describes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from separatrix.errors import SizeError
+from separatrix.numbers.counts import Power
+from separatrix.tasks import Equality, parse_task
+
+
+def test_sizes_by_hand() -> None:
+    task = parse_task("equality:n=5")
+    assert task == Equality(n=5)
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (10, 2, 2, 5, Fraction(1, 2))
+    assert task.prefix_classes() == Power(2, 5)
+
+
+def test_answers_by_hand() -> None:
+    prompts = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0]]
+    assert Equality(n=3).answer(np.array(prompts)).tolist() == [1, 0, 0, 1, 0]
+    assert Equality(n=1).answer(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])).tolist() == [1, 0, 0, 1]
+
+
+def described(n: int) -> dict[tuple[int, ...], Fraction]:
+    """Probability of every prompt: u uniform over strings with both bits, v = u or u with a uniform pair of unequal bits exchanged."""
+    strings = [u for u in itertools.product((0, 1), repeat=n) if len(set(u)) == 2]
+    found: dict[tuple[int, ...], Fraction] = {}
+    for u in strings:
+        found[*u, *u] = Fraction(1, 2 * len(strings))
+        pairs = [(i, j) for i in range(n) for j in range(n) if (u[i], u[j]) == (0, 1)]
+        for i, j in pairs:
+            v = list(u)
+            v[i], v[j] = 1, 0
+            found[*u, *v] = Fraction(1, 2 * len(strings) * len(pairs))
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_the_sampler_follows_its_description(n: int) -> None:
+    """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
+    total, expected = 40_000, described(n)
+    assert sum(expected.values()) == 1
+    drawn = Counter(map(tuple, Equality(n=n).sample(total, np.random.default_rng(7)).tokens.tolist()))
+    assert set(drawn) <= set(expected)
+    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in expected.items())
+    assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_neither_half_nor_any_place_nor_any_count_tells(n: int) -> None:
+    """Exactly, in the distribution described: u, v and every count of ones are as likely under either answer."""
+    views = {"u": lambda p: p[:n], "v": lambda p: p[n:], "ones": lambda p: (sum(p[:n]), sum(p[n:]))}
+    for view in views.values():
+        seen: dict[object, Fraction] = {}
+        for prompt, p in described(n).items():
+            seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (p if prompt[:n] == prompt[n:] else -p)
+        assert set(seen.values()) == {0}
+
+
+def fingerprints(strings: np.ndarray, r: int) -> np.ndarray:
+    """Ones, ones at even places, the sum of i u_i, and how often every r + 1 neighbours occur; shape (number, batch)."""
+    n = strings.shape[1]
+    codes = np.stack([strings[:, i : n - r + i] << i for i in range(r + 1)]).sum(0)
+    return np.stack([strings.sum(1), strings[:, ::2].sum(1), strings @ np.arange(n), *((codes == code).sum(1) for code in range(2 << r))])
+
+
+@pytest.mark.parametrize(("n", "r"), [(8, 0), (15, 0), (16, 1), (24, 2), (33, 3), (90, 3)])
+def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
+    """The halves differ in four places and agree in all of these, from n = 16 on in their runs too; one exchange would show in the sum of i u_i."""
+    tokens, targets = Equality(n=n).sample(2_000, np.random.default_rng(1))
+    u, v = tokens[:, :n], tokens[:, n:]
+    assert (fingerprints(u, r) == fingerprints(v, r)).all()
+    assert set((u != v).sum(1)[targets == 0].tolist()) == {4}
+    assert (fingerprints(np.eye(n, dtype=np.int64)[:1], 0) != fingerprints(np.eye(n, dtype=np.int64)[1:2], 0)).any()
+
+
+def test_either_half_has_one_law_where_fragments_are_exchanged() -> None:
+    """n = 8: chi-square of the 256 strings u, and of v, between the answers; no place differs more often than 3 in 5."""
+    tokens, targets = Equality(n=8).sample(40_000, np.random.default_rng(2))
+    for half in (tokens[:, :8], tokens[:, 8:]):
+        codes = half @ (1 << np.arange(8))
+        table = np.stack([np.bincount(codes[targets == label], minlength=256) for label in (0, 1)])
+        table = table[:, table.sum(0) > 0]
+        expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
+        assert ((table - expected) ** 2 / expected).sum() < 256 + 5 * 512**0.5
+    differ = (tokens[:, :8] != tokens[:, 8:])[targets == 0].mean(0)
+    assert 0.2 < differ.min() < differ.max() < 0.6
+
+
+def test_one_bit_each() -> None:
+    tokens, targets = Equality(n=1).sample(1000, np.random.default_rng(0))
+    assert ((tokens[:, 0] == tokens[:, 1]) == targets).all()
+    assert len(set(map(tuple, tokens.tolist()))) == 4
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_strings_far_apart_are_uniform_with_the_same_ones(n: int) -> None:
+    """shift=apart: chi-square of v given u over all strings with as many ones, but u itself; below freedom + 5 sigma."""
+    tokens, targets = Equality(n=n, shift="apart").sample(40_000, np.random.default_rng(7))
+    assert (Equality(n=n).answer(tokens) == targets).all()
+    drawn = Counter(map(tuple, tokens[targets == 0].tolist()))
+    strings = [u for u in itertools.product((0, 1), repeat=n) if len(set(u)) == 2]
+    expected = {u: [v for v in strings if sum(v) == sum(u) and v != u] for u in strings}
+    mean = sum(drawn.values()) / len(strings)
+    assert set(drawn) <= {(*u, *v) for u, vs in expected.items() for v in vs}
+    cells = [(drawn[*u, *v], mean / len(vs)) for u, vs in expected.items() for v in vs]
+    assert sum((seen - often) ** 2 / often for seen, often in cells) < len(cells) + 5 * (2 * len(cells)) ** 0.5
+
+
+def test_the_level_of_one_bit_each() -> None:
+    """Two tokens are the whole prompt."""
+    probes = ("constant", "counts", "position", "last tokens", "nearest key")
+    assert [Equality(n=1).level(probe) for probe in probes] == [Fraction(1, 2), 1, Fraction(1, 2), 1, Fraction(1, 2)]
+    assert {Equality(n=2).level(probe) for probe in probes} == {Fraction(1, 2)}
+
+
+def test_the_family_grows_with_n() -> None:
+    tasks = Equality(n=7).family()
+    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (1, 10**12, Equality(n=12))
+
+
+@pytest.mark.parametrize("n", [0, -3, 10**12 + 1, 2.0, True, "4"])
+def test_bad_sizes(n: object) -> None:
+    with pytest.raises(SizeError, match="n is"):
+        Equality(n=n)  # type: ignore[arg-type]

@@ -1,0 +1,228 @@
+"""IsTree: answers by hand, uniform trees, what the exchange keeps and breaks, classes of prefixes at every length."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import networkx
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from separatrix.errors import SizeError, Undecided, UnknownNameError
+from separatrix.numbers.partitions import Partitions
+from separatrix.tasks import IsTree, parse_task
+from separatrix.tasks.drawing.trees import crossed, grown, joined, uniform_trees
+
+
+def graph(prompt: list[int]) -> networkx.MultiGraph:
+    return networkx.MultiGraph(list(zip(prompt[::2], prompt[1::2], strict=True)))
+
+
+def test_answers_by_hand() -> None:
+    """A path; a star; a triangle beside an edge; a loop; an edge given twice."""
+    prompts = [
+        [0, 1, 1, 2, 2, 3, 3, 4],
+        [2, 0, 1, 2, 2, 3, 4, 2],
+        [0, 1, 1, 2, 2, 0, 3, 4],
+        [0, 1, 1, 2, 2, 3, 4, 4],
+        [0, 1, 1, 0, 2, 3, 3, 4],
+    ]
+    assert IsTree(n=5).answer(np.array(prompts)).tolist() == [1, 1, 0, 0, 0]
+
+
+def test_sizes_by_hand() -> None:
+    """Five vertices, three groups: prefixes of two edges, S(5, 3) = 25 partitions and one class of cycles."""
+    task = parse_task("istree:n=5")
+    assert task == IsTree(n=5)
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (8, 5, 2, 4, Fraction(1, 2))
+    count = task.prefix_classes()
+    assert count is not None
+    assert count.exact() == 26
+    assert count.ceil_log2() == 5
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+def test_prefixes_of_every_number_of_edges(edges: int) -> None:
+    """n = 4: S(4, 4 - t) + 1 classes after t edges, that is 6 + 1 after one and 7 + 1 after two."""
+    every = list(itertools.product(range(4), repeat=2))
+    endings = list(itertools.product(every, repeat=3 - edges))
+    rows = set()
+    for prefix in itertools.product(every, repeat=edges):
+        prompts = np.array([[*itertools.chain(*prefix), *itertools.chain(*ending)] for ending in endings])
+        rows.add(tuple(IsTree(n=4).answer(prompts).tolist()))
+    assert len(rows) == {1: 7, 2: 8}[edges]
+
+
+def test_counts_never_fall_and_groups_grow_one_by_one() -> None:
+    tasks = [IsTree(n=n) for n in range(3, 200)]
+    counts = [task.prefix_classes().exact() for task in tasks]
+    assert all(low <= high for low, high in itertools.pairwise(counts))
+    assert {high.groups - low.groups for low, high in itertools.pairwise(tasks)} == {0, 1}
+    assert all(0 < task.prefix_length < task.length for task in tasks)
+    for n in (10**6, 10**12 - 1):
+        assert IsTree(n=n + 1).groups - IsTree(n=n).groups in (0, 1)
+
+
+def partitions(things: int, groups: int) -> int:
+    """S(n, b) = b S(n - 1, b) + S(n - 1, b - 1)."""
+    row = [1] + [0] * groups
+    for _ in range(things):
+        row = [0] + [b * row[b] + row[b - 1] for b in range(1, groups + 1)]
+    return row[groups]
+
+
+@pytest.mark.parametrize(("things", "groups"), [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)])
+def test_the_number_of_partitions_by_its_recursion(things: int, groups: int) -> None:
+    count, right = Partitions(things, groups), partitions(things, groups)
+    assert count.exact() == right
+    for precision in (64, 256):
+        with ctx.workprec(precision):
+            ball, log = count.log2_ball(), arb(right).log() / arb.const_log2()
+            assert ball.overlaps(log)
+            assert ball.rad() < 1e-6
+    assert (count.exceeds_bits(right.bit_length() - 1), count.exceeds_bits(right.bit_length())) == (right.bit_count() > 1, False)
+
+
+def test_a_number_of_partitions_that_cannot_be_written() -> None:
+    """n log2(n/b) is less than log2 S, which is at most n log2 b."""
+    task = IsTree(n=10**12)
+    count = Partitions(task.n, task.groups)
+    assert count.exceeds_bits(4 * 10**12)
+    assert not count.exceeds_bits(36 * 10**12)
+    with pytest.raises(Undecided, match="too large to be written"):
+        count.exact()
+    with pytest.raises(SizeError, match="at most as many as things"):
+        Partitions(3, 4)
+
+
+def test_trees_are_uniform() -> None:
+    """All 4^2 and 5^3 trees, chi-square below freedom + 5 sigma."""
+    for n, total in ((4, 8_000), (5, 40_000)):
+        parents, roots = uniform_trees(total, n, np.random.default_rng(0))
+        assert (np.take_along_axis(parents, roots[:, None], axis=1)[:, 0] == roots).all()
+        seen = Counter(
+            frozenset(frozenset(edge) for edge in enumerate(row) if edge[0] != root)
+            for row, root in zip(parents.tolist(), roots.tolist(), strict=True)
+        )
+        assert len(seen) == n ** (n - 2)
+        chi2 = sum((count * n ** (n - 2) / total - 1) ** 2 * total / n ** (n - 2) for count in seen.values())
+        assert chi2 < len(seen) - 1 + 5 * (2 * (len(seen) - 1)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "task", [IsTree(n=7), IsTree(n=8), IsTree(n=30), IsTree(n=9, shift="recursive"), IsTree(n=30, shift="local")], ids=str
+)
+def test_what_is_drawn(task: IsTree) -> None:
+    """Simple graphs on all vertices: a tree, or a cycle with what hangs on it and a tree beside it."""
+    for prompt, target in zip(*(part.tolist() for part in task.sample(200, np.random.default_rng(1))), strict=True):
+        drawn = graph(prompt)
+        assert drawn.number_of_nodes() == task.n
+        assert networkx.Graph(drawn).number_of_edges() == task.n - 1
+        assert all(u != v for u, v in drawn.edges())
+        parts = [drawn.subgraph(part) for part in networkx.connected_components(drawn)]
+        assert sorted(part.number_of_edges() - part.number_of_nodes() for part in parts) == ([-1] if target else [-1, 0])
+
+
+def degrees_around(edges: list[list[int]]) -> list[list[int]]:
+    """For every vertex the degrees of its neighbours."""
+    drawn = networkx.MultiGraph(edges)
+    return [sorted(drawn.degree(other) for other in drawn[vertex]) for vertex in sorted(drawn)]
+
+
+@pytest.mark.parametrize("chains", [None, False, True])
+def test_the_exchange_keeps_every_degree_and_those_of_all_neighbours(chains: bool | None) -> None:
+    rng = np.random.default_rng(2)
+    trees = uniform_trees(500, 12, rng) if chains is None else grown(500, 12, rng, chains=chains)
+    state = rng.bit_generator.state
+    kept, fits = crossed(*trees, np.zeros(500, bool), rng)
+    rng.bit_generator.state = state
+    swapped, again = crossed(*trees, np.ones(500, bool), rng)
+    assert (fits == again).all()
+    assert fits.sum() > 50
+    around = [[degrees_around(edges) for edges in part.tolist()] for part in (kept, swapped)]
+    assert around[0] == around[1]
+    pairs = [
+        [sorted(sorted((len(seen[u]), len(seen[v]))) for u, v in edges) for edges, seen in zip(part.tolist(), around[0], strict=True)]
+        for part in (kept, swapped)
+    ]
+    assert pairs[0] == pairs[1]
+    assert joined(kept[..., 0], kept[..., 1], 12).all()
+    assert (joined(swapped[..., 0], swapped[..., 1], 12) == ~fits).all()
+    assert ((kept != swapped).any(-1).sum(1) == 2 * fits).all()
+
+
+@pytest.mark.slow
+def test_no_pair_of_places_tells() -> None:
+    """Whether two tokens are equal, for all pairs of places: as often under both answers, and as often as the degrees say."""
+    tokens, targets = IsTree(n=7).sample(40_000, np.random.default_rng(3))
+    for i, j in itertools.combinations(range(12), 2):
+        equal = tokens[:, i] == tokens[:, j]
+        if i // 2 == j // 2:
+            assert not equal.any()
+        else:
+            assert abs(equal[targets == 0].mean() - equal[targets == 1].mean()) < 5 * (0.25 / 10_000) ** 0.5
+    share = np.apply_along_axis(np.bincount, 0, tokens, minlength=7) / len(tokens)
+    assert abs(share - 1 / 7).max() < 0.009
+
+
+@pytest.mark.parametrize("task", [IsTree(n=8), IsTree(n=20), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")], ids=str)
+def test_neither_edges_apart_nor_vertices_with_two_leaves_tell(task: IsTree) -> None:
+    """Whether an edge meets no other, and how many pairs of edges meet at a vertex of degree 3 with one other end a leaf's and one of degree 2."""
+    total = 8_000
+    tokens, targets = task.sample(total, np.random.default_rng(7))
+    rows, u, v = np.arange(total)[:, None], tokens[:, 0::2], tokens[:, 1::2]
+    degrees = (tokens[:, :, None] == np.arange(task.n)).sum(1)
+    apart = ((degrees[rows, u] == 1) & (degrees[rows, v] == 1)).any(1)
+    beside = np.zeros((2, total, task.n), int)
+    for one, other in ((u, v), (v, u)):
+        for degree in (1, 2):
+            np.add.at(beside[degree - 1], (rows, one), degrees[rows, other] == degree)
+    meet = (beside.prod(0) * (degrees == 3)).sum(1)
+    assert not apart.any()
+    error = (meet.var() * 4 / total) ** 0.5
+    assert abs(meet[targets == 0].mean() - meet[targets == 1].mean()) <= 4.5 * error
+    assert error > 0
+
+
+def test_chains_are_told_from_one_end() -> None:
+    """shift=local: every edge of a tree after the first meets one of those before it."""
+    tokens, targets = IsTree(n=12, shift="local").sample(100, np.random.default_rng(4))
+    for prompt in tokens[targets == 1].tolist():
+        for edge in range(1, 11):
+            assert set(prompt[2 * edge : 2 * edge + 2]) & set(prompt[: 2 * edge])
+
+
+@pytest.mark.parametrize("n", [2, 64, 300])
+def test_connectedness_against_networkx(n: int) -> None:
+    rng = np.random.default_rng(5)
+    u, v = rng.integers(n, size=(2, 60, 4 * n))
+    v[:30] = np.where(v[:30] % 2 == u[:30] % 2, v[:30], u[:30])  # two groups at least
+    right = []
+    for one, other in zip(u.tolist(), v.tolist(), strict=True):
+        drawn = networkx.Graph(list(zip(one, other, strict=True)))
+        drawn.add_nodes_from(range(n))
+        right.append(networkx.is_connected(drawn))
+    assert joined(u, v, n).tolist() == right
+    assert 0 < sum(right) < 60
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_too_small_to_draw(n: int) -> None:
+    with pytest.raises(SizeError, match="n must be at least 7"):
+        IsTree(n=n).sample(1, np.random.default_rng(0))
+
+
+def test_the_family_drops_the_shift() -> None:
+    tasks = IsTree(n=7, shift="local").family()
+    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (3, 10**12, IsTree(n=12))
+
+
+@pytest.mark.parametrize("bad", [2, 0, -3, 10**12 + 1, 2.0, True, "4"])
+def test_bad_sizes(bad: object) -> None:
+    with pytest.raises(SizeError, match="n is"):
+        IsTree(n=bad)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="unknown shift of istree"):
+        IsTree(n=5, shift="few")

@@ -1,0 +1,253 @@
+"""Composition in words: sizes, what is drawn, and the answers, by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask, parse_text_task
+from separatrix.tasks.text.names import names
+from separatrix.tasks.text.templates import TEMPLATES
+
+TASKS = [MultiHop(k=3, n=13, template=template, style=style) for template in (*TEMPLATES, "mixed") for style in ("direct", "steps")]
+
+
+@st.composite
+def tasks(draw: Callable[..., Any]) -> MultiHop:
+    k = draw(st.integers(1, 8))
+    named = {name: draw(st.sampled_from(known)) for name, known in _NAMED.items()}
+    return MultiHop(k=k, n=draw(st.integers(2 * k, 2 * k + 20)), **named)
+
+
+_NAMED = {"style": ("direct", "steps"), "template": (*TEMPLATES, "mixed"), "facts": ("shuffled", "forward", "backward")}
+
+
+def test_every_text_task_is_in_the_dict() -> None:
+    assert set(TextTask.__subclasses__()) == set(TEXT_TASKS.values())
+    assert all(name == cls.name and cls.title and cls.usage and cls.source for name, cls in TEXT_TASKS.items())
+    for cls in TEXT_TASKS.values():
+        assert len([parse_text_task(f"{cls.name}:{sizes}") for sizes in cls.grid]) >= 3
+
+
+@given(tasks(), st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
+    """The story is followed by hand: a table of (hop, subject), from the first name of the chain asked for."""
+    assert parse_text_task(task.spec) == task
+    story = task.draw(np.random.default_rng(seed))
+    [item] = task.sample(1, np.random.default_rng(seed))
+    table = {(hop, chain[hop]): chain[hop + 1] for chain in story.chains for hop in range(len(chain) - 1)}
+    at = story.chains[0][0]
+    for hop in range(task.k):
+        at = table[hop, at]
+    assert len(table) == task.n
+    assert item.answer == at == task.answer(item.prompt)
+    assert list(item.steps) == task.steps(item.prompt)
+    assert [sum(name in sentence for name in names_of(item.prompt)) for sentence in item.steps] == [2] * task.k
+    last = {name for (hop, _), name in table.items() if hop == task.k - 1}
+    assert item.choices == tuple(sorted(last))
+    assert Fraction(1, len(item.choices)) == task.chance
+    assert all(len(re.findall(rf"\b{name}\b", item.prompt)) == 1 for name in item.choices)
+
+
+def names_of(prompt: str) -> set[str]:
+    return set(re.findall(r"\b[A-Z][a-z]{5}\b", prompt)) & set(names())
+
+
+def test_a_prompt_by_hand() -> None:
+    """Written down, not drawn: the lake is asked for by way of the river and the city."""
+    prompt = (
+        "The river Tapzil flows into the lake Mofgan. The river Budpek flows through the city of Nevzos. "
+        "The river Budpek flows into the lake Rizgut. The river Tapzil flows through the city of Gigzab.\n\n"
+        "Question: Which lake is fed by the river through the city of Gigzab?\nAnswer:"
+    )
+    for template in ("places", "mixed"):
+        task = MultiHop(k=2, n=4, template=template)
+        assert task.answer(prompt) == "Mofgan"
+        assert task.steps(prompt) == ["The river Tapzil flows through the city of Gigzab.", "The river Tapzil flows into the lake Mofgan."]
+        assert task.answer(prompt.replace("Gigzab?", "Nevzos?")) == "Rizgut"
+    with pytest.raises(SpecError, match="no fact in the words of the template boxes"):
+        MultiHop(k=2, n=4, template="boxes").answer(
+            prompt.replace("Which lake is fed by the river through the city of", "In which box is the coin")
+        )
+
+
+BY_HAND = {
+    "family": ("The mother of Bek is Lun. The mother of Tor is Sim.", "Who is the mother of Tor?", "Sim"),
+    "places": ("Bek was born in the village of Lun. Tor was born in the village of Sim.", "In which village was Bek born?", "Lun"),
+    "work": ("Bek works for the company Lun. Tor works for the company Sim.", "Which company employs Bek?", "Lun"),
+    "boxes": ("The coin Bek lies in the box Lun. The coin Tor lies in the box Sim.", "In which box is the coin Tor?", "Sim"),
+    "books": ("Lun founded the academy Bek. Sim founded the academy Tor.", "Who founded the academy Tor?", "Sim"),
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_one_hop_by_hand(template: str) -> None:
+    told, question, answer = BY_HAND[template]
+    prompt = f"{told}\n\nQuestion: {question}\nAnswer step by step:"
+    assert MultiHop(k=1, n=2, template=template, style="steps").answer(prompt) == answer
+
+
+def test_nesting_by_hand() -> None:
+    """Eight hops read from the inside out."""
+    told = " ".join(
+        sentence.format(*(chain[place : place + 2]))
+        for chain in ("ABCDEFGHI", "JKLMNOPQR")
+        for place, sentence in enumerate(
+            (
+                "The coin {}ek lies in the box {}ek.",
+                "The box {}ek stands in the cupboard {}ek.",
+                "The cupboard {}ek stands in the room {}ek.",
+                "The room {}ek is on the floor {}ek.",
+                "The floor {}ek is part of the house {}ek.",
+                "The house {}ek stands in the street {}ek.",
+                "The street {}ek runs through the town of {}ek.",
+                "The town of {}ek lies on the island of {}ek.",
+            )
+        )
+    )
+    inside = "the town with the street with the house with the floor with the room with the cupboard with the box with the coin"
+    prompt = f"{told}\n\nQuestion: On which island is {inside} Jek?\nAnswer:"
+    task = MultiHop(k=8, n=16, template="boxes")
+    assert task.answer(prompt) == "Rek"
+    assert task.steps(prompt) == [f"{sentence}." for sentence in told[:-1].split(". ")[8:]]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_targets(task: MultiHop) -> None:
+    [item] = task.sample(1, np.random.default_rng(5))
+    assert task.target(item) == (item.answer if task.style == "direct" else " ".join([*item.steps, f"The answer is {item.answer}."]))
+    assert item.prompt.endswith("\nAnswer:" if task.style == "direct" else "\nAnswer step by step:")
+    assert all(step in item.prompt for step in item.steps)
+    assert item.steps[-1].count(item.answer) == 1
+
+
+@pytest.mark.parametrize("facts", ["forward", "backward"])
+def test_order_of_facts(facts: str) -> None:
+    """13 facts of 3 hops are 5 + 4 + 4; each step stands among those of its hop, at every place of them."""
+    task = MultiHop(k=3, n=13, facts=facts, template="boxes")
+    bounds = [(0, 5), (5, 9), (9, 13)] if facts == "forward" else [(8, 13), (4, 8), (0, 4)]
+    seen: list[set[int]] = [set(), set(), set()]
+    for item in task.sample(200, np.random.default_rng(6)):
+        sentences = item.prompt.split("\n")[0].split(". ")
+        for hop, step in enumerate(item.steps):
+            seen[hop].add(next(place for place, sentence in enumerate(sentences) if step.startswith(sentence.removesuffix("."))))
+    assert seen == [set(range(*bound)) for bound in bounds]
+
+
+def test_deterministic() -> None:
+    task = MultiHop(k=2, n=9)
+    assert task.sample(4, np.random.default_rng(1)) == task.sample(4, np.random.default_rng(1)) != task.sample(4, np.random.default_rng(2))
+
+
+def test_every_template_is_drawn_in_mixed() -> None:
+    told = " ".join(item.prompt for item in MultiHop(k=2, n=4).sample(200, np.random.default_rng(3)))
+    for sentence in ("oldest", "was born in", "borrows from", "stands in the cupboard", "is printed in"):
+        assert sentence in told
+
+
+def answer_or_broken(task: MultiHop, prompt: str) -> str | None:
+    """None where the chain asked for became the one that stops short."""
+    try:
+        return task.answer(prompt)
+    except SizeError as error:
+        return None if "the chain breaks at" in str(error) else str(error)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 6), (2, 7), (3, 7), (3, 8)])
+def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
+    """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each candidate is right in equally many."""
+    task = MultiHop(k=k, n=n, template="family")
+    [item] = task.sample(1, np.random.default_rng(k * n))
+    told, _, asked = item.prompt.partition("\n\n")
+    sentences = [sentence.removesuffix(".") for sentence in told.split(". ")]
+    for step in item.steps:
+        of, _, _ = step.partition(re.findall(r"[A-Z][a-z]{5}", step)[0])
+        places = [place for place, sentence in enumerate(sentences) if sentence.startswith(of)]
+        subjects = [sentences[place].removeprefix(of).split(" is ")[0] for place in places]
+        right = dict.fromkeys(item.choices, 0)
+        for paired in permutations(subjects):
+            again = list(sentences)
+            for place, subject in zip(places, paired, strict=True):
+                again[place] = f"{of}{subject} is {sentences[place].split(' is ')[1]}"
+            if answer := answer_or_broken(task, f"{'. '.join(again)}.\n\n{asked}"):
+                right[answer] += 1
+        assert len(set(right.values())) == 1
+        assert min(right.values()) >= 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ("k=0,n=4", "k is 0; it must be an integer from 1 to 8"),
+        ("k=9,n=40", "k is 9; it must be an integer from 1 to 8"),
+        ("k=2,n=1", "n is 1; .* n of at least 4"),
+        ("k=2,n=3", "n is 3; .* n of at least 4"),
+        ("k=8,n=15", "n is 15; .* n of at least 16"),
+        ("k=2,n=-5", "n is -5; .* n of at least 4"),
+        ("k=2,n=100000", "n is too large; with k=2 there are names for n of at most"),
+        ("k=2,n=" + "9" * 40, "n is too large"),
+        ("k=2,n=many", "n is 'many'; it must be an integer from 4 to"),
+        ("k=two,n=4", "k is 'two'"),
+        ("k=2", "the size n is missing"),
+        ("n=4", "the size k is missing"),
+    ],
+)
+def test_bad_sizes(sizes: str, message: str) -> None:
+    with pytest.raises(SizeError, match=f"^multihop: {message}"):
+        parse_text_task(f"multihop:{sizes}")
+
+
+@pytest.mark.parametrize("k", range(1, 9))
+def test_the_largest_n_is_the_last_one_with_names(k: int) -> None:
+    """Chains of k + 1 names, and facts left over that take one name more than there are facts."""
+
+    def needed(n: int) -> int:
+        return n // k * (k + 1) + (n % k + 1 if n % k else 0)
+
+    with pytest.raises(SizeError) as error:
+        MultiHop(k=k, n=10**6)
+    most = int(re.findall("[0-9]+", str(error.value))[-1])
+    assert needed(most) <= len(names()) < needed(most + 1)
+    [item] = MultiHop(k=k, n=most).sample(1, np.random.default_rng(0))
+    assert MultiHop(k=k, n=most).answer(item.prompt) == item.answer
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("multihop:k=2,n=4,style=stepwise", UnknownNameError, "unknown style of multihop 'stepwise'. Did you mean 'steps'"),
+        ("multihop:k=2,n=4,template=familie", UnknownNameError, "unknown template of multihop 'familie'. Did you mean 'family'"),
+        ("multihop:k=2,n=4,template=7", UnknownNameError, "unknown template of multihop '7'"),
+        ("multihop:k=2,n=4,facts=sorted", UnknownNameError, "unknown facts of multihop 'sorted'"),
+        ("multihop:k=2,n=4,hops=2", UnknownNameError, "unknown size 'hops' of task 'multihop'"),
+        ("multihop:k=2,n", SpecError, "expected size=value, found 'n'"),
+        ("multihop:", SpecError, "expected size=value"),
+        ("multihop:k=2,k=2", SpecError, "size 'k' is given twice"),
+        ("multyhop:k=2", UnknownNameError, "Did you mean 'multihop'"),
+        ("", UnknownNameError, "unknown text task ''"),
+    ],
+)
+def test_bad_texts(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        parse_text_task(text)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 2.0, True, "3"])
+def test_bad_batches(batch: Any) -> None:
+    with pytest.raises(SizeError, match="batch is"):
+        MultiHop(k=1, n=2).sample(batch, np.random.default_rng(0))
+
+
+def test_too_much_text_at_once() -> None:
+    with pytest.raises(SizeError, match="more than 2\\^24"):
+        MultiHop(k=2, n=4000).sample(10_000, np.random.default_rng(0))
