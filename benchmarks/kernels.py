@@ -1,9 +1,11 @@
-"""flash-linear-attention's kernels against our chunked forms on a CUDA device, forward and backward together: medians of interleaved rounds,
-the largest differences, and the traffic that a form cannot do without per second, against the device's memory bandwidth. A Markdown table.
+"""flash-linear-attention's kernels against our chunked forms on a CUDA device, forward and backward
+together: medians of interleaved rounds, the largest differences, and the traffic that a form cannot
+do without per second, against the device's memory bandwidth. A Markdown table.
 
-Recurrences alone, without projections, as the mixers call them: queries, keys and values of a bfloat16 layer, gates in float32. The kernels
-multiply bfloat16, our forms float32. Least traffic: inputs read forwards and backwards, their gradients written, outputs written and
-their gradients read; what a form keeps between chunks is not counted.
+Recurrences alone, without projections, as the mixers call them: queries, keys and values of a
+bfloat16 layer, gates in float32. The kernels multiply bfloat16, our forms float32. Least traffic:
+inputs read forwards and backwards, their gradients written, outputs written and their gradients
+read; what a form keeps between chunks is not counted.
 """
 
 from __future__ import annotations
@@ -55,11 +57,26 @@ def inputs(kind: str, tokens: int) -> dict[str, Tensor]:
             found = {"q": unit(q), "k": short, "v": v, "log_a": each, "b": b}
         case "low rank":
             bounded = DECAY * normal(*shape, DIM).sigmoid()
-            found = {"q": q, "k": k, "v": v, "log_a": bounded, "r": -short, "s": short * normal(*shape, DIM).sigmoid()}
+            found = {
+                "q": q,
+                "k": k,
+                "v": v,
+                "log_a": bounded,
+                "r": -short,
+                "s": short * normal(*shape, DIM).sigmoid(),
+            }
         case "channels":
-            found = {"log_a": each.transpose(1, 2).flatten(2), "added": v.transpose(1, 2).flatten(2)}
+            found = {
+                "log_a": each.transpose(1, 2).flatten(2),
+                "added": v.transpose(1, 2).flatten(2),
+            }
         case "levels":
-            found = {"q": q, "k": k, "v": v, "weights": F.softplus(normal(*shape, (tokens - 1).bit_length() + 1))}
+            found = {
+                "q": q,
+                "k": k,
+                "v": v,
+                "weights": F.softplus(normal(*shape, (tokens - 1).bit_length() + 1)),
+            }
         case _:
             raise ValueError(kind)
     return {name: x.contiguous().requires_grad_() for name, x in found.items()}
@@ -102,7 +119,9 @@ CASES: dict[str, tuple[str, str, Form, tuple[Any, ...]]] = {
 }
 
 
-def run(form: Form, tensors: dict[str, Tensor], further: tuple[Any, ...]) -> tuple[list[Tensor], float]:
+def run(
+    form: Form, tensors: dict[str, Tensor], further: tuple[Any, ...]
+) -> tuple[list[Tensor], float]:
     """Outputs and gradients, and milliseconds."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
@@ -158,8 +177,8 @@ def row(name: str, tokens: int, most: float) -> str:
     assert len(gradients) == len(gaps) - 1
     rate = traffic / (fla / 1e3)
     return (
-        f"| {name} | {tokens:,} | {fla:.2f} | {torch_:.2f} | {torch_ / fla:.1f} | {gaps[0]:.1e} | {max(gaps[1:]):.1e} "
-        f"| {rate / 1e9:,.0f} | {rate / most:.0%} |"
+        f"| {name} | {tokens:,} | {fla:.2f} | {torch_:.2f} | {torch_ / fla:.1f} | {gaps[0]:.1e} |"
+        f" {max(gaps[1:]):.1e} | {rate / 1e9:,.0f} | {rate / most:.0%} |"
     )
 
 
@@ -172,16 +191,29 @@ def main() -> int:
         return 1
     copied, told = copying(), peak()
     most = told or copied
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, batch {BATCH}, {HEADS} heads of {DIM} numbers, bfloat16.")
-    print(f"Memory: {'unknown' if told is None else f'{told / 1e9:,.0f}'} GB/s by its clock, {copied / 1e9:,.0f} GB/s in a copy.\n")
-    print("| mechanism | tokens | fla, ms | ours, ms | ratio | outputs differ by | gradients differ by | GB/s | of the bandwidth |")
+    print(
+        f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, batch {BATCH}, {HEADS} heads"
+        f" of {DIM} numbers, bfloat16."
+    )
+    print(
+        f"Memory: {'unknown' if told is None else f'{told / 1e9:,.0f}'} GB/s by its clock,"
+        f" {copied / 1e9:,.0f} GB/s in a copy.\n"
+    )
+    print(
+        "| mechanism | tokens | fla, ms | ours, ms | ratio | outputs differ by | gradients differ"
+        " by | GB/s | of the bandwidth |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in CASES:
         for tokens in LENGTHS:
             try:
                 print(row(name, tokens, most), flush=True)
             except Exception as error:  # one that fails must not hide the rest
-                print(f"| {name} | {tokens:,} | {type(error).__name__}: {' '.join(str(error).split())[:80]} | | | | | | |", flush=True)
+                print(
+                    f"| {name} | {tokens:,} | {type(error).__name__}:"
+                    f" {' '.join(str(error).split())[:80]} | | | | | | |",
+                    flush=True,
+                )
     return 0
 
 

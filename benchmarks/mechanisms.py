@@ -1,10 +1,12 @@
-"""Every mixer, forward and backward in float32 on two threads: the parallel form against the recurrence, growth with t, and peak memory.
+"""Every mixer, forward and backward in float32 on two threads: the parallel form against the
+recurrence, growth with t, and peak memory.
 
     python benchmarks/mechanisms.py [--only NAME ...] [--quick]
 
-Prints Markdown. Times are the best of runs that alternate between the two things compared, so that other work on the machine slows down
-both; on a busy machine OMP_WAIT_POLICY=passive helps, where threads would wait for each other by spinning. Memory is the peak of a process
-of its own, less what it held before. Every mixer has 4 heads of 64 numbers, or 256 channels.
+Prints Markdown. Times are the best of runs that alternate between the two things compared, so that
+other work on the machine slows down both; on a busy machine OMP_WAIT_POLICY=passive helps, where
+threads would wait for each other by spinning. Memory is the peak of a process of its own, less what
+it held before. Every mixer has 4 heads of 64 numbers, or 256 channels.
 """
 
 from __future__ import annotations
@@ -34,18 +36,44 @@ from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
 THREADS = 2
 HEADS, DIM, WIDTH = 4, 64, 256
 TOKENS, SHORT, LONG = 2048, 8192, 16384
-SIZES: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "state": DIM, "width": WIDTH, "conv": 0, "size": 512, "block": 64, "topk": 8}
+SIZES: dict[str, Any] = {
+    "heads": HEADS,
+    "head_dim": DIM,
+    "state": DIM,
+    "width": WIDTH,
+    "conv": 0,
+    "size": 512,
+    "block": 64,
+    "topk": 8,
+}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in MIXERS} | {
     f"{name} {size}={value}": (name, {size: value}) for name, size, value in OTHER_FORMS
 }
-OWN: dict[str, dict[str, Any]] = {"rwkv": {"width": None}, "shortconv": {"conv": 4}, "indexed": {"block": 1, "topk": 512}}
-"""Sizes of one mechanism that differ from SIZES: RWKV's width is that of its heads, a convolution of 0 tokens is none, an indexer picks tokens."""
+OWN: dict[str, dict[str, Any]] = {
+    "rwkv": {"width": None},
+    "shortconv": {"conv": 4},
+    "indexed": {"block": 1, "topk": 512},
+}
+"""Sizes of one mechanism that differ from SIZES: RWKV's width is that of its heads, a convolution
+of 0 tokens is none, an indexer picks tokens.
+"""
 
 FASTER = 20.0
-GROWTH = {"recurrent": 2.2, "convolution": 2.2, "windowed": 2.2, "loglinear": 2.5, "sparse": 2.5, "moba": 2.5}
-"""Largest time at LONG over that at SHORT, by name or else by group; the others are quadratic by definition."""
+GROWTH = {
+    "recurrent": 2.2,
+    "convolution": 2.2,
+    "windowed": 2.2,
+    "loglinear": 2.5,
+    "sparse": 2.5,
+    "moba": 2.5,
+}
+"""Largest time at LONG over that at SHORT, by name or else by group; the others are quadratic by
+definition.
+"""
 LINEAR = 2.4
-"""Largest memory at LONG over that at SHORT that is not called more than linear; log-linear attention has a level more."""
+"""Largest memory at LONG over that at SHORT that is not called more than linear; log-linear
+attention has a level more.
+"""
 SLOWER = 1.05
 """Largest time of full attention over that of the fused kernel."""
 
@@ -54,14 +82,20 @@ Run = Callable[[], object]
 
 def built(case: str) -> Mixer:
     name, sizes = CASES[case]
-    known = {field: value for field, value in (SIZES | OWN.get(name, {})).items() if field in MECHANISMS[name].__dataclass_fields__}
+    known = {
+        field: value
+        for field, value in (SIZES | OWN.get(name, {})).items()
+        if field in MECHANISMS[name].__dataclass_fields__
+    }
     made = mixer(mechanism(name, **known | sizes), width=WIDTH)
     made.reset(torch.Generator().manual_seed(0))
     return made
 
 
 def inputs(tokens: int) -> Tensor:
-    return torch.randn(1, tokens, WIDTH, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    return torch.randn(
+        1, tokens, WIDTH, generator=torch.Generator().manual_seed(1)
+    ).requires_grad_()
 
 
 def both_passes(compute: Callable[[], Tensor]) -> Run:
@@ -100,8 +134,12 @@ def seconds(run: Run) -> float:
     return time.perf_counter() - start
 
 
-def alternated(one: Run, other: Run, *, repeat: tuple[int, int], least: int, budget: float = 0) -> tuple[list[float], list[float]]:
-    """Times of both in turn, so many runs of each at a time, for at least so many rounds and about `budget` seconds."""
+def alternated(
+    one: Run, other: Run, *, repeat: tuple[int, int], least: int, budget: float = 0
+) -> tuple[list[float], list[float]]:
+    """Times of both in turn, so many runs of each at a time, for at least so many rounds and about
+    `budget` seconds.
+    """
     first, second, start = [], [], time.perf_counter()
     rounds = 0
     while rounds < least or time.perf_counter() - start < budget:
@@ -122,18 +160,34 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def against_the_loop(cases: Sequence[str], *, tokens: int, rounds: int) -> None:
-    print(f"\n### Parallel form against the loop over `step`, {tokens:,} tokens (target: {FASTER:g} times as fast)\n")
-    print("The loop's operations are too small for two threads; it runs on one, where it is faster.\n")
+    print(
+        f"\n### Parallel form against the loop over `step`, {tokens:,} tokens (target: {FASTER:g}"
+        " times as fast)\n"
+    )
+    print(
+        "The loop's operations are too small for two threads; it runs on one, where it is faster.\n"
+    )
     rows = []
     for case in cases:
         if built(case).mechanism.group not in ("recurrent", "convolution"):
             continue
         m, x = built(case), inputs(tokens)
-        fast, slow = both_passes(lambda m=m, x=x: m(x)), on_one_thread(both_passes(lambda m=m, x=x: loop(m, x)))
+        fast, slow = (
+            both_passes(lambda m=m, x=x: m(x)),
+            on_one_thread(both_passes(lambda m=m, x=x: loop(m, x))),
+        )
         fast()
         first, second = alternated(fast, slow, repeat=(25, 1), least=rounds)
         ratio = min(second) / min(first)
-        rows.append((case, f"{1e3 * min(first):.1f}", f"{1e3 * min(second):.0f}", f"{ratio:.1f}", mark(ratio, FASTER, at_least=True)))
+        rows.append(
+            (
+                case,
+                f"{1e3 * min(first):.1f}",
+                f"{1e3 * min(second):.0f}",
+                f"{ratio:.1f}",
+                mark(ratio, FASTER, at_least=True),
+            )
+        )
         progress(rows[-1])
     table(("mechanism", "parallel, ms", "loop, ms", "ratio", "met"), rows)
 
@@ -146,17 +200,27 @@ def growth(cases: Sequence[str], *, short: int, long: int, budget: float) -> Non
         limit = GROWTH.get(m.mechanism.name, GROWTH.get(m.mechanism.group))
         one, other = (both_passes(partial(m, inputs(t))) for t in (short, long))
         one()
-        # two runs in a row: the first of a length asks the system for memory that the other length did not need, or gave back
-        first, second = alternated(one, other, repeat=(2, 2), least=1 if limit is None else 2, budget=budget)
+        # two runs in a row: the first of a length asks the system for memory that the other length
+        # did not need, or gave back
+        first, second = alternated(
+            one, other, repeat=(2, 2), least=1 if limit is None else 2, budget=budget
+        )
         ratio = min(second) / min(first)
-        target = ("quadratic by definition", "") if limit is None else (f"{limit:g}", mark(ratio, limit))
-        rows.append((case, f"{1e3 * min(first):.0f}", f"{1e3 * min(second):.0f}", f"{ratio:.2f}", *target))
+        target = (
+            ("quadratic by definition", "") if limit is None else (f"{limit:g}", mark(ratio, limit))
+        )
+        rows.append(
+            (case, f"{1e3 * min(first):.0f}", f"{1e3 * min(second):.0f}", f"{ratio:.2f}", *target)
+        )
         progress(rows[-1])
     table(("mechanism", f"{short:,}, ms", f"{long:,}, ms", "ratio", "at most", "met"), rows)
 
 
 def against_the_fused_kernel(*, tokens: int, budget: float) -> None:
-    print(f"\n### Full attention against `F.scaled_dot_product_attention`, {tokens:,} tokens (target: {SLOWER:g} times its time)\n")
+    print(
+        f"\n### Full attention against `F.scaled_dot_product_attention`, {tokens:,} tokens (target:"
+        f" {SLOWER:g} times its time)\n"
+    )
     q, k, v = (torch.randn(1, HEADS, tokens, DIM).requires_grad_() for _ in range(3))
     m, x = built("full"), inputs(tokens)
     assert isinstance(m, SoftmaxMixer)
@@ -173,9 +237,18 @@ def against_the_fused_kernel(*, tokens: int, budget: float) -> None:
         one()
         other()
         first, second = alternated(one, other, repeat=(1, 1), least=5, budget=budget)
-        # medians of single pairs: kernel and kernel take the same time, and the best of many differs by luck
+        # medians of single pairs: kernel and kernel take the same time, and the best of many
+        # differs by luck
         ratio = median(a / b for a, b in zip(first, second, strict=True))
-        rows.append((name, f"{1e3 * min(first):.1f}", f"{1e3 * min(second):.1f}", f"{ratio:.3f}", mark(ratio, SLOWER)))
+        rows.append(
+            (
+                name,
+                f"{1e3 * min(first):.1f}",
+                f"{1e3 * min(second):.1f}",
+                f"{ratio:.3f}",
+                mark(ratio, SLOWER),
+            )
+        )
         progress(rows[-1])
     table(("what", "ours, ms", "fused kernel, ms", "ratio, median of pairs", "met"), rows)
 
@@ -188,22 +261,48 @@ def bare(m: SoftmaxMixer, x: Tensor) -> Tensor:
 
 
 def memory(cases: Sequence[str], *, short: int, long: int) -> None:
-    print(f"\n### Peak memory of forward and backward at {short:,} and {long:,} tokens, weights and inputs not counted\n")
+    print(
+        f"\n### Peak memory of forward and backward at {short:,} and {long:,} tokens, weights and"
+        " inputs not counted\n"
+    )
     rows = []
     for case in cases:
         first, second = (peak_of_another_process(case, t) for t in (short, long))
         quadratic = built(case).mechanism.group not in GROWTH and CASES[case][0] not in GROWTH
         found = "" if second <= LINEAR * first else "by definition" if quadratic else "**yes**"
-        rows.append((case, f"{first:.0f}", f"{second:.0f}", f"{second * 1024 / long:.1f}", f"{second / first:.2f}", found))
+        rows.append(
+            (
+                case,
+                f"{first:.0f}",
+                f"{second:.0f}",
+                f"{second * 1024 / long:.1f}",
+                f"{second / first:.2f}",
+                found,
+            )
+        )
         progress(rows[-1])
-    table(("mechanism", f"{short:,}, MiB", f"{long:,}, MiB", "KiB per token", "ratio", "more than linear"), rows)
+    table(
+        (
+            "mechanism",
+            f"{short:,}, MiB",
+            f"{long:,}, MiB",
+            "KiB per token",
+            "ratio",
+            "more than linear",
+        ),
+        rows,
+    )
 
 
 def peak_of_another_process(case: str, tokens: int) -> float:
     command = [sys.executable, __file__, "--peak", case, str(tokens)]
     # glibc gives every tensor back when it is freed, so that the peak is of what is alive
     exact = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    return float(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | exact).stdout)
+    return float(
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, env=os.environ | exact
+        ).stdout
+    )
 
 
 def peak(case: str, tokens: int) -> float:
@@ -218,11 +317,15 @@ def peak(case: str, tokens: int) -> float:
 
 
 def kibibytes(field: str) -> int:
-    """Memory of this process, now (VmRSS) or at most (VmHWM); where the system does not say, getrusage's largest, which may be the parent's."""
+    """Memory of this process, now (VmRSS) or at most (VmHWM); where the system does not say,
+    getrusage's largest, which may be the parent's.
+    """
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(field))
+    return next(
+        int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(field)
+    )
 
 
 def progress(row: Sequence[str]) -> None:
@@ -230,11 +333,29 @@ def progress(row: Sequence[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=CASES, metavar="NAME", help=f"some of: {', '.join(CASES)}")
-    parser.add_argument("--part", nargs="+", choices=("loop", "growth", "fused", "memory"), help="some of the tables")
-    parser.add_argument("--quick", action="store_true", help="a quarter of the tokens, fewer runs; a check of the script, not of targets")
-    parser.add_argument("--peak", nargs=2, metavar=("NAME", "TOKENS"), help="only print the MiB of one mechanism at one length")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=CASES, metavar="NAME", help=f"some of: {', '.join(CASES)}"
+    )
+    parser.add_argument(
+        "--part",
+        nargs="+",
+        choices=("loop", "growth", "fused", "memory"),
+        help="some of the tables",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a quarter of the tokens, fewer runs; a check of the script, not of targets",
+    )
+    parser.add_argument(
+        "--peak",
+        nargs=2,
+        metavar=("NAME", "TOKENS"),
+        help="only print the MiB of one mechanism at one length",
+    )
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     if options.peak:
@@ -243,7 +364,10 @@ def main() -> None:
     cases, scale = options.only or list(CASES), 4 if options.quick else 1
     parts = options.part or ("loop", "growth", "fused", "memory")
     short, long = SHORT // scale, LONG // scale
-    print(f"{processor()}, {THREADS} threads, PyTorch {torch.__version__}, float32, {datetime.datetime.now(datetime.UTC).date()}")
+    print(
+        f"{processor()}, {THREADS} threads, PyTorch {torch.__version__}, float32,"
+        f" {datetime.datetime.now(datetime.UTC).date()}"
+    )
     if "loop" in parts:
         against_the_loop(cases, tokens=TOKENS // scale, rounds=1 if options.quick else 2)
     if "growth" in parts:
@@ -257,7 +381,13 @@ def main() -> None:
 def processor() -> str:
     info = Path("/proc/cpuinfo")
     names = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+        [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        if info.exists()
+        else []
     )
     return names[0] if names else platform.processor() or platform.machine()
 

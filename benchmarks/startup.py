@@ -1,4 +1,6 @@
-"""Wall time of whole commands, interleaved with a bare interpreter in one run: median seconds and ratio to the bare start."""
+"""Wall time of whole commands, interleaved with a bare interpreter in one run: median seconds and
+ratio to the bare start.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,16 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, arguments in COMMANDS.items():
             start = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=Path.home())
+            subprocess.run(
+                [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=Path.home()
+            )
             times[name].append(time.perf_counter() - start)
     bare = statistics.median(times["python -c pass"])
     for name, values in times.items():
-        print(f"{name:42} {statistics.median(values):6.3f} s   {statistics.median(values) / bare:5.1f} x bare start")
+        print(
+            f"{name:42} {statistics.median(values):6.3f} s  "
+            f" {statistics.median(values) / bare:5.1f} x bare start"
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python benchmarks/tasks.py [--rounds 7] [--zoology PATH]
 
-With the path of a checkout of Zoology (HazyResearch/zoology), its MQAR generator and ours take turns at the same sizes in the same process. Only the
-generator's own file is read; what it imports from the rest of Zoology are two classes that hold settings and results, which stand-ins replace.
+With the path of a checkout of Zoology (HazyResearch/zoology), its MQAR generator and ours take
+turns at the same sizes in the same process. Only the generator's own file is read; what it imports
+from the rest of Zoology are two classes that hold settings and results, which stand-ins replace.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def zoology_generator(checkout: Path) -> Callable[..., Any]:
     """`multiquery_ar` of a checkout, without importing the package around it."""
     path = checkout / "zoology" / "data" / "multiquery_ar.py"
     if not path.is_file():
-        raise SystemExit(f"{path} is no file; --zoology takes the root of a checkout of HazyResearch/zoology")
+        raise SystemExit(
+            f"{path} is no file; --zoology takes the root of a checkout of HazyResearch/zoology"
+        )
     for name, held in (
         ("zoology", ""),
         ("zoology.data", ""),
@@ -83,7 +86,19 @@ def zoology_generator(checkout: Path) -> Callable[..., Any]:
     ):
         stand_in = ModuleType(name)
         if held:
-            setattr(stand_in, held, type(held, (), {"__init__": lambda self, inputs, labels, slices=None: setattr(self, "inputs", inputs)}))
+            setattr(
+                stand_in,
+                held,
+                type(
+                    held,
+                    (),
+                    {
+                        "__init__": lambda self, inputs, labels, slices=None: setattr(
+                            self, "inputs", inputs
+                        )
+                    },
+                ),
+            )
         sys.modules[name] = stand_in
     spec = importlib.util.spec_from_file_location("zoology.data.multiquery_ar", path)
     assert spec is not None
@@ -93,25 +108,40 @@ def zoology_generator(checkout: Path) -> Callable[..., Any]:
     return module.multiquery_ar
 
 
-def side_by_side(generate: Callable[..., Any], n: int, pairs: int, rounds: int) -> tuple[float, float]:
+def side_by_side(
+    generate: Callable[..., Any], n: int, pairs: int, rounds: int
+) -> tuple[float, float]:
     """Tokens per second of our generator and of Zoology's, in turns."""
     task, rng, batch = parse_task(mqar(n, pairs)), np.random.default_rng(0), max(1, TOKENS // n)
-    settings = {"vocab_size": VOCABULARY, "input_seq_len": n, "num_kv_pairs": pairs, "power_a": 0.01, "random_non_queries": True}
+    settings = {
+        "vocab_size": VOCABULARY,
+        "input_seq_len": n,
+        "num_kv_pairs": pairs,
+        "power_a": 0.01,
+        "random_non_queries": True,
+    }
     ours, theirs = [], []
     for turn in range(rounds + 1):
         seconds, made = timed(lambda: task.sample(batch, rng))
         ours.append(made.tokens.size / seconds)
-        seconds, segment = timed(lambda seed=turn: generate(num_examples=batch, seed=seed, **settings))
+        seconds, segment = timed(
+            lambda seed=turn: generate(num_examples=batch, seed=seed, **settings)
+        )
         theirs.append(segment.inputs.numel() / seconds)
         assert tuple(segment.inputs.shape) == made.tokens.shape
     return statistics.median(ours[1:]), statistics.median(theirs[1:])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Tokens per second of samplers and oracles, one core.")
+    parser = argparse.ArgumentParser(
+        description="Tokens per second of samplers and oracles, one core."
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
-        "--zoology", type=Path, metavar="PATH", help="a checkout of HazyResearch/zoology to compare the MQAR generator with"
+        "--zoology",
+        type=Path,
+        metavar="PATH",
+        help="a checkout of HazyResearch/zoology to compare the MQAR generator with",
     )
     options = parser.parse_args()
     if options.zoology is not None:
@@ -123,7 +153,11 @@ def main() -> None:
         for n in LENGTHS:
             for pairs in (DEFAULT_PAIRS, n // 16, n // 4):
                 ours, theirs = side_by_side(generate, n, pairs, options.rounds)
-                print(f"n = {n:5}, {pairs:5} pairs{ours / 1e6:28.1f}{theirs / 1e6:10.2f}{ours / theirs:8.0f}", flush=True)
+                print(
+                    f"n = {n:5}, {pairs:5}"
+                    f" pairs{ours / 1e6:28.1f}{theirs / 1e6:10.2f}{ours / theirs:8.0f}",
+                    flush=True,
+                )
         return
     print(f"{'million tokens/s':66}  sample   oracle")
     for text in (*TEXTS, *others()):

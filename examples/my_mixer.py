@@ -15,7 +15,9 @@ import separatrix as sx
 
 @sx.register_mechanism(title="moving averages", source="this example")
 class MyMixer(nn.Module):
-    """m_i = a m_{i-1} + (1 - a) V x_i, y_i = O m_i, with a learned decay a for each of width * averages averages."""
+    """m_i = a m_{i-1} + (1 - a) V x_i, y_i = O m_i, with a learned decay a for each of width *
+    averages averages.
+    """
 
     def __init__(self, width: int, *, averages: int = 2) -> None:
         super().__init__()
@@ -25,7 +27,9 @@ class MyMixer(nn.Module):
 
     @staticmethod
     def cache_numbers(t: int, *, width: int, averages: int) -> int:
-        """Numbers kept after t tokens; optional here, since it can be measured: it does not grow."""
+        """Numbers kept after t tokens; optional here, since it can be measured: it does not
+        grow.
+        """
         return width * averages
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
@@ -37,7 +41,9 @@ class MyMixer(nn.Module):
         return self.o(m), {"m": m}
 
     def forward(self, x: Tensor) -> Tensor:
-        """Sums over 2, 4, 8, ... tokens: after k doublings m holds the last 2^k terms of a sum over j of a^j (1 - a) V x_{i-j}."""
+        """Sums over 2, 4, 8, ... tokens: after k doublings m holds the last 2^k terms of a sum over
+        j of a^j (1 - a) V x_{i-j}.
+        """
         a = self.s.sigmoid()
         m, reach = (1 - a) * self.v(x), 1
         while reach < x.shape[1]:

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import jaxtyping
 import pytest
 
-pytest_plugins = ("support.printed_audits",)  # from here, since conftest files of folders are not read where tests run in several processes
+pytest_plugins = (
+    "support.printed_audits",
+)  # from here, since conftest files of folders are not read where tests run in several processes
 
-jaxtyping.install_import_hook(["separatrix.laws", "separatrix.mixers", "separatrix.model", "separatrix.plugins"], "beartype.beartype")
+jaxtyping.install_import_hook(
+    ["separatrix.laws", "separatrix.mixers", "separatrix.model", "separatrix.plugins"],
+    "beartype.beartype",
+)
 
 
 @pytest.fixture

@@ -1,16 +1,19 @@
-"""How much the tests catch: small changes of the sources, one at a time, and the share of them that makes a test fail.
+"""How much the tests catch: small changes of the sources, one at a time, and the share of them that
+makes a test fail.
 
     python tests/mutants.py --out mutants.json              every change against the tests of `make test`
     python tests/mutants.py --only theory --count 20        some of them
     python tests/mutants.py --suite OTHER_CHECKOUT          the tests of another version, on these sources
     python tests/mutants.py --again mutants.json            what was caught then: is it still?
 
-A run without a change comes first and records which test executes which line (not what the tests run in processes of their own). A change is then
-judged by the tests that execute its line, or, where it runs at import only, that execute any line of its file; the first failure ends it. A test that
-takes ten times as long as usual and half a minute more, and a test process that dies, have caught it too.
+A run without a change comes first and records which test executes which line (not what the tests
+run in processes of their own). A change is then judged by the tests that execute its line, or,
+where it runs at import only, that execute any line of its file; the first failure ends it. A test
+that takes ten times as long as usual and half a minute more, and a test process that dies, have
+caught it too.
 
-Which changes are made depends on --seed and on the functions themselves, not on the rest of the tree, so that two versions are judged by the same
-changes wherever a function stayed as it was.
+Which changes are made depends on --seed and on the functions themselves, not on the rest of the
+tree, so that two versions are judged by the same changes wherever a function stayed as it was.
 """
 
 from __future__ import annotations
@@ -36,7 +39,15 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARES = {"theory": 32, "tasks": 28, "mixers": 28, "verify": 16, "architecture": 22, "constructions": 8, "": 26}
+SHARES = {
+    "theory": 32,
+    "tasks": 28,
+    "mixers": 28,
+    "verify": 16,
+    "architecture": 22,
+    "constructions": 8,
+    "": 26,
+}
 """How many changes each part of the package gets; "" stands for all other parts."""
 FOLDERS = ("contract", "golden", "quality", "unit")
 COPIED = (
@@ -61,7 +72,9 @@ UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "
 WITHOUT = ("mixers/_kernels/",)
 """Sources left out: nothing but a GPU runs them."""
 GRACE = 30.0
-"""Seconds that a test may take beyond ten times its usual time, and all tests of a change beyond four times theirs."""
+"""Seconds that a test may take beyond ten times its usual time, and all tests of a change beyond
+four times theirs.
+"""
 
 
 # ---- the changes
@@ -86,7 +99,9 @@ class Mutant:
         return f"{self.file}:{self.line} {self.function}: {_short(self.old)} -> {_short(self.new)}"
 
     def apply(self, source: bytes) -> bytes:
-        assert source[self.start : self.end].decode() == self.old, f"{self.title}: the file has changed"
+        assert source[self.start : self.end].decode() == self.old, (
+            f"{self.title}: the file has changed"
+        )
         return source[: self.start] + self.new.encode() + source[self.end :]
 
 
@@ -113,23 +128,49 @@ def changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """The changes of one expression, as (kind, what stands there instead)."""
     match node:
         case ast.Compare(left, [operator, *rest], comparators):
-            yield "flipped comparison", ast.Compare(left, [COMPARISONS[type(operator)](), *rest], comparators)
+            yield (
+                "flipped comparison",
+                ast.Compare(left, [COMPARISONS[type(operator)](), *rest], comparators),
+            )
         case ast.Constant(value) if type(value) is int and value < 1000:
             yield "off by one", ast.Constant(value + 1)
-        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod() | ast.Pow(), _) if not _text(node):
+        case ast.BinOp(
+            left, ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod() | ast.Pow(), _
+        ) if not _text(node):
             yield "dropped term", left
             if isinstance(node.op, ast.Add | ast.Sub):
-                yield "changed sign", ast.BinOp(left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
+                yield (
+                    "changed sign",
+                    ast.BinOp(
+                        left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right
+                    ),
+                )
         case ast.UnaryOp(ast.Not() | ast.USub(), operand):
             yield "dropped sign", operand
         case ast.BoolOp(operator, [_, *_] as values):
-            yield "and for or", ast.BoolOp(ast.And() if isinstance(operator, ast.Or) else ast.Or(), values)
-            yield "dropped condition", values[0] if len(values) == 2 else ast.BoolOp(operator, values[:-1])
-        case ast.Call(function, [first, second, *rest], keywords) if not any(isinstance(a, ast.Starred) for a in (first, second)):
-            if ast.dump(first) != ast.dump(second) and ast.unparse(function).rpartition(".")[2] not in UNORDERED:
+            yield (
+                "and for or",
+                ast.BoolOp(ast.And() if isinstance(operator, ast.Or) else ast.Or(), values),
+            )
+            yield (
+                "dropped condition",
+                values[0] if len(values) == 2 else ast.BoolOp(operator, values[:-1]),
+            )
+        case ast.Call(function, [first, second, *rest], keywords) if not any(
+            isinstance(a, ast.Starred) for a in (first, second)
+        ):
+            if (
+                ast.dump(first) != ast.dump(second)
+                and ast.unparse(function).rpartition(".")[2] not in UNORDERED
+            ):
                 yield "swapped arguments", ast.Call(function, [second, first, *rest], keywords)
             if isinstance(function, ast.Name) and function.id in ("min", "max"):
-                yield "min for max", ast.Call(ast.Name("max" if function.id == "min" else "min"), node.args, keywords)
+                yield (
+                    "min for max",
+                    ast.Call(
+                        ast.Name("max" if function.id == "min" else "min"), node.args, keywords
+                    ),
+                )
         case ast.IfExp(test, body, orelse):
             yield "swapped branches", ast.IfExp(test, orelse, body)
         case _:
@@ -138,11 +179,16 @@ def changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 def _text(node: ast.AST) -> bool:
     """Whether an expression builds a string: no result depends on it but messages."""
-    return any(isinstance(n, ast.JoinedStr) or (isinstance(n, ast.Constant) and isinstance(n.value, str)) for n in ast.walk(node))
+    return any(
+        isinstance(n, ast.JoinedStr) or (isinstance(n, ast.Constant) and isinstance(n.value, str))
+        for n in ast.walk(node)
+    )
 
 
 class _Sites(ast.NodeVisitor):
-    """Every place of a file where a change can be made, by function; not in annotations, messages of errors or text."""
+    """Every place of a file where a change can be made, by function; not in annotations,
+    messages of errors or text.
+    """
 
     def __init__(self) -> None:
         self.function: list[str] = []
@@ -171,14 +217,30 @@ class _Sites(ast.NodeVisitor):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None: ...
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        if isinstance(node.value, ast.Name) and node.value.id in ("Literal", "Annotated", "ClassVar", "Callable", "tuple", "dict", "list"):
+        if isinstance(node.value, ast.Name) and node.value.id in (
+            "Literal",
+            "Annotated",
+            "ClassVar",
+            "Callable",
+            "tuple",
+            "dict",
+            "list",
+        ):
             return
         self.generic_visit(node)
 
     def generic_visit(self, node: ast.AST) -> None:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             return
-        if isinstance(node, ast.expr) and self.function and any(c.islower() for c in self.function[-1]):
+        if (
+            isinstance(node, ast.expr)
+            and self.function
+            and any(c.islower() for c in self.function[-1])
+        ):
             self.found.append((".".join(self.function), node))
         super().generic_visit(node)
 
@@ -191,12 +253,23 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
     sites = _Sites()
     sites.visit(ast.parse(source))
     for function, node in sites.found:
-        start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[operator]
+        start, end = (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[node.end_lineno - 1] + node.end_col_offset,
+        )  # type: ignore[operator]
         for kind, changed in changes(node):
             new = f"({ast.unparse(ast.fix_missing_locations(changed))})"
             old = source[start:end].decode()
             yield Mutant(
-                path.relative_to(root).as_posix(), function, kind, node.lineno, node.end_lineno or node.lineno, start, end, old, new
+                path.relative_to(root).as_posix(),
+                function,
+                kind,
+                node.lineno,
+                node.end_lineno or node.lineno,
+                start,
+                end,
+                old,
+                new,
             )
 
 
@@ -207,7 +280,9 @@ def part_of(file: str) -> str:
 
 
 def chosen(root: Path, seed: int, shares: Mapping[str, int]) -> list[Mutant]:
-    """For each part as many changes as its share, at most one a function, every kind of change as often as the others."""
+    """For each part as many changes as its share, at most one a function, every kind of change
+    as often as the others.
+    """
     parts: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
     for path in sorted((root / "src" / "separatrix").rglob("*.py")):
         if any(part in path.as_posix() for part in WITHOUT):
@@ -215,7 +290,11 @@ def chosen(root: Path, seed: int, shares: Mapping[str, int]) -> list[Mutant]:
         for mutant in mutants_of(path, root):
             name = f"{seed} {mutant.file} {mutant.function} {mutant.kind} {mutant.old} {mutant.new}"
             parts[part_of(mutant.file)].append((hashlib.sha256(name.encode()).hexdigest(), mutant))
-    return [mutant for part, share in shares.items() for mutant in _spread(sorted(parts[part], key=lambda pair: pair[0]), share)]
+    return [
+        mutant
+        for part, share in shares.items()
+        for mutant in _spread(sorted(parts[part], key=lambda pair: pair[0]), share)
+    ]
 
 
 def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
@@ -227,7 +306,9 @@ def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
         free = [m for _, m in ranked if (m.file, m.function) not in functions]
         if not free:
             break
-        best = min(free, key=lambda m: files[m.file] + kinds[m.kind])  # the first of the ranking among the rarest
+        best = min(
+            free, key=lambda m: files[m.file] + kinds[m.kind]
+        )  # the first of the ranking among the rarest
         taken.append(best)
         functions.add((best.file, best.function))
         files[best.file] += 1
@@ -239,14 +320,19 @@ def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
 
 
 class Recorder:
-    """A pytest plugin: which test executes which lines, and how long it takes. One file of lines for each process, in `folder`."""
+    """A pytest plugin: which test executes which lines, and how long it takes. One file of lines
+    for each process, in `folder`.
+    """
 
     def __init__(self, folder: Path, source: Path) -> None:
         import coverage
 
         self.folder = folder
         self.coverage = coverage.Coverage(
-            data_file=str(folder / f"lines.{os.getpid()}"), source=[str(source)], config_file=False, messages=False
+            data_file=str(folder / f"lines.{os.getpid()}"),
+            source=[str(source)],
+            config_file=False,
+            messages=False,
         )
         self.coverage.start()
         self.seconds: dict[str, float] = {}
@@ -289,14 +375,19 @@ class Recorded:
         if not direct:
             direct = {test for tests in of_file.values() for test in tests if test}
         known = self.hints.get(mutant.title)
-        return sorted((test for test in direct if test in self.seconds), key=lambda test: (test != known, self.seconds[test]))
+        return sorted(
+            (test for test in direct if test in self.seconds),
+            key=lambda test: (test != known, self.seconds[test]),
+        )
 
 
 def record(copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
     """Runs the whole suite once without a change."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        parts = _split([p for name in FOLDERS for p in sorted((copy / "tests" / name).glob("test_*.py"))], jobs)
+        parts = _split(
+            [p for name in FOLDERS for p in sorted((copy / "tests" / name).glob("test_*.py"))], jobs
+        )
         running = [_forked(_record_some, copy, folder, files) for files in parts]
         for process in running:
             process.join()
@@ -311,7 +402,10 @@ def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
     _enter(copy)
     _log_to(folder / f"log.{os.getpid()}")
     recorder = Recorder(folder, copy / "src" / "separatrix")
-    pytest.main(["-q", "-p", "no:cacheprovider", *(str(p.relative_to(ROOT)) for p in files)], plugins=[recorder])
+    pytest.main(
+        ["-q", "-p", "no:cacheprovider", *(str(p.relative_to(ROOT)) for p in files)],
+        plugins=[recorder],
+    )
 
 
 def _read(folder: Path, copy: Path, hints: dict[str, str]) -> Recorded:
@@ -328,8 +422,14 @@ def _read(folder: Path, copy: Path, hints: dict[str, str]) -> Recorded:
     found = [json.loads(path.read_text()) for path in folder.glob("tests.*.json")]
     failed = {test for part in found for test in part["failed"]}
     if failed:
-        print(f"{len(failed)} tests fail without a change and are left out: {', '.join(sorted(failed)[:5])}", file=sys.stderr)
-    seconds = {test: took for part in found for test, took in part["seconds"].items() if test not in failed}
+        print(
+            f"{len(failed)} tests fail without a change and are left out:"
+            f" {', '.join(sorted(failed)[:5])}",
+            file=sys.stderr,
+        )
+    seconds = {
+        test: took for part in found for test, took in part["seconds"].items() if test not in failed
+    }
     if not seconds:
         logs = "\n".join(path.read_text()[-2000:] for path in folder.glob("log.*"))
         raise SystemExit(f"{logs}\nerror: no test ran; does `make test` work here?")
@@ -365,7 +465,10 @@ class Chosen:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if item.nodeid in self.place), key=lambda item: self.place[item.nodeid])
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.place),
+            key=lambda item: self.place[item.nodeid],
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -373,7 +476,9 @@ class Chosen:
 
 
 def judge(copy: Path, mutant: Mutant, recorded: Recorded, answer: Path) -> None:
-    """In a process of its own: writes the name of the test that catches the change, or an empty text."""
+    """In a process of its own: writes the name of the test that catches the change, or an empty
+    text.
+    """
     tests = recorded.tests(mutant)
     if not tests:
         answer.write_text(json.dumps({"caught_by": "", "tests": 0}))
@@ -410,8 +515,12 @@ def _forked(work: Any, *arguments: Any) -> Any:
 
 def _alone(work: Any, *arguments: Any) -> None:
     os.setsid()  # so that what a test starts can be ended with it
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this in the background has it ignored
-    del sys.modules["__main__"].__file__  # processes that a test spawns shall not import this script
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell that runs this in the background has it ignored
+    del sys.modules[
+        "__main__"
+    ].__file__  # processes that a test spawns shall not import this script
     work(*arguments)
 
 
@@ -433,7 +542,9 @@ def _limit(mutant: Mutant, recorded: Recorded) -> float:
     return GRACE + 4 * sum(recorded.seconds[test] for test in recorded.tests(mutant))
 
 
-def run(mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], progress: Any) -> list[dict[str, Any]]:
+def run(
+    mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], progress: Any
+) -> list[dict[str, Any]]:
     """Every change judged, as many at a time as there are copies."""
     waiting, results = list(mutants), []
     busy: dict[Path, tuple[Any, Mutant, float, bytes]] = {}
@@ -447,7 +558,11 @@ def run(mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], p
                 _end(process)
                 (copy / mutant.file).write_bytes(before)
                 answer = copy / "answer.json"
-                found = json.loads(answer.read_text()) if answer.exists() else {"caught_by": "time" if late else "a dead test process"}
+                found = (
+                    json.loads(answer.read_text())
+                    if answer.exists()
+                    else {"caught_by": "time" if late else "a dead test process"}
+                )
                 answer.unlink(missing_ok=True)
                 results.append({**asdict(mutant), **found})
                 del busy[copy]
@@ -482,18 +597,41 @@ def _preload() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How much the tests catch: small changes of the sources, one at a time.")
-    parser.add_argument("--suite", type=Path, default=ROOT, help="the checkout whose tests are tried (default: this one)")
-    parser.add_argument("--only", choices=[name or "other" for name in SHARES], help="one part of the package")
-    parser.add_argument("--count", type=int, help="how many changes of each part (default: 160 in all)")
+    parser = argparse.ArgumentParser(
+        description="How much the tests catch: small changes of the sources, one at a time."
+    )
+    parser.add_argument(
+        "--suite",
+        type=Path,
+        default=ROOT,
+        help="the checkout whose tests are tried (default: this one)",
+    )
+    parser.add_argument(
+        "--only", choices=[name or "other" for name in SHARES], help="one part of the package"
+    )
+    parser.add_argument(
+        "--count", type=int, help="how many changes of each part (default: 160 in all)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="another seed, other changes")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--list", action="store_true", help="print the changes and stop")
-    parser.add_argument("--again", type=Path, help="results of an earlier run: only what was caught then, by the same test first")
-    parser.add_argument("--recording", type=Path, help="the run without a change: read from this file if it is there, else written to it")
+    parser.add_argument(
+        "--again",
+        type=Path,
+        help="results of an earlier run: only what was caught then, by the same test first",
+    )
+    parser.add_argument(
+        "--recording",
+        type=Path,
+        help="the run without a change: read from this file if it is there, else written to it",
+    )
     parser.add_argument("--out", type=Path, help="results as JSON")
     arguments = parser.parse_args()
-    shares = {part: arguments.count or share for part, share in SHARES.items() if arguments.only in (None, part or "other")}
+    shares = {
+        part: arguments.count or share
+        for part, share in SHARES.items()
+        if arguments.only in (None, part or "other")
+    }
     mutants = chosen(ROOT, arguments.seed, shares)
     if arguments.again:
         caught = _hints(arguments.again)
@@ -504,24 +642,35 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     _preload()
     with tempfile.TemporaryDirectory() as scratch:
-        copies = [copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout") for number in range(arguments.jobs)]
+        copies = [
+            copied(ROOT, arguments.suite.resolve(), Path(scratch) / str(number) / "checkout")
+            for number in range(arguments.jobs)
+        ]
         begun = time.monotonic()
-        recorded = _recorded(arguments.recording, copies[0], arguments.jobs, _hints(arguments.again))
+        recorded = _recorded(
+            arguments.recording, copies[0], arguments.jobs, _hints(arguments.again)
+        )
         print(
-            f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s; {len(mutants)} changes",
+            f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s;"
+            f" {len(mutants)} changes",
             file=sys.stderr,
             flush=True,
         )
         results = run(mutants, recorded, copies, _say)
     _summary(results)
     if arguments.out:
-        arguments.out.write_text(json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n")
+        arguments.out.write_text(
+            json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n"
+        )
 
 
 def _recorded(file: Path | None, copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
     if file is not None and file.exists():
         found = json.loads(file.read_text())
-        lines = {name: {int(line): tests for line, tests in mine.items()} for name, mine in found["lines"].items()}
+        lines = {
+            name: {int(line): tests for line, tests in mine.items()}
+            for name, mine in found["lines"].items()
+        }
         return Recorded(lines, found["seconds"], hints)
     recorded = record(copy, jobs, hints)
     if file is not None:
@@ -550,8 +699,13 @@ def _summary(results: Sequence[dict[str, Any]]) -> None:
     for part in SHARES:
         mine = [r for r in results if part_of(r["file"]) == part]
         if mine:
-            print(f"{part or 'other':14} {sum(bool(r['caught_by']) for r in mine):4} of {len(mine)} caught")
-    print(f"{'together':14} {sum(bool(r['caught_by']) for r in results):4} of {len(results)} caught")
+            print(
+                f"{part or 'other':14} {sum(bool(r['caught_by']) for r in mine):4} of {len(mine)}"
+                " caught"
+            )
+    print(
+        f"{'together':14} {sum(bool(r['caught_by']) for r in results):4} of {len(results)} caught"
+    )
 
 
 if __name__ == "__main__":

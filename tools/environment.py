@@ -1,10 +1,13 @@
-"""Brings .venv to what a make target needs, from wheels and with the versions of constraints.txt. Needs nothing but Python 3.11.
+"""Brings .venv to what a make target needs, from wheels and with the versions of constraints.txt.
+Needs nothing but Python 3.11.
 
     python3 tools/environment.py run|test|peers|lint
 
-A need that was met before is met again only after pyproject.toml or constraints.txt have changed. The file .venv/.needs tells what is met; it is taken
-away before anything is installed, so that an interrupted or failed set-up leaves none. What such a set-up left is then kept if every file of every
-package is there, and made anew if not. A second set-up of the same folder waits for the first.
+A need that was met before is met again only after pyproject.toml or constraints.txt have changed.
+The file .venv/.needs tells what is met; it is taken away before anything is installed, so that an
+interrupted or failed set-up leaves none. What such a set-up left is then kept if every file of
+every package is there, and made anew if not. A second set-up of the same folder waits for the
+first.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ ELSEWHERE = (
     "PIP_REQUIREMENT",
     "PIP_CONSTRAINT",
 )
-"""Settings under which pip would look at packages outside of .venv, or install to another place, or something else."""
+"""Settings under which pip would look at packages outside of .venv, or install to another place, or
+something else.
+"""
 
 _WHOLE = """
 import os, sys
@@ -79,12 +84,21 @@ def bring(root: Path, need: str) -> None:
         if not met and venv.exists() and not _whole(venv):
             print("making .venv anew: it is unfinished, or another Python's", flush=True)
             shutil.rmtree(venv)
-        print(f"setting up .venv for `make {TARGETS[need]}` (once; it can take minutes)", flush=True)
+        print(
+            f"setting up .venv for `make {TARGETS[need]}` (once; it can take minutes)", flush=True
+        )
         if not venv.exists():
-            _call([sys.executable, "-m", "venv", str(venv)], "Python cannot make a virtual environment; its own words are above.", lock)
+            _call(
+                [sys.executable, "-m", "venv", str(venv)],
+                "Python cannot make a virtual environment; its own words are above.",
+                lock,
+            )
         _install(root, venv, need, lock)
         needs = list(EXTRAS)
-        _write(venv / ".needs", {"inputs": inputs, "met": sorted({*met, *needs[: needs.index(need) + 1]})})
+        _write(
+            venv / ".needs",
+            {"inputs": inputs, "met": sorted({*met, *needs[: needs.index(need) + 1]})},
+        )
 
 
 def _install(root: Path, venv: Path, need: str, lock: int) -> None:
@@ -94,18 +108,29 @@ def _install(root: Path, venv: Path, need: str, lock: int) -> None:
     sources = need in WITH_SOURCES
     if sources:
         pip += ["--no-binary", ",".join(FROM_SOURCE)]
-    reason = "the packages could not be installed; pip's own words are above. The same command starts again."
+    reason = (
+        "the packages could not be installed; pip's own words are above. The same command starts"
+        " again."
+    )
     _call([*pip, *BUILD, *(BUILD_FROM_SOURCE if sources else ())], reason, lock)
     _call([*pip, "--no-build-isolation", "--editable", f"{root}[{EXTRAS[need]}]"], reason, lock)
     name = tomllib.loads((root / "pyproject.toml").read_text())["project"]["name"]
     there = f"from importlib.metadata import version; version({name!r})"
-    _call([python, "-I", "-c", there], "pip has put the package somewhere else; look at its settings (`pip config list`)", lock)
+    _call(
+        [python, "-I", "-c", there],
+        "pip has put the package somewhere else; look at its settings (`pip config list`)",
+        lock,
+    )
 
 
 def _call(command: list[str], reason: str, lock: int) -> None:
-    """Runs a command that keeps the lock for as long as it lives, should this process end before it."""
+    """Runs a command that keeps the lock for as long as it lives, should this process end before
+    it.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
-    if subprocess.run(command, check=False, stdin=subprocess.DEVNULL, env=environment, pass_fds=[lock]).returncode:
+    if subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, env=environment, pass_fds=[lock]
+    ).returncode:
         raise SetupFailed(reason)
 
 
@@ -118,7 +143,9 @@ def _inputs(root: Path) -> str:
 
 
 def _met(venv: Path, inputs: str) -> list[str]:
-    """The needs that are met; none where the file is missing or damaged, or the Python of the environment is gone."""
+    """The needs that are met; none where the file is missing or damaged, or the Python of the
+    environment is gone.
+    """
     try:
         found = json.loads((venv / ".needs").read_text())
         same = found["inputs"] == inputs and (venv / "bin" / "python").exists()
@@ -128,15 +155,24 @@ def _met(venv: Path, inputs: str) -> list[str]:
 
 
 def _whole(venv: Path) -> bool:
-    """Whether an environment is one of this Python and of this place, and holds every file of every package in it."""
+    """Whether an environment is one of this Python and of this place, and holds every file of every
+    package in it.
+    """
     python = venv / "bin" / "python"
     version = "import sys; print(sys.version_info[:2])"
     try:
-        same = subprocess.run([str(python), "-c", version], capture_output=True, text=True, check=True).stdout.strip() == str(
-            sys.version_info[:2]
-        )
+        same = subprocess.run(
+            [str(python), "-c", version], capture_output=True, text=True, check=True
+        ).stdout.strip() == str(sys.version_info[:2])
         here = str(venv) in (venv / "bin" / "pip").read_text()
-        return same and here and subprocess.run([str(python), "-I", "-c", _WHOLE], check=False, capture_output=True).returncode == 0
+        return (
+            same
+            and here
+            and subprocess.run(
+                [str(python), "-I", "-c", _WHOLE], check=False, capture_output=True
+            ).returncode
+            == 0
+        )
     except (OSError, subprocess.CalledProcessError):
         return False
 
@@ -149,8 +185,9 @@ def _write(path: Path, value: object) -> None:
 
 @contextmanager
 def _alone(root: Path) -> Iterator[int]:
-    """Waits until no other set-up of the folder is at work. The lock is on the folder itself, and goes with the
-    processes that hold it; its file descriptor is given."""
+    """Waits until no other set-up of the folder is at work. The lock is on the folder itself, and
+    goes with the processes that hold it; its file descriptor is given.
+    """
     folder = os.open(root, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,5 @@
-"""Builds the package as it would be published, installs it where nothing else is, and uses it as a stranger would. Needs hatchling: `make package`.
+"""Builds the package as it would be published, installs it where nothing else is, and uses it as a
+stranger would. Needs hatchling: `make package`.
 
 .venv/bin/python tools/package.py [--keep FOLDER]
 """
@@ -30,11 +31,15 @@ SAID = (
     "Description-Content-Type",
 )
 """What the metadata must state."""
-MISSING_EXTRA = "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
+MISSING_EXTRA = (
+    "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
+)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Builds the package, installs it where nothing else is, and uses it.")
+    parser = argparse.ArgumentParser(
+        description="Builds the package, installs it where nothing else is, and uses it."
+    )
     parser.add_argument("--keep", type=Path, help="a folder for the wheel and the sdist")
     keep = parser.parse_args().keep
     with tempfile.TemporaryDirectory() as scratch:
@@ -47,7 +52,10 @@ def main() -> int:
             keep.mkdir(parents=True, exist_ok=True)
             for file in (wheel, sdist):
                 shutil.copy2(file, keep)
-        print(f"{wheel.name} ({wheel.stat().st_size:,} bytes) and {sdist.name} ({sdist.stat().st_size:,} bytes) are whole and work")
+        print(
+            f"{wheel.name} ({wheel.stat().st_size:,} bytes) and {sdist.name}"
+            f" ({sdist.stat().st_size:,} bytes) are whole and work"
+        )
     return 0
 
 
@@ -59,25 +67,41 @@ def built(source: Path, out: Path) -> tuple[Path, Path]:
 
 def contents(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
+        return {
+            name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")
+        }
 
 
 def check_wheel(wheel: Path) -> None:
-    """The wheel holds every file of the package, the mark of a typed package among them, and says what it is."""
+    """The wheel holds every file of the package, the mark of a typed package among them, and says
+    what it is.
+    """
     inside = contents(wheel)
-    own = {path.relative_to(ROOT / "src").as_posix(): path.read_bytes() for path in (ROOT / "src").rglob("*") if path.is_file()}
+    own = {
+        path.relative_to(ROOT / "src").as_posix(): path.read_bytes()
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file()
+    }
     own = {name: data for name, data in own.items() if "__pycache__" not in name}
     demand("separatrix/py.typed" in own, "there is no py.typed")
-    demand({name: data for name, data in inside.items() if ".dist-info/" not in name} == own, "the wheel differs from src")
+    demand(
+        {name: data for name, data in inside.items() if ".dist-info/" not in name} == own,
+        "the wheel differs from src",
+    )
     (name,) = (name for name in inside if name.endswith(".dist-info/METADATA"))
     metadata = HeaderParser().parsestr(inside[name].decode())
     missing = [field for field in SAID if not metadata[field]]
     demand(not missing, f"the metadata lack {', '.join(missing)}")
-    demand(not [line for line in metadata.get_all("Classifier", []) if "UNKNOWN" in line], "a classifier is unknown")
+    demand(
+        not [line for line in metadata.get_all("Classifier", []) if "UNKNOWN" in line],
+        "a classifier is unknown",
+    )
 
 
 def check_sdist(sdist: Path, wheel: Path, folder: Path) -> None:
-    """What is built from the sdist alone is the same wheel, and the sdist brings the tests and documents."""
+    """What is built from the sdist alone is the same wheel, and the sdist brings the tests and
+    documents.
+    """
     with tarfile.open(sdist) as archive:
         if hasattr(tarfile, "data_filter"):
             archive.extractall(folder / "sdist", filter="data")
@@ -86,39 +110,91 @@ def check_sdist(sdist: Path, wheel: Path, folder: Path) -> None:
     (source,) = (folder / "sdist").iterdir()
     again, _ = built(source, folder / "again")
     demand(contents(again) == contents(wheel), "the wheel built from the sdist is another one")
-    for name in ("README.md", "LICENSE", "CHANGELOG.md", "constraints.txt", "tests/README.md", "docs/guide.md", "examples/my_mixer.py"):
+    for name in (
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "constraints.txt",
+        "tests/README.md",
+        "docs/guide.md",
+        "examples/my_mixer.py",
+    ):
         demand((source / name).is_file(), f"the sdist lacks {name}")
 
 
 def use(wheel: Path, folder: Path) -> None:
-    """Installs the wheel without extras into an empty environment and runs what a stranger would run first, away from the repository."""
+    """Installs the wheel without extras into an empty environment and runs what a stranger would
+    run first, away from the repository.
+    """
     call([sys.executable, "-m", "venv", str(folder / "venv")], folder)
     python, away = folder / "venv" / "bin" / "python", folder / "away"
     away.mkdir()
-    install = ["install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]
-    call([str(python), "-m", "pip", *install, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], away)
+    install = [
+        "install",
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+    ]
+    call(
+        [
+            str(python),
+            "-m",
+            "pip",
+            *install,
+            "--constraint",
+            str(ROOT / "constraints.txt"),
+            str(wheel),
+        ],
+        away,
+    )
     program = str(python.with_name("separatrix"))
     version = wheel.name.split("-")[1]
     expect([program, "--version"], away, f"separatrix {version}\n")
     expect([str(python), "-m", "separatrix", "--version"], away, f"separatrix {version}\n")
-    expect([str(python), "-c", "import separatrix; print(separatrix.Architecture.parse('full').spec)"], away, "full\n")
+    expect(
+        [str(python), "-c", "import separatrix; print(separatrix.Architecture.parse('full').spec)"],
+        away,
+        "full\n",
+    )
     for arguments, said in (
         (["analyze", "recurrentgemma-2b"], "18 RG-LRU"),
         (["tasks", "sample", "eva:n=8"], "target"),
         (["reproduce", "--help"], "Usage: separatrix reproduce"),
-        (["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8"], "right answer"),
+        (
+            ["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8"],
+            "right answer",
+        ),
         (["verify", "certificate.json"], "holds: 1 certificate"),
     ):
         found = call([program, *arguments], away)
         demand(said in found, f"`separatrix {' '.join(arguments)}` does not say {said!r}:\n{found}")
-    done = subprocess.run([program, "reproduce", "--quick"], cwd=away, env=environment(), capture_output=True, text=True, check=False)
-    demand((done.returncode, done.stderr) == (2, MISSING_EXTRA), f"without the extra, reproduce says:\n{done.stderr}")
-    demand(sorted(path.name for path in away.iterdir()) == ["certificate.json"], "something else was left behind")
+    done = subprocess.run(
+        [program, "reproduce", "--quick"],
+        cwd=away,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    demand(
+        (done.returncode, done.stderr) == (2, MISSING_EXTRA),
+        f"without the extra, reproduce says:\n{done.stderr}",
+    )
+    demand(
+        sorted(path.name for path in away.iterdir()) == ["certificate.json"],
+        "something else was left behind",
+    )
 
 
 def environment() -> dict[str, str]:
     """The environment of a stranger: nothing that points into the repository."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
 
 
 def expect(command: Sequence[str], folder: Path, wanted: str) -> None:
@@ -127,8 +203,19 @@ def expect(command: Sequence[str], folder: Path, wanted: str) -> None:
 
 
 def call(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    demand(done.returncode == 0, f"`{' '.join(command)}` ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    demand(
+        done.returncode == 0,
+        f"`{' '.join(command)}` ends with {done.returncode}:\n{done.stdout}{done.stderr}",
+    )
     return done.stdout
 
 

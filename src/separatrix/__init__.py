@@ -1,6 +1,8 @@
-"""Separatrix: what a stack of attention layers provably cannot compute, what it provably can, and where training ends up in between.
+"""Separatrix: what a stack of attention layers provably cannot compute, what it provably can, and
+where training ends up in between.
 
-The public names load on first use, so that importing the package costs nothing and never imports torch by itself.
+The public names load on first use, so that importing the package costs nothing and never imports
+torch by itself.
 """
 
 from __future__ import annotations

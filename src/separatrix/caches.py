@@ -1,9 +1,12 @@
-"""Models whose carried numbers are rounded to p bits, so that a cache is one of finitely many things: what Theorem I counts.
+"""Models whose carried numbers are rounded to p bits, so that a cache is one of finitely many
+things: what Theorem I counts.
 
-A grid of p bits has the 2^p levels k * step, k = -2^(p-1), ..., 2^(p-1) - 1 (two's complement fixed point), step a power of two. After each
-token every carried number goes to the nearest level, or to the outermost one if it lies beyond. Everything else is computed in float64.
-Places of tokens are free and exact. `border` says how far every number stayed from the border between two levels before it was rounded:
-while it is much larger than float64's rounding error, every machine reaches the same levels.
+A grid of p bits has the 2^p levels k * step, k = -2^(p-1), ..., 2^(p-1) - 1 (two's complement fixed
+point), step a power of two. After each token every carried number goes to the nearest level, or to
+the outermost one if it lies beyond. Everything else is computed in float64. Places of tokens are
+free and exact. `border` says how far every number stayed from the border between two levels before
+it was rounded: while it is much larger than float64's rounding error, every machine reaches the
+same levels.
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.model import Cache, Model
 
 LEAST_BORDER = 1e-9
-"""A run that comes closer to a border than this is no evidence: another machine might round the other way."""
+"""A run that comes closer to a border than this is no evidence: another machine might round the
+other way.
+"""
 LEAST_MARGIN = 1e-6
-"""Likewise for the gap between the two largest logits, and between the scores of the last block opened and the first left closed."""
+"""Likewise for the gap between the two largest logits, and between the scores of the last block
+opened and the first left closed.
+"""
 MESSAGES = frozenset({"compressed_keys", "compressed_values"})
 """Names of the tensors a sparse layer's complete blocks are compressed to."""
 LEAST_FLOAT32_MARGIN = 1e-4
@@ -37,18 +44,25 @@ _MOST_BITS, _MOST_EXPONENT = 32, 64
 
 @dataclass(frozen=True)
 class Grid:
-    """2^bits levels, spaced 2^exponent. Raises SizeError outside 1 to 32 bits or steps outside 2^-64 to 2^64."""
+    """2^bits levels, spaced 2^exponent. Raises SizeError outside 1 to 32 bits or steps outside
+    2^-64 to 2^64.
+    """
 
     bits: int
     exponent: int
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= _MOST_BITS or abs(self.exponent) > _MOST_EXPONENT:
-            raise SizeError(f"a grid of {self.bits} bits and step 2^{self.exponent}; it has 1 to 32 bits and a step from 2^-64 to 2^64")
+            raise SizeError(
+                f"a grid of {self.bits} bits and step 2^{self.exponent}; it has 1 to 32 bits and a"
+                " step from 2^-64 to 2^64"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Grid:
-        """The grid of a text such as 'p3:step=2^-1'. Raises SpecError for any other form, SizeError for sizes out of range."""
+        """The grid of a text such as 'p3:step=2^-1'. Raises SpecError for any other form,
+        SizeError for sizes out of range.
+        """
         match = re.fullmatch(r"p([1-9][0-9]?):step=2\^(0|-?[1-9][0-9]?)", text, re.ASCII)
         if match is None:
             raise SpecError(f"'{text}' is no grid: write pN:step=2^E, for example p3:step=2^-1")
@@ -70,14 +84,18 @@ class Grid:
         return torch.where(x.isfinite(), self.codes(x.nan_to_num()) * self.step, x)
 
     def border_distance(self, x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
-        """How far each value is from the nearest border (k + 1/2) * step between two levels; 0 where it is not finite."""
+        """How far each value is from the nearest border (k + 1/2) * step between two levels; 0
+        where it is not finite.
+        """
         low, high = -(1 << self.bits - 1), (1 << self.bits - 1) - 1
         border = (x / self.step).floor().clamp(low, high - 1) + 0.5
         return torch.where(x.isfinite(), (x - border * self.step).abs(), 0.0)
 
 
 class RoundedRun(NamedTuple):
-    """What a batch of prompts left behind: logits after the last token, the rounded cache, the smallest border distance of each prompt."""
+    """What a batch of prompts left behind: logits after the last token, the rounded cache, the
+    smallest border distance of each prompt.
+    """
 
     logits: Float[Tensor, "b answers"]
     cache: Cache
@@ -91,11 +109,21 @@ def exact(model: Model) -> Model:
 
 def quantise_cache(cache: Cache, grid: Grid, *, names: frozenset[str] | None = None) -> Cache:
     """The cache with every number rounded; with `names`, those tensors only."""
-    return [[{n: grid.round(x) if _rounded(n, names) else x for n, x in state.items()} for state in states] for states in cache]
+    return [
+        [
+            {n: grid.round(x) if _rounded(n, names) else x for n, x in state.items()}
+            for state in states
+        ]
+        for states in cache
+    ]
 
 
-def border_distance(cache: Cache, grid: Grid, *, names: frozenset[str] | None = None) -> Float[Tensor, " b"]:
-    """The smallest border distance over all the numbers that each sequence carries; infinite if it carries none."""
+def border_distance(
+    cache: Cache, grid: Grid, *, names: frozenset[str] | None = None
+) -> Float[Tensor, " b"]:
+    """The smallest border distance over all the numbers that each sequence carries; infinite if
+    it carries none.
+    """
     smallest = torch.full((_batch(cache),), math.inf, dtype=torch.float64)
     for _, x in _tensors(cache, names):
         if x[0].numel():
@@ -115,14 +143,20 @@ def run(
 ) -> RoundedRun:
     """Streams t >= 1 tokens through the model, rounding after each, the start token included.
 
-    `after` is a run over the `seen` tokens before. Raises SizeError unless the model computes in float64 (`exact` makes such a copy).
+    `after` is a run over the `seen` tokens before. Raises SizeError unless the model computes in
+    float64 (`exact` makes such a copy).
     """
     if model.head.weight.dtype != torch.float64 or tokens.shape[1] < 1:
-        raise SizeError("a quantised run needs a model in float64 and at least one token; `quantise.exact` makes a float64 copy")
+        raise SizeError(
+            "a quantised run needs a model in float64 and at least one token; `quantise.exact`"
+            " makes a float64 copy"
+        )
     if after is None:
         start = model.init_cache(tokens.shape[0])
         after = RoundedRun(
-            torch.zeros(tokens.shape[0], 0), quantise_cache(start, grid, names=names), border_distance(start, grid, names=names)
+            torch.zeros(tokens.shape[0], 0),
+            quantise_cache(start, grid, names=names),
+            border_distance(start, grid, names=names),
         )
     for place in range(tokens.shape[1]):
         logits, cache = model.step(tokens[:, place], after.cache, seen + place)
@@ -131,21 +165,29 @@ def run(
     return after
 
 
-def cache_codes(cache: Cache, grid: Grid, *, names: frozenset[str] | None = None) -> Int[Tensor, "b numbers"]:
-    """A rounded cache as the numbers of its levels, in the order layer, kind of heads, name, index."""
+def cache_codes(
+    cache: Cache, grid: Grid, *, names: frozenset[str] | None = None
+) -> Int[Tensor, "b numbers"]:
+    """A rounded cache as the numbers of its levels, in the order layer, kind of heads, name,
+    index.
+    """
     empty = torch.zeros(_batch(cache), 0, dtype=torch.int64)
     return torch.cat([empty, *(grid.codes(x).flatten(1) for _, x in _tensors(cache, names))], 1)
 
 
 def cache_digest(cache: Cache, grid: Grid, *, names: frozenset[str] | None = None) -> str:
-    """sha256 of the first sequence's rounded cache: its shape and, in order, every level as a signed 64-bit little-endian integer."""
+    """sha256 of the first sequence's rounded cache: its shape and, in order, every level as a
+    signed 64-bit little-endian integer.
+    """
     shape = canonical([[where, list(x.shape[1:])] for where, x in _tensors(cache, names)])
     codes = cache_codes(cache, grid, names=names)[0].numpy().astype("<i8")
     return sha256(shape.encode() + b"\n" + codes.tobytes())
 
 
 def margin(logits: Float[Tensor, " answers"]) -> float:
-    """The gap between the two largest logits; 0 if one is not finite, infinite if there is only one answer."""
+    """The gap between the two largest logits; 0 if one is not finite, infinite if there is only
+    one answer.
+    """
     if not bool(logits.isfinite().all()):
         return 0.0
     if len(logits) < 2:
@@ -156,16 +198,25 @@ def margin(logits: Float[Tensor, " answers"]) -> float:
 
 @torch.no_grad()
 def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
-    """How far a one-layer sparse model is from opening other blocks for this token: the gap between the k-th and the next score, per head.
+    """How far a one-layer sparse model is from opening other blocks for this token: the gap between
+    the k-th and the next score, per head.
 
-    t counts the prompt tokens before it. Infinite if every block is opened. Raises SizeError for a model of another shape.
+    t counts the prompt tokens before it. Infinite if every block is opened. Raises SizeError for a
+    model of another shape.
     """
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
         raise SizeError(f"'{model.architecture.spec}' is not one layer of sparse heads")
     if not parts[0].plain:
-        raise SizeError(f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only plain ones can be judged")
-    block, keys, k = model._blocks()[0], cache[0][0]["compressed_keys"][0], parts[0].topk  # keys g m d
+        raise SizeError(
+            f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only"
+            " plain ones can be judged"
+        )
+    block, keys, k = (
+        model._blocks()[0],
+        cache[0][0]["compressed_keys"][0],
+        parts[0].topk,
+    )  # keys g m d
     if keys.shape[1] <= k:
         return math.inf
     x = block.norm1(model.embed.weight[token] + model.position.weight[t + model.config.bos])

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 
 class SeparatrixError(Exception):
-    """Root of every error a user can cause; the command line prints it on one line and exits with 2."""
+    """Root of every error a user can cause; the command line prints it on one line and exits
+    with 2.
+    """
 
 
 class SpecError(SeparatrixError):
@@ -25,11 +27,19 @@ class UnknownNameError(SeparatrixError):
     """A name that no registry knows."""
 
     @classmethod
-    def of(cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = "") -> UnknownNameError:
-        """An error for `name`, suggesting the nearest name of `known`; `where` tells its place, `listing` the command that lists all."""
+    def of(
+        cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
+    ) -> UnknownNameError:
+        """An error for `name`, suggesting the nearest name of `known`; `where` tells its place,
+        `listing` the command that lists all.
+        """
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        named = f"{', '.join(known[:_MOST_NAMED])}, and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ", ".join(known)
+        named = (
+            f"{', '.join(known[:_MOST_NAMED])}, and {len(known) - _MOST_NAMED} more"
+            if len(known) > _MOST_NAMED
+            else ", ".join(known)
+        )
         hint = f"Did you mean '{near[0]}'?" if near else f"Known: {named}."
         more = f" `{listing}` lists all." if listing else ""
         return cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
@@ -64,4 +74,6 @@ class BackendError(SeparatrixError):
 
 
 class Undecided(SeparatrixError):
-    """A comparison that neither integers nor ball arithmetic settled within the precision allowed."""
+    """A comparison that neither integers nor ball arithmetic settled within the precision
+    allowed.
+    """

@@ -1,4 +1,5 @@
-"""Architecture -> `nn.Module`: one plain residual stack for training, constructions and witnesses alike. Hybrids live here, and only here.
+"""Architecture -> `nn.Module`: one plain residual stack for training, constructions and witnesses
+alike. Hybrids live here, and only here.
 
 x = token embedding + position embedding                   (b, t, w)
 per layer:  x = x + sum over its heads of mixer(norm(x));  x = x + MLP(norm(x))
@@ -49,10 +50,15 @@ class ModelConfig:
         for f in fields(self):
             value, low = getattr(self, f.name), 0 if f.name == "hidden" else 1
             if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
-                raise SizeError(f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40")
+                raise SizeError(
+                    f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40"
+                )
         tables = (self.vocabulary + self.length + self.answers + 2) * self.width
         if tables > MOST_NUMBERS:
-            raise SizeError(f"the model's tables would hold {tables:,} numbers; at most {MOST_NUMBERS:,}: use a smaller n or width")
+            raise SizeError(
+                f"the model's tables would hold {tables:,} numbers; at most {MOST_NUMBERS:,}: use a"
+                " smaller n or width"
+            )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,7 +87,9 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: its mixers side by side (head-wise), then the MLP, each added to the residual stream."""
+    """One layer: its mixers side by side (head-wise), then the MLP, each added to the residual
+    stream.
+    """
 
     def __init__(self, mixers: list[Mixer], config: ModelConfig) -> None:
         super().__init__()
@@ -109,7 +117,9 @@ class Block(nn.Module):
             y = y + part.last(normed)
         return self._position_wise(y)
 
-    def step(self, x: Float[Tensor, "b w"], states: list[State], t: int) -> tuple[Float[Tensor, "b w"], list[State]]:
+    def step(
+        self, x: Float[Tensor, "b w"], states: list[State], t: int
+    ) -> tuple[Float[Tensor, "b w"], list[State]]:
         normed, after = self.norm1(x), []
         for part, state in zip(self._mixers(), states, strict=True):
             y, new = part.step(normed, state, t)
@@ -127,7 +137,10 @@ class Model(nn.Module):
         self.architecture = Architecture.parse(config.architecture)
         self.embed = nn.Embedding(config.vocabulary + config.bos, config.width)
         self.position = nn.Embedding(config.length + config.bos, config.width)
-        parts = [[mixer(m, width=config.width) for m in layer if m.name != "mlp"] for layer in self.architecture]
+        parts = [
+            [mixer(m, width=config.width) for m in layer if m.name != "mlp"]
+            for layer in self.architecture
+        ]
         self.blocks = nn.ModuleList(Block(mixers, config) for mixers in parts)
         self.norm = nn.RMSNorm(config.width) if config.norm else nn.Identity()
         self.head = nn.Linear(config.width, config.answers)
@@ -144,7 +157,9 @@ class Model(nn.Module):
                     part.reset(generator)
                 if block.mlp is not None:
                     fan_in_normal(block.mlp.up.weight, generator, gain=2**0.5)
-                    fan_in_normal(block.mlp.down.weight, generator, gain=(2 * len(self.blocks)) ** -0.5)
+                    fan_in_normal(
+                        block.mlp.down.weight, generator, gain=(2 * len(self.blocks)) ** -0.5
+                    )
                     block.mlp.up.bias.zero_()
                     block.mlp.down.bias.zero_()
             fan_in_normal(self.head.weight, generator)
@@ -152,7 +167,8 @@ class Model(nn.Module):
         return self
 
     def forward(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b answers"]:
-        """Logits of the answer after the last token; the last layer is computed for that token only.
+        """Logits of the answer after the last token; the last layer is computed for that token
+        only.
 
         Raises SizeError for a prompt that is too long.
         """
@@ -177,8 +193,12 @@ class Model(nn.Module):
             _, cache = self._step(start, cache, 0)
         return cache
 
-    def step(self, token: Int[Tensor, " b"], cache: Cache, t: int) -> tuple[Float[Tensor, "b answers"], Cache]:
-        """Logits after one more prompt token; t counts the prompt tokens before it. Raises SizeError beyond the longest prompt."""
+    def step(
+        self, token: Int[Tensor, " b"], cache: Cache, t: int
+    ) -> tuple[Float[Tensor, "b answers"], Cache]:
+        """Logits after one more prompt token; t counts the prompt tokens before it. Raises
+        SizeError beyond the longest prompt.
+        """
         return self._step(token, cache, t + self.config.bos)
 
     def cache_numbers(self, cache: Cache) -> int:
@@ -202,13 +222,23 @@ class Model(nn.Module):
     def _fits(self, tokens: int) -> None:
         bos = self.config.bos
         if not 1 <= tokens <= self.config.length + bos:
-            raise SizeError(f"a prompt of {tokens - bos} tokens; this model takes from {1 - bos} to {self.config.length}")
+            raise SizeError(
+                f"a prompt of {tokens - bos} tokens; this model takes from {1 - bos} to"
+                f" {self.config.length}"
+            )
 
     def _blocks(self) -> list[Block]:
         return [b for b in self.blocks if isinstance(b, Block)]
 
 
-def build(architecture: Architecture, task: Task, *, width: int | None = None, hidden: int | None = None, seed: int = 0) -> Model:
+def build(
+    architecture: Architecture,
+    task: Task,
+    *,
+    width: int | None = None,
+    hidden: int | None = None,
+    seed: int = 0,
+) -> Model:
     """A trainable model of the architecture for the task's tokens and answers, drawn from `seed`.
 
     `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width.

@@ -1,4 +1,6 @@
-"""A progress bar with the time left, on stderr; silent when it is not wanted or stderr is no terminal."""
+"""A progress bar with the time left, on stderr; silent when it is not wanted or stderr is no
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,21 @@ def bar(title: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("time left"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_NODE = re.compile(r"test_mixers\.py::test_law(?:_at_its_own_sizes)?\[(?P<case>.+)-(?P<law>[^-\]]+)\]$")
+_NODE = re.compile(
+    r"test_mixers\.py::test_law(?:_at_its_own_sizes)?\[(?P<case>.+)-(?P<law>[^-\]]+)\]$"
+)
 _MARKS = {"passed": "ok", "failed": "FAIL", "error": "FAIL"}
 
 
@@ -24,4 +26,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("mixers and their laws")
     terminalreporter.write_line(" " * widest + "".join(f"  {law:>12}" for law in LAWS))
     for case in sorted(cells):
-        terminalreporter.write_line(f"{case:{widest}}" + "".join(f"  {cells[case].get(law, '-'):>12}" for law in LAWS))
+        terminalreporter.write_line(
+            f"{case:{widest}}" + "".join(f"  {cells[case].get(law, '-'):>12}" for law in LAWS)
+        )

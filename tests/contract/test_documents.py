@@ -1,4 +1,6 @@
-"""Documents say what is so: console blocks print what they show, and commands, options, make targets and links that they name are there."""
+"""Documents say what is so: console blocks print what they show, and commands, options, make
+targets and links that they name are there.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ SLOW = {
     "docs/own-mixer.md": ("check-mechanism examples/my_mixer.py:MyMixer",),
     "docs/tasks-export.md": ("tasks export seqcomp", "tasks export mqar"),
 }
-"""Beginnings of commands that take four seconds of processor time or more. Of the documents, only README's commands run in `make test`."""
+"""Beginnings of commands that take four seconds of processor time or more. Of the documents,
+only README's commands run in `make test`.
+"""
 MARKDOWN = (*DOCUMENTS, "CHANGELOG.md", "tests/README.md")
 
 
@@ -52,7 +56,9 @@ def groups() -> list[object]:
     cases = []
     for document in DOCUMENTS:
         for group in grouped(parse(read(document), document)):
-            slow = document != "README.md" or any(begins(command, text) for command in group for text in SLOW.get(document, ()))
+            slow = document != "README.md" or any(
+                begins(command, text) for command in group for text in SLOW.get(document, ())
+            )
             name = f"{document}:{group[0].line}-{'-'.join(command.words[0] for command in group)}"
             cases.append(pytest.param(group, id=name, marks=[pytest.mark.slow] if slow else []))
     return cases
@@ -67,31 +73,57 @@ def test_commands_print_what_the_document_says(group: list[Command], tmp_path: P
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_no_command_escapes(document: str) -> None:
-    """What looks like a command after a prompt is one that is run, in whatever kind of block it stands."""
+    """What looks like a command after a prompt is one that is run, in whatever kind of block it
+    stands.
+    """
     text = read(document)
-    looks = {number for number, line in enumerate(text.splitlines(), 1) if re.match(r"[\s>*-]*\$ +separatrix\b", line)}
+    looks = {
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if re.match(r"[\s>*-]*\$ +separatrix\b", line)
+    }
     assert looks == {command.line for block in parse(text, document) for command in block}
 
 
 @pytest.mark.parametrize("document", SLOW)
 def test_slow_commands_are_in_their_documents(document: str) -> None:
     there = [command for block in parse(read(document), document) for command in block]
-    assert [text for text in SLOW[document] if not any(begins(command, text) for command in there)] == []
+    assert [
+        text for text in SLOW[document] if not any(begins(command, text) for command in there)
+    ] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_named_commands_and_options_exist(document: str) -> None:
-    """An option that stands alone may also be one of a script in benchmarks/ that the document names."""
+    """An option that stands alone may also be one of a script in benchmarks/ that the document
+    names.
+    """
     text = read(document)
-    scripts = "".join(script.read_text(encoding="utf-8") for script in (ROOT / "benchmarks").glob("*.py") if script.name in text)
-    named = [(line, code) for line, code in commands(text) if not (code.startswith("--") and f'"{code.split()[0]}"' in scripts)]
-    assert [f"{document}:{line}: `{code}`: {fault}" for line, code in named if (fault := wrong_command(code))] == []
+    scripts = "".join(
+        script.read_text(encoding="utf-8")
+        for script in (ROOT / "benchmarks").glob("*.py")
+        if script.name in text
+    )
+    named = [
+        (line, code)
+        for line, code in commands(text)
+        if not (code.startswith("--") and f'"{code.split()[0]}"' in scripts)
+    ]
+    assert [
+        f"{document}:{line}: `{code}`: {fault}"
+        for line, code in named
+        if (fault := wrong_command(code))
+    ] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_named_make_targets_exist(document: str) -> None:
     there = make_targets(read("Makefile"))
-    assert [f"{document}:{line}: make {name}" for line, name in targets(read(document)) if name not in there] == []
+    assert [
+        f"{document}:{line}: make {name}"
+        for line, name in targets(read(document))
+        if name not in there
+    ] == []
 
 
 @pytest.mark.parametrize("document", MARKDOWN)
@@ -113,25 +145,49 @@ def test_links_lead_somewhere(document: str) -> None:
     ],
     ids=["card", "table", "file", "error"],
 )
-def test_a_process_of_its_own_prints_the_same_bytes(words: list[str], code: int, tmp_path: Path) -> None:
+def test_a_process_of_its_own_prints_the_same_bytes(
+    words: list[str], code: int, tmp_path: Path
+) -> None:
     fill(tmp_path)
     command = [sys.executable, "-m", "separatrix", *words]
-    other = subprocess.run(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    other = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     here = run(words, tmp_path)
     assert (here.code, here.text.encode()) == (other.returncode, other.stdout)
     assert here.code == code
     assert here.text
 
 
-def test_a_command_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_leaves_the_process_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path)
     monkeypatch.setenv("COLUMNS", "60")
     own = type(sys)("my_mixer")
     monkeypatch.setitem(sys.modules, "my_mixer", own)
-    before = Path.cwd(), list(sys.path), dict(MECHANISMS), dict(MIXERS), set(sys.modules), dict(environment())
+    before = (
+        Path.cwd(),
+        list(sys.path),
+        dict(MECHANISMS),
+        dict(MIXERS),
+        set(sys.modules),
+        dict(environment()),
+    )
     for _ in range(2):
-        assert "moving averages" in run(["analyze", "my_mixer*4", "--import", "examples/my_mixer.py"], tmp_path).text
-    assert (Path.cwd(), list(sys.path), dict(MECHANISMS), dict(MIXERS), dict(environment())) == (*before[:4], before[5])
+        assert (
+            "moving averages"
+            in run(["analyze", "my_mixer*4", "--import", "examples/my_mixer.py"], tmp_path).text
+        )
+    assert (Path.cwd(), list(sys.path), dict(MECHANISMS), dict(MIXERS), dict(environment())) == (
+        *before[:4],
+        before[5],
+    )
     assert sys.modules["my_mixer"] is own
     assert not [name for name in set(sys.modules) - before[4] if "my_mixer" in name]
     assert run(["analyze", "my_mixer*4"], tmp_path).code == 2
@@ -170,7 +226,11 @@ def test_blocks_are_found_with_their_lines() -> None:
     blocks = parse(DOCUMENT, "a.md")
     one, two, three = (command for block in blocks for command in block)
     assert [len(block) for block in blocks] == [2, 1]
-    assert (one.words, one.line, one.output) == (["one", "a b", "--out", "there/"], 6, ("first", "", "second", "  ..."))
+    assert (one.words, one.line, one.output) == (
+        ["one", "a b", "--out", "there/"],
+        6,
+        ("first", "", "second", "  ..."),
+    )
     assert (two.words, two.line, two.output) == (["two"], 11, (CUT,))
     assert (three.words, three.line, three.output) == (["three", "--more"], 15, ("third",))
     lines = DOCUMENT.split("\n")
@@ -203,7 +263,12 @@ def test_commands_stand_behind_those_whose_files_they_read() -> None:
     $ separatrix verify other.json
     """
     found = [[command.words[-1] for command in group] for group in grouped(parse(text, "a.md"))]
-    assert found == [["full"], ["eva", "certificate.json"], ["model/", "model/construction.json"], ["other.json"]]
+    assert found == [
+        ["full"],
+        ["eva", "certificate.json"],
+        ["model/", "model/construction.json"],
+        ["other.json"],
+    ]
 
 
 # The matcher.
@@ -263,14 +328,19 @@ def test_does_not_match(expected: str, printed: str) -> None:
         ("a ... c", "a c", "a c"),
     ],
 )
-def test_cuts_are_kept_where_the_text_beside_them_is_found(old: str, printed: str, new: str) -> None:
+def test_cuts_are_kept_where_the_text_beside_them_is_found(
+    old: str, printed: str, new: str
+) -> None:
     assert recut(old.split(), printed.split()) == new.split()
     assert matches(recut(old.split(), printed.split()), printed.split())
 
 
 # What must be caught.
 
-FAULT = "error: unknown mechanism 'gnd' in --set 'gnd.heads=4'. Did you mean 'gdn'? `separatrix mechanisms` lists all."
+FAULT = (
+    "error: unknown mechanism 'gnd' in --set 'gnd.heads=4'. Did you mean 'gdn'? `separatrix"
+    " mechanisms` lists all."
+)
 
 
 @pytest.mark.parametrize(
@@ -279,11 +349,20 @@ FAULT = "error: unknown mechanism 'gnd' in --set 'gnd.heads=4'. Did you mean 'gd
         (f"$ separatrix analyze full --set gnd.heads=4\n{FAULT}", None),
         (f"$ separatrix analyze full --set gnd.heads=4\n{FAULT}   \n\n", None),
         ("$ separatrix theorems show I", None),
-        ("$ separatrix analyze full --set gnd.heads=4\nerror: unknown", "-error: unknown\n+error: unknown mechanism 'gnd'"),
+        (
+            "$ separatrix analyze full --set gnd.heads=4\nerror: unknown",
+            "-error: unknown\n+error: unknown mechanism 'gnd'",
+        ),
         ("$ separatrix analyze full --set gnd.heads=4", "exit code 2, expected 0"),
         ("$ separatrix theorems show I\nerror: no", "exit code 0, expected 2"),
-        ("$ separatrix theorem show I", "exit code 2, expected 0; it printed:\nerror: No such command"),
-        ("$ separatrix theorems show I\n...\n  there is no such proof", "-  there is no such proof"),
+        (
+            "$ separatrix theorem show I",
+            "exit code 2, expected 0; it printed:\nerror: No such command",
+        ),
+        (
+            "$ separatrix theorems show I\n...\n  there is no such proof",
+            "-  there is no such proof",
+        ),
     ],
 )
 def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_path: Path) -> None:
@@ -301,16 +380,31 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
-        ("`separatrix analyze full --context 8`, `separatrix --help`, `--plot f.png`, `theorems show I`, `.venv/bin/separatrix`", []),
+        (
+            (
+                "`separatrix analyze full --context 8`, `separatrix --help`, `--plot f.png`,"
+                " `theorems show I`, `.venv/bin/separatrix`"
+            ),
+            [],
+        ),
         ("`separatrix audit eva --n 64` and `separatrix tasks sample eva --n 8`", []),
         ("    separatrix reproduce [--quick] [--config FILE]...   explains --this", []),
         ("    separatrix tasks | theorems   and others", []),
         ("`separatrix analyse full`", ["analyse is no command; there is analyze"]),
-        ("`separatrix analyze full\n--contxt 8`", ["--contxt is no option of separatrix analyze; there is --context"]),
+        (
+            "`separatrix analyze full\n--contxt 8`",
+            ["--contxt is no option of separatrix analyze; there is --context"],
+        ),
         ("`separatrix theorems shwo I`", ["shwo is no command; there is show"]),
         ("`separatrix tasks | theorem`", ["theorem is no command; there is theorems"]),
-        ("    $ separatrix refute full \\\n        --tsk eva", ["--tsk is no option of separatrix refute; there is --task"]),
-        ("```sh\nseparatrix compare a b --jsn\n```", ["--jsn is no option of separatrix compare; there is --json"]),
+        (
+            "    $ separatrix refute full \\\n        --tsk eva",
+            ["--tsk is no option of separatrix refute; there is --task"],
+        ),
+        (
+            "```sh\nseparatrix compare a b --jsn\n```",
+            ["--jsn is no option of separatrix compare; there is --json"],
+        ),
         ("`--contxt 8`", ["--contxt is no option of any command; there is --context"]),
         ("`construct eva --folder x`", ["--folder is no option of separatrix construct"]),
     ],
@@ -320,35 +414,70 @@ def test_wrong_commands_and_options_are_found(text: str, faults: list[str]) -> N
 
 
 def test_make_targets_are_read_from_code() -> None:
-    assert make_targets(".PHONY: a\nX := 1\none two: three\n\tcommand: no\nfour-5:\n") == {"one", "two", "four-5"}
-    text = "Make sure that `make one` and\n`make two ARGS=--quick` make sense; make three.\n\n    make four   makes five\n"
+    assert make_targets(".PHONY: a\nX := 1\none two: three\n\tcommand: no\nfour-5:\n") == {
+        "one",
+        "two",
+        "four-5",
+    }
+    text = (
+        "Make sure that `make one` and\n`make two ARGS=--quick` make sense; make three.\n\n    make"
+        " four   makes five\n"
+    )
     assert sorted(targets(text)) == [(1, "one"), (2, "two"), (4, "four")]
 
 
 def test_links_are_read_from_prose_and_followed() -> None:
-    text = "[a](README.md) ![b](no.png)\n`[c](no)` [d](https://x.org/y) [e](README.md#no)\n\n    [f](no)\n\n[g](docs/guide.md#commands)\n"
+    text = (
+        "[a](README.md) ![b](no.png)\n`[c](no)` [d](https://x.org/y) [e](README.md#no)\n\n   "
+        " [f](no)\n\n[g](docs/guide.md#commands)\n"
+    )
     found = list(links(text))
-    assert found == [(1, "README.md"), (1, "no.png"), (2, "README.md#no"), (6, "docs/guide.md#commands")]
+    assert found == [
+        (1, "README.md"),
+        (1, "no.png"),
+        (2, "README.md#no"),
+        (6, "docs/guide.md#commands"),
+    ]
     faults = [wrong_link(target, ROOT / "README.md") for _, target in found]
-    assert faults == [None, "no.png: there is no no.png", "README.md#no: no heading of README.md has this anchor", None]
+    assert faults == [
+        None,
+        "no.png: there is no no.png",
+        "README.md#no: no heading of README.md has this anchor",
+        None,
+    ]
 
 
 def test_spans_may_run_over_a_line_but_not_over_a_paragraph() -> None:
-    assert list(spans("a `b\n  c` and ``d`e``\n\nsingle ` tick\n\n`f`")) == [(1, "b c"), (2, "d`e"), (6, "f")]
+    assert list(spans("a `b\n  c` and ``d`e``\n\nsingle ` tick\n\n`f`")) == [
+        (1, "b c"),
+        (2, "d`e"),
+        (6, "f"),
+    ]
 
 
 def test_outputs_are_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.md"
-    before = "Text\n\n    $ separatrix analyze full --set gnd.heads=4\n    old\n\n    $ separatrix theorems show I\n\nMore\n"
+    before = (
+        "Text\n\n    $ separatrix analyze full --set gnd.heads=4\n    old\n\n    $ separatrix"
+        " theorems show I\n\nMore\n"
+    )
     file.write_text(before)
     main(["--write", str(file)])
     assert file.read_text() == before.replace("    old", f"    {FAULT}")
-    assert capsys.readouterr().out == f"{file}:3: $ separatrix analyze full --set gnd.heads=4: written anew\n"
+    assert (
+        capsys.readouterr().out
+        == f"{file}:3: $ separatrix analyze full --set gnd.heads=4: written anew\n"
+    )
     main(["--write", str(file)])
     assert capsys.readouterr().out == f"{file}: nothing to write\n"
 
 
 def test_a_cut_that_is_not_found_again_is_told() -> None:
-    text, news = written("    $ separatrix analyze full --set gnd.heads=4\n    old\n    ...", "a.md")
+    text, news = written(
+        "    $ separatrix analyze full --set gnd.heads=4\n    old\n    ...", "a.md"
+    )
     assert text == f"    $ separatrix analyze full --set gnd.heads=4\n    {FAULT}"
-    assert news == ["a.md:1: $ separatrix analyze full --set gnd.heads=4: written anew, whole: the place of a cut was not found"]
+    assert news == [
+        "a.md:1: $ separatrix analyze full --set gnd.heads=4: written anew, whole: the place of a"
+        " cut was not found"
+    ]

@@ -44,7 +44,11 @@ def imported(source: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide their floor"
             module = node.module or ""
-            yield from (f"separatrix.{alias.name}" for alias in node.names) if module == "separatrix" else (module,)
+            yield from (
+                (f"separatrix.{alias.name}" for alias in node.names)
+                if module == "separatrix"
+                else (module,)
+            )
 
 
 def violations(part: str, source: str) -> list[str]:
@@ -56,10 +60,14 @@ def violations(part: str, source: str) -> list[str]:
             found.append(f"{part} imports torch")
         if top != "separatrix" or (target := rest.split(".")[0]) == part:
             continue
-        target = target if target in FLOOR else "separatrix"  # a name that the package root loads lazily
+        target = (
+            target if target in FLOOR else "separatrix"
+        )  # a name that the package root loads lazily
         up = FLOOR[target] > FLOOR[part]
         across = FLOOR[target] == FLOOR[part] == MAKERS
-        apart = (part in MACHINERY and target in DECIDERS) or (part in DECIDERS and target in MACHINERY)
+        apart = (part in MACHINERY and target in DECIDERS) or (
+            part in DECIDERS and target in MACHINERY
+        )
         if up or across or apart:
             found.append(f"{part} imports {target}")
     return found
@@ -79,7 +87,11 @@ def test_every_part_has_a_floor() -> None:
 
 
 def test_imports_point_down() -> None:
-    assert [f"{path}: {bad}" for path, source in _sources().items() for bad in violations(_part(path), source)] == []
+    assert [
+        f"{path}: {bad}"
+        for path, source in _sources().items()
+        for bad in violations(_part(path), source)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,11 @@ def test_imports_point_down() -> None:
         ("theory", "from separatrix.mixers.full import FullMixer", ["theory imports mixers"]),
         ("mixers", "from separatrix import theory", ["mixers imports theory"]),
         ("model", "import separatrix.mixers", []),
-        ("checks", "def f():\n    from separatrix.searches import refute", ["checks imports searches"]),
+        (
+            "checks",
+            "def f():\n    from separatrix.searches import refute",
+            ["checks imports searches"],
+        ),
         ("checks", "from separatrix.model import Model", []),
         ("model", "import separatrix", ["model imports separatrix"]),
         ("training", "from separatrix import construct", ["training imports separatrix"]),
@@ -103,7 +119,17 @@ def test_the_checker_catches_violations(part: str, source: str, expected: list[s
 
 
 def test_floors_below_the_machinery_never_load_torch() -> None:
-    modules = ["separatrix", *(f"separatrix.{part}" for part in sorted(NO_TORCH) if any(_part(path) == part for path in _sources()))]
+    modules = [
+        "separatrix",
+        *(
+            f"separatrix.{part}"
+            for part in sorted(NO_TORCH)
+            if any(_part(path) == part for path in _sources())
+        ),
+    ]
     code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")]),
+    }
     assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0

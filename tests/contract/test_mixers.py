@@ -1,4 +1,6 @@
-"""Every law on every mixer, completeness of the registry, and every law caught on a mixer that breaks it."""
+"""Every law on every mixer, completeness of the registry, and every law caught on a mixer that
+breaks it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,19 @@ from torch import Tensor
 import separatrix.mixers
 from separatrix import laws
 from separatrix.errors import SizeError
-from separatrix.laws import LAWS, LawBroken, bounds, broken_laws, close, drawn, forms, gradients, inputs, memory, stream
+from separatrix.laws import (
+    LAWS,
+    LawBroken,
+    bounds,
+    broken_laws,
+    close,
+    drawn,
+    forms,
+    gradients,
+    inputs,
+    memory,
+    stream,
+)
 from separatrix.laws.tools import all_close
 from separatrix.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
 from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer, state_numbers
@@ -41,7 +55,10 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "window 32 GQA": ("window", {"size": 32, "kv_heads": 1}),
     "window 70": ("window", {"size": 70}),
     **{f"linear {f}": ("linear", {"feature": f}) for f in ("elu", "relu", "identity", "taylor")},
-    **{f"linear {f} unnormalised": ("linear", {"feature": f, "normaliser": False}) for f in ("elu", "relu", "identity", "taylor")},
+    **{
+        f"linear {f} unnormalised": ("linear", {"feature": f, "normaliser": False})
+        for f in ("elu", "relu", "identity", "taylor")
+    },
     "linear key_heads": ("linear", {"key_heads": 1}),
     "gdn": ("gdn", {}),
     "gdn key_heads": ("gdn", {"heads": 4, "key_heads": 2}),
@@ -59,7 +76,10 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "hgrn2": ("hgrn2", {"conv": 3}),
     "retnet": ("retnet", {"head_dim": 4, "gate": "silu"}),
     "lightning": ("lightning", {"conv": 2}),
-    "mamba2": ("mamba2", {"heads": 4, "head_dim": 3, "state": 5, "groups": 2, "conv": 4, "value_dim": ...}),
+    "mamba2": (
+        "mamba2",
+        {"heads": 4, "head_dim": 3, "state": 5, "groups": 2, "conv": 4, "value_dim": ...},
+    ),
     "rwkv": ("rwkv", {"width": 6}),
     "rwkv key_heads": ("rwkv", {"width": 6, "key_heads": 1, "gate": "norm", "conv": 2}),
     "mlstm": ("mlstm", {"conv": 4}),
@@ -67,7 +87,10 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "rglru conv": ("rglru", {"width": 5, "conv": 4, **dict.fromkeys(_SIZES, ...)}),
     "shortconv": ("shortconv", {"width": 5, "conv": 3, **dict.fromkeys(_SIZES, ...)}),
     "full rope sink conv": ("full", {"rope": True, "head_dim": 4, "sink": True, "conv": 3}),
-    "window rope sink": ("window", {"size": 9, "rope": True, "head_dim": 4, "sink": True, "kv_heads": 1}),
+    "window rope sink": (
+        "window",
+        {"size": 9, "rope": True, "head_dim": 4, "sink": True, "kv_heads": 1},
+    ),
     "linear conv gate": ("linear", {"conv": 4, "gate": "silu"}),
     "sparse 4,2": ("sparse", {"block": 4, "topk": 2}),
     "sparse 16,1 GQA": ("sparse", {"block": 16, "topk": 1, "heads": 4, "kv_heads": 2}),
@@ -75,9 +98,15 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse 32,9": ("sparse", {"block": 32, "topk": 9}),
     "sparse window": ("sparse", {"block": 8, "topk": 2, "window": 11, "heads": 4, "kv_heads": 2}),
     "sparse gates": ("sparse", {"block": 8, "topk": 2, "gates": True, "rope": True, "head_dim": 4}),
-    "sparse window gates": ("sparse", {"block": 5, "topk": 3, "window": 70, "gates": True, "conv": 3, "kv_heads": 1}),
+    "sparse window gates": (
+        "sparse",
+        {"block": 5, "topk": 3, "window": 70, "gates": True, "conv": 3, "kv_heads": 1},
+    ),
     "moba 4,2 GQA": ("moba", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
-    "moba 16,1 rope conv": ("moba", {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3}),
+    "moba 16,1 rope conv": (
+        "moba",
+        {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3},
+    ),
     "moba 1,3": ("moba", {"block": 1, "topk": 3}),
     "chunked 1": ("chunked", {"size": 1}),
     "chunked 32 GQA": ("chunked", {"size": 32, "heads": 4, "kv_heads": 2}),
@@ -85,14 +114,21 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "chunked 2000": ("chunked", {"size": 2000}),
     "mla": ("mla", {"latent": 7, "rope_dim": 4, "conv": 3}),
     "mla unrotated": ("mla", {"latent": 3}),
-    "indexed 8 GQA": ("indexed", {"topk": 8, "index_heads": 3, "index_dim": 2, "heads": 4, "kv_heads": 2}),
+    "indexed 8 GQA": (
+        "indexed",
+        {"topk": 8, "index_heads": 3, "index_dim": 2, "heads": 4, "kv_heads": 2},
+    ),
     "indexed 2": ("indexed", {"topk": 2, "index_heads": 1, "index_dim": 1}),
-    "indexed 40 rope conv": ("indexed", {"topk": 40, "index_heads": 2, "index_dim": 5, "rope": True, "head_dim": 4, "conv": 3}),
+    "indexed 40 rope conv": (
+        "indexed",
+        {"topk": 40, "index_heads": 2, "index_dim": 5, "rope": True, "head_dim": 4, "conv": 3},
+    ),
     "indexed 300": ("indexed", {"topk": 300, "index_dim": 4}),
     "moba 32,9": ("moba", {"block": 32, "topk": 9}),
 }
 EVERY_MIXER: dict[str, Mechanism] = {
-    case: mechanism(name, **{k: v for k, v in (_SIZES | sizes).items() if v is not ...}) for case, (name, sizes) in _VARIANTS.items()
+    case: mechanism(name, **{k: v for k, v in (_SIZES | sizes).items() if v is not ...})
+    for case, (name, sizes) in _VARIANTS.items()
 }
 
 
@@ -111,21 +147,41 @@ _CORNERS = frozenset(
         ),
         *("linear elu", "linear relu", "linear identity", "linear taylor", "linear key_heads"),
         *(f"linear {feature} unnormalised" for feature in ("elu", "relu", "taylor")),
-        *("loglinear elu", "loglinear relu", "loglinear key_heads", "mla unrotated", "rglru", "rwkv"),
+        *(
+            "loglinear elu",
+            "loglinear relu",
+            "loglinear key_heads",
+            "mla unrotated",
+            "rglru",
+            "rwkv",
+        ),
         *("gdn 1x1", "gdn key_heads", "gdn negative conv", "deltaproduct 1", "deltanet"),
         *("sparse 1,3", "sparse 16,1 GQA", "sparse 32,9", "sparse gates", "sparse window"),
-        *("moba 1,3", "moba 16,1 rope conv", "moba 32,9", "indexed 2", "indexed 40 rope conv", "indexed 300"),
+        *(
+            "moba 1,3",
+            "moba 16,1 rope conv",
+            "moba 32,9",
+            "indexed 2",
+            "indexed 40 rope conv",
+            "indexed 300",
+        ),
     }
 )
-"""Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and the short comparison of its forms here."""
+"""Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
+the short comparison of its forms here.
+"""
 _QUICK: dict[ModuleType, dict[str, Any]] = {
     forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100)},
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
 }
-"""Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and `check-mechanism` take the laws' own."""
+"""Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and
+`check-mechanism` take the laws' own.
+"""
 _LONG = frozenset({"step=forward", "split", "cache"})
-"""Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this halves the time of these."""
+"""Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this
+halves the time of these.
+"""
 
 
 def test_the_corners_are_in_the_table() -> None:
@@ -156,7 +212,9 @@ def test_law_at_its_own_sizes(case: str, law: str) -> None:
 
 @pytest.mark.parametrize("case", sorted(_CORNERS))
 def test_forms_of_a_corner(case: str) -> None:
-    """Outputs beyond one chunk, window and block, and the cache they leave; gradients of a few tokens in chunks of two."""
+    """Outputs beyond one chunk, window and block, and the cache they leave; gradients of a few
+    tokens in chunks of two.
+    """
     m = drawn(mixer(EVERY_MIXER[case], width=6))
     x = inputs(m, 2, 75)
     with torch.no_grad(), shapes_unchecked():
@@ -174,7 +232,9 @@ def test_forms_of_a_corner(case: str) -> None:
 
 
 def _is_as_declared(m: Mixer, state: State, t: int) -> None:
-    assert state_numbers(state) == sum_bits(item.bits for item in m.mechanism.cache(t)).numbers, f"after {t} tokens"
+    assert state_numbers(state) == sum_bits(item.bits for item in m.mechanism.cache(t)).numbers, (
+        f"after {t} tokens"
+    )
 
 
 @contextmanager
@@ -193,7 +253,11 @@ def test_the_table_holds_every_mixer() -> None:
 def test_every_concrete_mixer_is_registered() -> None:
     for module in pkgutil.iter_modules(separatrix.mixers.__path__):
         importlib.import_module(f"separatrix.mixers.{module.name}")
-    assert {c for c in _subclasses(Mixer) if c.__module__.startswith("separatrix.") and not inspect.isabstract(c)} - {OwnMixer} == {
+    assert {
+        c
+        for c in _subclasses(Mixer)
+        if c.__module__.startswith("separatrix.") and not inspect.isabstract(c)
+    } - {OwnMixer} == {
         *MIXERS.values(),
         *OTHER_FORMS.values(),
     }
@@ -226,10 +290,14 @@ def _subclasses(cls: type) -> Iterator[type]:
 
 
 class RunningSum(Mixer):
-    """y_i = sum_{j<=i} V x_j: the smallest mixer that keeps every law, and the ground for those that break one."""
+    """y_i = sum_{j<=i} V x_j: the smallest mixer that keeps every law, and the ground for those
+    that break one.
+    """
 
     def __init__(self, mechanism: Mechanism | None = None, *, width: int = 6) -> None:
-        unnormalised = Linear(heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False)
+        unnormalised = Linear(
+            heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False
+        )
         super().__init__(mechanism or unnormalised, width=width)
         self.v = linear(width, width)
 
@@ -254,7 +322,9 @@ class LooksAheadFar(RunningSum):
 
     def _forward(self, x: Tensor) -> Tensor:
         y = super()._forward(x)
-        return y if x.shape[1] <= 128 else torch.cat([y[:, :10] + 1e-6 * x[:, 128:129], y[:, 10:]], 1)
+        return (
+            y if x.shape[1] <= 128 else torch.cat([y[:, :10] + 1e-6 * x[:, 128:129], y[:, 10:]], 1)
+        )
 
 
 class Forgets(RunningSum):
@@ -379,7 +449,9 @@ class TakesAnything(RunningSum):
 
 class TakesAnyDtype(RunningSum):
     def _check_state(self, state: State, batch: int, t: int) -> None:
-        super()._check_state({name: tensor.to(self._dtype(name)) for name, tensor in state.items()}, batch, t)
+        super()._check_state(
+            {name: tensor.to(self._dtype(name)) for name, tensor in state.items()}, batch, t
+        )
 
 
 class TakesNoTokens(RunningSum):
@@ -512,7 +584,10 @@ def test_laws_leave_the_mixer_as_it_was(law: str) -> None:
     one, other = drawn(RunningSum()), drawn(RunningSum())
     LAWS[law](one)
     assert one.chunk == other.chunk
-    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) and a.dtype == b.dtype
+        for a, b in zip(one.parameters(), other.parameters(), strict=True)
+    )
     assert all(parameter.grad is None for parameter in one.parameters())
 
 
@@ -520,7 +595,9 @@ def test_no_law_is_an_assertion() -> None:
     """`python -O` removes them; the slow test below runs the laws so."""
     for module in pkgutil.walk_packages(laws.__path__, f"{laws.__name__}."):
         source = inspect.getsource(importlib.import_module(module.name))
-        assert not [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)], module.name
+        assert not [
+            node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)
+        ], module.name
 
 
 @pytest.mark.slow
@@ -535,5 +612,7 @@ m = drawn(mixer(mechanism("linear", heads=1, head_dim=2), width=4))
 m._forward = lambda x: 2 * type(m)._forward(m, x)
 print(sorted(broken_laws(m, ["step=forward", "causal"])))
 """
-    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.stderr, done.returncode) == ("['step=forward']\n", "", 0)

@@ -30,18 +30,34 @@ BLOCKED = ("sparse", "moba")
 """Mechanisms with blocks, which shall be full within a short prompt."""
 LENGTH, VOCABULARY, ANSWERS = 70, 5, 4
 SPECS = [
-    *(f"{name}*2 @ heads=2, head_dim=4, p16" for name in MIXERS if name not in ("sparse", "window", *CHANNELS)),
+    *(
+        f"{name}*2 @ heads=2, head_dim=4, p16"
+        for name in MIXERS
+        if name not in ("sparse", "window", *CHANNELS)
+    ),
     *(f"{name}*2 @ width=8, conv=3, p16" for name in CHANNELS),
     "sparse*2 @ heads=2, head_dim=4, block=4, topk=2",
     "window*2 @ heads=2, head_dim=4, size=9, value_dim=3",
     "full(kv_heads=1)|gdn + linear(normaliser=false) @ heads=2, head_dim=4",
-    "gdn + mlp + sparse(block=8, topk=1)|loglinear|window(size=5) + full @ heads=2, head_dim=4, bf16",
+    (
+        "gdn + mlp + sparse(block=8, topk=1)|loglinear|window(size=5) + full @ heads=2, head_dim=4,"
+        " bf16"
+    ),
 ]
 
 
-def _model(spec: str, *, norm: bool = True, bos: bool = True, hidden: int = 8, seed: int = 0) -> Model:
+def _model(
+    spec: str, *, norm: bool = True, bos: bool = True, hidden: int = 8, seed: int = 0
+) -> Model:
     config = ModelConfig(
-        architecture=spec, vocabulary=VOCABULARY, length=LENGTH, answers=ANSWERS, width=8, hidden=hidden, norm=norm, bos=bos
+        architecture=spec,
+        vocabulary=VOCABULARY,
+        length=LENGTH,
+        answers=ANSWERS,
+        width=8,
+        hidden=hidden,
+        norm=norm,
+        bos=bos,
     )
     return Model(config).reset(torch.Generator().manual_seed(seed)).double()
 
@@ -51,8 +67,9 @@ def _prompts(batch: int, tokens: int = LENGTH, seed: int = 1) -> Tensor:
 
 
 def _plain_or_bare() -> Iterator[Any]:
-    """Every spec in a model with norms, a first token of its own and an MLP, and in one without; norms and such are the same for all mixers,
-    so the second is fast for three of them."""
+    """Every spec in a model with norms, a first token of its own and an MLP, and in one without;
+    norms and such are the same for all mixers, so the second is fast for three of them.
+    """
     for spec in SPECS:
         yield pytest.param(spec, True, True, 8)
         fast = "|" in spec
@@ -64,13 +81,17 @@ def _plain_or_bare() -> Iterator[Any]:
 def test_step_every_and_forward_agree_and_the_cache_is_as_declared(
     spec: str, norm: bool, bos: bool, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # many steps; shapes are checked in the other tests
+    monkeypatch.setattr(
+        jaxtyping.config, "jaxtyping_disable", True
+    )  # many steps; shapes are checked in the other tests
     model, prompts = _model(spec, norm=norm, bos=bos, hidden=hidden), _prompts(2)
     every, cache = model.every(prompts), model.init_cache(2)
     bits = {part.p for layer in model.architecture for part in layer}.pop()
     assert every.shape == (2, LENGTH, ANSWERS)
     for t in range(LENGTH):
-        assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(t + bos), f"after {t} tokens"
+        assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(t + bos), (
+            f"after {t} tokens"
+        )
         logits, cache = model.step(prompts[:, t], cache, t)
         close(logits, every[:, t], f"step {t}")
     assert model.cache_numbers(cache) * bits == model.architecture.cache_bits(LENGTH + bos)
@@ -82,9 +103,11 @@ def _part(name: str) -> str:
     return (
         f"{name}(width=8)"
         if name in CHANNELS
-        else f"{name}(heads=2, head_dim=4, block=3)"
-        if name in BLOCKED
-        else f"{name}(heads=2, head_dim=4)"
+        else (
+            f"{name}(heads=2, head_dim=4, block=3)"
+            if name in BLOCKED
+            else f"{name}(heads=2, head_dim=4)"
+        )
     )
 
 
@@ -111,7 +134,9 @@ def _compare_hybrid(first: str, second: str) -> None:
         logits, cache = model.step(prompts[:, t], cache, t)
         close(logits, every[:, t], f"{first}|{second}, step {t}")
     assert model.cache_numbers(cache) * 16 == model.architecture.cache_bits(11), f"{first}|{second}"
-    apart = sum(Architecture.parse(f"{_part(name)} @ p16").cache_bits(11) for name in (first, second))
+    apart = sum(
+        Architecture.parse(f"{_part(name)} @ p16").cache_bits(11) for name in (first, second)
+    )
     assert model.architecture.cache_bits(11) == apart
 
 
@@ -121,7 +146,9 @@ def test_stacked_models_equal_single_ones(spec: str) -> None:
     prompts = torch.stack([_prompts(2, 20, seed) for seed in range(3)])
     parameters, buffers = stack_module_state(models)
     base = copy.deepcopy(models[0]).to("meta")
-    stacked = vmap(lambda p, b, x: functional_call(base, (p, b), (x,)))(parameters, buffers, prompts)
+    stacked = vmap(lambda p, b, x: functional_call(base, (p, b), (x,)))(
+        parameters, buffers, prompts
+    )
     close(stacked, torch.stack([m(x) for m, x in zip(models, prompts, strict=True)]), "logits")
 
 
@@ -151,7 +178,9 @@ def test_reset_draws_every_parameter_from_the_generator_alone(spec: str) -> None
         assert torch.equal(a, b), f"{name} differs or was not drawn"
 
 
-@pytest.mark.parametrize("layer", [*(name for name in MIXERS if name not in CHANNELS), "full|gdn", "rglru(width=8)|full"])
+@pytest.mark.parametrize(
+    "layer", [*(name for name in MIXERS if name not in CHANNELS), "full|gdn", "rglru(width=8)|full"]
+)
 def test_build_for_a_task(layer: str) -> None:
     task = parse_task("eva:n=6,V=5")
     architecture = Architecture.parse(f"{layer}*2 @ heads=2, head_dim=4")
@@ -161,7 +190,9 @@ def test_build_for_a_task(layer: str) -> None:
     prompts = torch.zeros(3, task.length, dtype=torch.long)
     assert model(prompts).shape == (3, task.answers)
     same, other = build(architecture, task, seed=0), build(architecture, task, seed=1)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True)
+    )
     assert not torch.equal(model(prompts), other(prompts))
 
 

@@ -22,7 +22,9 @@ def test_every_name_is_there(name: str) -> None:
 
 
 def test_no_module_hides_a_function_of_its_name() -> None:
-    """Python makes an imported module an attribute of the package, over a name that loads lazily."""
+    """Python makes an imported module an attribute of the package, over a name that loads
+    lazily.
+    """
     modules = {module.name for module in pkgutil.iter_modules(separatrix.__path__)}
     assert modules & set(separatrix.__all__) == {"tasks"}
 
@@ -33,6 +35,10 @@ def test_an_unknown_name() -> None:
 
 
 def test_importing_is_silent_and_without_torch_or_numpy() -> None:
-    program = "import separatrix, sys; sys.exit(bool({'torch', 'numpy', 'flint'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    program = (
+        "import separatrix, sys; sys.exit(bool({'torch', 'numpy', 'flint'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,4 +1,6 @@
-"""Laws every task obeys, over one table: round trip, oracle, counts by brute force, balance, determinism, refusal of what is no instance."""
+"""Laws every task obeys, over one table: round trip, oracle, counts by brute force, balance,
+determinism, refusal of what is no instance.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,18 @@ from support.task_cases import CASES, EXAMPLES, TINY, Prompt, few
 
 import separatrix.tasks
 from separatrix.errors import SeparatrixError, SizeError
-from separatrix.tasks import NO_ANSWER, TASKS, Dyck, Equality, Eva, SeqComp, Task, Thought, TwoSum, parse_task
+from separatrix.tasks import (
+    NO_ANSWER,
+    TASKS,
+    Dyck,
+    Equality,
+    Eva,
+    SeqComp,
+    Task,
+    Thought,
+    TwoSum,
+    parse_task,
+)
 from separatrix.theory.base import counted
 
 
@@ -31,7 +44,11 @@ def subclasses(cls: type) -> Iterator[type]:
 
 def concrete(module: str) -> set[type]:
     """Every concrete task of a module and those inside it."""
-    return {cls for cls in subclasses(Task) if not inspect.isabstract(cls) and f"{cls.__module__}.".startswith(f"{module}.")}
+    return {
+        cls
+        for cls in subclasses(Task)
+        if not inspect.isabstract(cls) and f"{cls.__module__}.".startswith(f"{module}.")
+    }
 
 
 def test_no_task_is_missing_from_the_dict() -> None:
@@ -40,7 +57,11 @@ def test_no_task_is_missing_from_the_dict() -> None:
     assert concrete("separatrix") == set(TASKS.values()) | {Thought}  # a form of other tasks
     assert all(name == cls.name for name, cls in TASKS.items())
     assert set(CASES) == set(TASKS)
-    assert all(type(task) is case.kind is TASKS[name] for name, case in CASES.items() for task in (*case.examples, *case.tiny))
+    assert all(
+        type(task) is case.kind is TASKS[name]
+        for name, case in CASES.items()
+        for task in (*case.examples, *case.tiny)
+    )
 
 
 def test_a_task_that_no_dict_holds_is_seen() -> None:
@@ -59,7 +80,10 @@ def expected(task: Task, prompts: Iterable[Iterable[int]]) -> list[int | list[in
 def test_round_trip_and_shapes(task: Task) -> None:
     assert parse_task(task.spec) == task
     tokens, targets = task.sample(200, np.random.default_rng(0))
-    assert (tokens.shape, targets.shape) == ((200, task.length), (200, task.length) if task.several else (200,))
+    assert (tokens.shape, targets.shape) == (
+        (200, task.length),
+        (200, task.length) if task.several else (200,),
+    )
     assert (tokens.dtype, targets.dtype) == (np.int64, np.int64)
     assert tokens.min() >= 0
     assert tokens.max() < task.vocabulary
@@ -135,10 +159,14 @@ def test_every_other_prompt_is_refused(task: Task) -> None:
                 task.answer(np.array([prompt]))
 
 
-@pytest.mark.parametrize("task", [task for task in TINY if task.prefix_classes() is not None], ids=str)
+@pytest.mark.parametrize(
+    "task", [task for task in TINY if task.prefix_classes() is not None], ids=str
+)
 def test_prefix_classes_by_brute_force(task: Task) -> None:
-    """All prefixes that some instance has, told apart by their answers to every continuation. With a promise: the largest set of prefixes that are
-    told apart two by two, each by a continuation that both may have."""
+    """All prefixes that some instance has, told apart by their answers to every continuation. With
+    a promise: the largest set of prefixes that are told apart two by two, each by a continuation
+    that both may have.
+    """
     count = task.prefix_classes()
     assert count is not None
     rows: dict[Prompt, dict[Prompt, object]] = {}
@@ -150,7 +178,9 @@ def test_prefix_classes_by_brute_force(task: Task) -> None:
     if len({frozenset(row) for row in rows.values()}) == 1:
         assert count.exact() == len({frozenset(row.items()) for row in rows.values()})
     else:
-        assert count.exact() == _largest_told_apart([*{frozenset(row.items()): row for row in rows.values()}.values()])
+        assert count.exact() == _largest_told_apart(
+            [*{frozenset(row.items()): row for row in rows.values()}.values()]
+        )
 
 
 def _largest_told_apart(rows: list[dict[Prompt, object]]) -> int:
@@ -163,7 +193,9 @@ def _largest_told_apart(rows: list[dict[Prompt, object]]) -> int:
 
 
 def _differ(one: object, other: object) -> bool:
-    """Whether no output is right for both: where only one of them has an answer due, any output is right for the other."""
+    """Whether no output is right for both: where only one of them has an answer due, any output
+    is right for the other.
+    """
     if isinstance(one, tuple) and isinstance(other, tuple):
         return any(a != b and NO_ANSWER not in (a, b) for a, b in zip(one, other, strict=True))
     return one != other
@@ -179,14 +211,23 @@ def test_drawing_touches_no_global_generator(task: Task) -> None:
 
 @pytest.mark.parametrize("task", few(EXAMPLES))
 def test_no_prompts_have_no_answers(task: Task) -> None:
-    assert task.answer(np.zeros((0, task.length), np.int64)).shape == ((0, task.length) if task.several else (0,))
+    assert task.answer(np.zeros((0, task.length), np.int64)).shape == (
+        (0, task.length) if task.several else (0,)
+    )
 
 
 @pytest.mark.parametrize("cls", TASKS.values(), ids=TASKS)
 def test_every_task_says_what_it_is(cls: type[Task]) -> None:
-    """The file opens with a token table: places, then inputs over targets; the listing has its texts."""
+    """The file opens with a token table: places, then inputs over targets; the listing has its
+    texts.
+    """
     opening = (inspect.getmodule(cls).__doc__ or "").splitlines()[:9]  # type: ignore[union-attr]
-    rows = [row for word in ("position", "input", "target") for row, line in enumerate(opening) if word in line.split()[:3]]
+    rows = [
+        row
+        for word in ("position", "input", "target")
+        for row, line in enumerate(opening)
+        if word in line.split()[:3]
+    ]
     assert rows[:3] == sorted(rows[:3])
     assert {"position", "input", "target"} <= set(" ".join(opening).split())
     assert all((cls.title, cls.usage, cls.source))
@@ -196,7 +237,13 @@ def test_every_task_says_what_it_is(cls: type[Task]) -> None:
 def test_token_order_of_seqcomp_by_hand() -> None:
     """L = 2, m = 2, n_1 = 2: z_2 has 4 entries (row a, column i at 2a + i), then z_1, z_0, w."""
     task = SeqComp(L=2, m=2, branching=(2,))
-    assert (task.length, task.offset(2), task.offset(1), task.position_z0, task.position_w) == (8, 0, 4, 6, 7)
+    assert (task.length, task.offset(2), task.offset(1), task.position_z0, task.position_w) == (
+        8,
+        0,
+        4,
+        6,
+        7,
+    )
     prompt = np.array([[3, 2, 1, 0, 1, 0, 0, 1]])  # i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = entry 3 = 0
     assert task.intermediate(prompt).tolist() == [[1, 0]]
     assert task.length == task.N(0) + task.N(1) + 2
@@ -214,7 +261,9 @@ def test_token_order_of_seqcomp_by_hand() -> None:
         st.builds(lambda n: Equality(n=n), st.integers(1, 10**9)),
         st.builds(lambda n, k, D: Dyck(n=2 * n, k=k, D=D), *[st.integers(1, 10**9)] * 3),
         st.builds(
-            lambda m, ns: SeqComp(L=len(ns) + 1, m=m, branching=tuple(ns)), st.integers(2, 1000), st.lists(st.integers(1, 9), max_size=5)
+            lambda m, ns: SeqComp(L=len(ns) + 1, m=m, branching=tuple(ns)),
+            st.integers(2, 1000),
+            st.lists(st.integers(1, 9), max_size=5),
         ),
     )
 )
@@ -258,7 +307,12 @@ def test_what_is_no_instance_is_refused(task: Task) -> None:
 
 @pytest.mark.parametrize(
     ("task", "place", "token"),
-    [(Eva(n=3, V=8), -1, 3), (Eva(n=8, V=3), 0, 3), (SeqComp(L=2, m=3, branching=(2,)), -2, 3), (SeqComp(L=2, m=3, branching=(2,)), -1, 2)],
+    [
+        (Eva(n=3, V=8), -1, 3),
+        (Eva(n=8, V=3), 0, 3),
+        (SeqComp(L=2, m=3, branching=(2,)), -2, 3),
+        (SeqComp(L=2, m=3, branching=(2,)), -1, 2),
+    ],
     ids=str,
 )
 def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: int) -> None:
@@ -286,7 +340,9 @@ BAD_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), [*BAD_TEXTS, *(bad for case in CASES.values() for bad in case.bad)])
+@pytest.mark.parametrize(
+    ("text", "said"), [*BAD_TEXTS, *(bad for case in CASES.values() for bad in case.bad)]
+)
 def test_bad_task_texts(text: str, said: str) -> None:
     with pytest.raises(SeparatrixError, match=said) as caught:
         parse_task(text)
@@ -294,7 +350,11 @@ def test_bad_task_texts(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])
-@pytest.mark.parametrize("task", [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7), Equality(n=3), Dyck(n=6, k=2, D=2)], ids=str)
+@pytest.mark.parametrize(
+    "task",
+    [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7), Equality(n=3), Dyck(n=6, k=2, D=2)],
+    ids=str,
+)
 def test_bad_batches(task: Task, batch: Any) -> None:
     with pytest.raises(SizeError, match="batch"):
         task.sample(batch, np.random.default_rng(0))
@@ -318,7 +378,9 @@ def test_what_can_be_judged_but_not_drawn(task: Task) -> None:
         task.answer(np.zeros((1, 3), np.int64))
 
 
-@pytest.mark.parametrize("size", [10**30, 10**5000, -(10**5000), 4.0, "4", True, None], ids=range(7))
+@pytest.mark.parametrize(
+    "size", [10**30, 10**5000, -(10**5000), 4.0, "4", True, None], ids=range(7)
+)
 def test_bad_sizes_in_python(size: Any) -> None:
     with pytest.raises(SizeError, match=r"n is .* integer from 1"):
         Eva(n=size, V=4)

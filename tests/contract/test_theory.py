@@ -1,4 +1,6 @@
-"""What every theorem and every verdict is: registered, described, never two answers at one size, and checkable."""
+"""What every theorem and every verdict is: registered, described, never two answers at one size,
+and checkable.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,30 @@ def test_every_theorem_is_registered() -> None:
             ):
                 concrete.add(value)
     assert {type(theorem) for theorem in THEOREMS.values()} == concrete
-    assert {"I", "I'", "II", "III", "IV", "V", "lifting", "CPW-1.1", "Ye26-1.1", "retrieval", "composition", "match2"} <= set(THEOREMS)
+    assert {
+        "I",
+        "I'",
+        "II",
+        "III",
+        "IV",
+        "V",
+        "lifting",
+        "CPW-1.1",
+        "Ye26-1.1",
+        "retrieval",
+        "composition",
+        "match2",
+    } <= set(THEOREMS)
 
 
 @pytest.mark.parametrize("key", THEOREMS)
 def test_every_theorem_says_what_it_is(key: str) -> None:
     theorem = THEOREMS[key]
     assert theorem.key == key
-    assert all(len(text) > 5 for text in (theorem.title, theorem.statement, theorem.source, theorem.proof_sketch))
+    assert all(
+        len(text) > 5
+        for text in (theorem.title, theorem.statement, theorem.source, theorem.proof_sketch)
+    )
     assert key == "none" or theorem.premises
 
 
@@ -55,24 +73,52 @@ KINDS = [
     "full|gdn",
     "sparse(block=4, topk=1)|linear",
 ]
-SIZES = ["heads=1, head_dim=1", "heads=1, head_dim=4, p8", "heads=1, head_dim=16", "heads=2, head_dim=32, bf16"]
-LAYERS = st.lists(st.sampled_from(KINDS), min_size=1, max_size=4).filter(lambda layers: set(layers) != {"mlp"})
-ARCHITECTURES = st.builds(lambda layers, sizes: Architecture.parse(f"{' + '.join(layers)} @ {sizes}"), LAYERS, st.sampled_from(SIZES))
+SIZES = [
+    "heads=1, head_dim=1",
+    "heads=1, head_dim=4, p8",
+    "heads=1, head_dim=16",
+    "heads=2, head_dim=32, bf16",
+]
+LAYERS = st.lists(st.sampled_from(KINDS), min_size=1, max_size=4).filter(
+    lambda layers: set(layers) != {"mlp"}
+)
+ARCHITECTURES = st.builds(
+    lambda layers, sizes: Architecture.parse(f"{' + '.join(layers)} @ {sizes}"),
+    LAYERS,
+    st.sampled_from(SIZES),
+)
 BRANCHING = st.lists(st.integers(1, 60), min_size=3, max_size=3)
 TASKS = st.one_of(
     st.builds(lambda n, V: Eva(n=n, V=V), st.integers(1, 5000), st.integers(2, 5000)),
     st.builds(
-        lambda n, M, form: TwoSum(n=n, M=M, form=form), st.integers(2, 500), st.integers(3, 3000), st.sampled_from(["query", "decision"])
+        lambda n, M, form: TwoSum(n=n, M=M, form=form),
+        st.integers(2, 500),
+        st.integers(3, 3000),
+        st.sampled_from(["query", "decision"]),
     ),
-    st.builds(lambda L, m, n_l: SeqComp(L=L, m=m, branching=tuple(n_l[: L - 1])), st.integers(1, 4), st.integers(2, 400), BRANCHING),
+    st.builds(
+        lambda L, m, n_l: SeqComp(L=L, m=m, branching=tuple(n_l[: L - 1])),
+        st.integers(1, 4),
+        st.integers(2, 400),
+        BRANCHING,
+    ),
     st.builds(lambda n: Equality(n=n), st.integers(1, 5000)),
-    st.builds(lambda n, k, D: Dyck(n=2 * n, k=k, D=D), st.integers(1, 2000), st.integers(1, 9), st.integers(1, 3000)),
+    st.builds(
+        lambda n, k, D: Dyck(n=2 * n, k=k, D=D),
+        st.integers(1, 2000),
+        st.integers(1, 9),
+        st.integers(1, 3000),
+    ),
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(ARCHITECTURES, TASKS)
-def test_one_answer_at_a_size_and_every_verdict_holds(architecture: Architecture, task: Task) -> None:
+def test_one_answer_at_a_size_and_every_verdict_holds(
+    architecture: Architecture, task: Task
+) -> None:
     """`judge` itself raises when two theorems contradict each other."""
     verdicts = judge(architecture, task)
     assert verdicts
@@ -86,14 +132,23 @@ def test_one_answer_at_a_size_and_every_verdict_holds(architecture: Architecture
 def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
     verdict = judge(Architecture.parse("linear @ heads=1, head_dim=1"), Eva(n=32, V=32))[0]
     body = {name: value for name, value in vars(verdict).items() if name != "theorem"}
-    for key, said in (("VI", "no theorem is called"), ("V", "says nothing about"), ("lifting", "says nothing about")):
+    for key, said in (
+        ("VI", "no theorem is called"),
+        ("V", "says nothing about"),
+        ("lifting", "says nothing about"),
+    ):
         with pytest.raises(CheckFailed, match=said):
             recheck(Verdict(theorem=key, **body))
 
 
 CONTEXTS = (2, 8192, 262_144)
 CARDS = [
-    pytest.param(name, context, marks=[] if (number + place) % 3 == 0 else [pytest.mark.slow], id=f"{context}-{name}")
+    pytest.param(
+        name,
+        context,
+        marks=[] if (number + place) % 3 == 0 else [pytest.mark.slow],
+        id=f"{context}-{name}",
+    )
     for number, name in enumerate(PRESETS)
     for place, context in enumerate(CONTEXTS)
 ]
@@ -103,7 +158,9 @@ CARDS = [
 @pytest.mark.parametrize(("name", "context"), CARDS)
 def test_cards_of_released_models(name: str, context: int) -> None:
     lines = card(preset(name), context)
-    assert {"recall", "composition", "equality", "permutation"} <= {line.question.split()[0].strip(",") for line in lines}
+    assert {"recall", "composition", "equality", "permutation"} <= {
+        line.question.split()[0].strip(",") for line in lines
+    }
     for line in lines:
         assert line.text
         assert (line.status == "FAILS") == (line.n is not None)
@@ -132,14 +189,25 @@ def test_equality_fails_at_the_first_n_beyond_the_cache(spec: str, n: int) -> No
 
 
 STACKS = [
-    *("full", "full*2 + linear @ heads=1, head_dim=1, p2", "linear @ heads=1, head_dim=1, p2", "linear @ heads=1, head_dim=4, p8"),
-    *("loglinear @ heads=1, head_dim=1, p2", "sparse(block=2, topk=1) @ heads=1, head_dim=1, p2", "rglru(width=64)"),
+    *(
+        "full",
+        "full*2 + linear @ heads=1, head_dim=1, p2",
+        "linear @ heads=1, head_dim=1, p2",
+        "linear @ heads=1, head_dim=4, p8",
+    ),
+    *(
+        "loglinear @ heads=1, head_dim=1, p2",
+        "sparse(block=2, topk=1) @ heads=1, head_dim=1, p2",
+        "rglru(width=64)",
+    ),
 ]
 
 
 @pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_every_task_can_be_judged(task: Task) -> None:
-    """No kind of task breaks a theorem; Theorem I never decides by a prefix that is longer than the task's own; verdicts check."""
+    """No kind of task breaks a theorem; Theorem I never decides by a prefix that is longer than
+    the task's own; verdicts check.
+    """
     for stack in STACKS:
         architecture = Architecture.parse(stack)
         for verdict in judge(architecture, task):

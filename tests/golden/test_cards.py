@@ -1,4 +1,6 @@
-"""Capability cards of released models: the figures worked by hand in ux.md and hf_configs.md, in the text and in the JSON."""
+"""Capability cards of released models: the figures worked by hand in ux.md and hf_configs.md, in
+the text and in the JSON.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ STUB = [
 ]
 
 
-def text(architecture: Architecture, context: int, *, width: int = 120, lines: list[CardLine] | None = None) -> str:
+def text(
+    architecture: Architecture,
+    context: int,
+    *,
+    width: int = 120,
+    lines: list[CardLine] | None = None,
+) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
     console.print(render_card(architecture, context, lines=lines))
     assert isinstance(console.file, io.StringIO)
@@ -53,15 +61,26 @@ def squeezed(card: str) -> str:
 def test_recurrentgemma_card() -> None:
     card = text(preset("recurrentgemma-2b"), 8192)
     head = card.splitlines()
-    assert head[0].split("   ")[:3] == ["recurrentgemma-2b", "26 layers", "bf16, recurrent state fp32 (assumed)"]
+    assert head[0].split("   ")[:3] == [
+        "recurrentgemma-2b",
+        "26 layers",
+        "bf16, recurrent state fp32 (assumed)",
+    ]
     assert head[1].strip() == "r r w r r w r r w r r w r r w r r w r r w r r w r r"
     assert head[2].strip() == "18 RG-LRU   8 windowed (2,048)   0 full"
     assert row(card, "Memory of the past") == ["Memory of the past", "8,192 tokens", "any length"]
     assert row(card, "recurrent state") == ["recurrent state", "1,474,560 bits", "1,474,560 bits"]
-    assert row(card, "convolution buffers") == ["convolution buffers", "2,211,840 bits", "2,211,840 bits"]
+    assert row(card, "convolution buffers") == [
+        "convolution buffers",
+        "2,211,840 bits",
+        "2,211,840 bits",
+    ]
     assert row(card, "windows") == ["windows", "134,217,728 bits", "134,217,728 bits"]
     assert row(card, "together") == ["together", "16.4 MiB", "16.4 MiB", "does not grow"]
-    assert "keys and values" not in [line.strip()[:15] for line in card.splitlines()[: card.splitlines().index("What that means")]]
+    assert "keys and values" not in [
+        line.strip()[:15]
+        for line in card.splitlines()[: card.splitlines().index("What that means")]
+    ]
     assert "FAILS from n = 7,675,932" in card
     assert "FAILS from n = 137,904,129" in card
     assert "OPEN" in card
@@ -86,8 +105,16 @@ def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
 def test_qwen_card() -> None:
     card = text(preset("qwen3-next-80b"), 262_144)
     assert "36 Gated DeltaNet   12 full" in card
-    assert row(card, "recurrent state") == ["recurrent state", "603,979,776 bits", "603,979,776 bits"]
-    assert row(card, "keys and values") == ["keys and values", "51,539,607,552 bits", "24,576 bytes per token"]
+    assert row(card, "recurrent state") == [
+        "recurrent state",
+        "603,979,776 bits",
+        "603,979,776 bits",
+    ]
+    assert row(card, "keys and values") == [
+        "keys and values",
+        "51,539,607,552 bits",
+        "24,576 bytes per token",
+    ]
     assert row(card, "together") == ["together", "6.1 GiB", "grows with the context"]
     flat = squeezed(card)
     assert "each of the 12 reading layers" in flat
@@ -108,7 +135,11 @@ def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() ->
     assert "13" in beyond["question"]
     assert beyond["n"] is None
     # n = Hdp^(2^54), and Hdp = 2^k for a k between 16 and 17: log10 n = k 2^54 log10 2
-    assert 16 * 2**54 * math.log10(2) <= beyond["log10_n"] * (1 + 1e-12) <= 17 * 2**54 * math.log10(2) * (1 + 1e-11)
+    assert (
+        16 * 2**54 * math.log10(2)
+        <= beyond["log10_n"] * (1 + 1e-12)
+        <= 17 * 2**54 * math.log10(2) * (1 + 1e-11)
+    )
 
 
 EXPECTED: dict[str, dict[str, Any]] = {
@@ -146,17 +177,41 @@ LAYERS = ("total", "full", "windowed", "indexed", "recurrent", "convolution", "p
 @pytest.mark.parametrize("name", EXPECTED)
 def test_json_of_released_models(name: str) -> None:
     expected, found = EXPECTED[name], card_json(preset(name), 10_000)
-    assert set(found) == {"name", "context", "layers", "pattern", "cache", "verdicts", "assumptions", "unknown"}
-    assert (found["name"], found["context"], found["pattern"]) == (name, 10_000, expected["pattern"])
+    assert set(found) == {
+        "name",
+        "context",
+        "layers",
+        "pattern",
+        "cache",
+        "verdicts",
+        "assumptions",
+        "unknown",
+    }
+    assert (found["name"], found["context"], found["pattern"]) == (
+        name,
+        10_000,
+        expected["pattern"],
+    )
     assert found["layers"] == dict(zip(LAYERS, expected["layers"], strict=True))
     cache = found["cache"]
-    for key in ("recurrent_numbers", "convolution_numbers", "state_bytes", "window_bytes", "kv_bytes_per_token"):
+    for key in (
+        "recurrent_numbers",
+        "convolution_numbers",
+        "state_bytes",
+        "window_bytes",
+        "kv_bytes_per_token",
+    ):
         assert cache[key] == expected[key], key
-    assert cache["total_bytes"] == cache["state_bytes"] + cache["window_bytes"] + 10_000 * cache["kv_bytes_per_token"]
+    assert (
+        cache["total_bytes"]
+        == cache["state_bytes"] + cache["window_bytes"] + 10_000 * cache["kv_bytes_per_token"]
+    )
     assert found["assumptions"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     for verdict in found["verdicts"]:
-        assert {"question", "task", "status", "theorem", "n", "sizes", "assumptions"} <= set(verdict)
+        assert {"question", "task", "status", "theorem", "n", "sizes", "assumptions"} <= set(
+            verdict
+        )
         assert verdict["status"] in {"FAILS", "SOLVABLE", "OPEN"}
 
 
@@ -178,13 +233,16 @@ def test_windows_fill_and_buffers_are_whole() -> None:
 
 
 def test_layers_that_hold_attention_and_recurrence_count_in_both() -> None:
-    found = card_json(Architecture.parse("full|gdn + window|full + sparse + mlp + loglinear"), 100, lines=STUB)
+    found = card_json(
+        Architecture.parse("full|gdn + window|full + sparse + mlp + loglinear"), 100, lines=STUB
+    )
     assert found["layers"] == dict(zip(LAYERS, (5, 2, 1, 1, 2, 0, 1, 1), strict=True))
     assert found["pattern"] == "hhs-o"
 
 
 def test_growth_of_sparse_and_log_linear_layers() -> None:
-    # sparse: 2 x 4 x 64 fp32 per token, and as much again per block of 32 tokens; log-linear: one more state of 4 x 64 x 64 per doubling
+    # sparse: 2 x 4 x 64 fp32 per token, and as much again per block of 32 tokens; log-linear: one
+    # more state of 4 x 64 x 64 per doubling
     found = card_json(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
     assert found["cache"]["kv_bytes_per_token"] == 2 * 4 * 64 * 4 * 33 / 32
     assert found["cache"]["recurrent_numbers"] == {"loglinear": 11 * 4 * 64 * 64}
@@ -231,7 +289,14 @@ def test_markup_in_a_name_is_printed_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("bits", "expected"),
-    [(0, "0 bytes"), (8, "1 bytes"), (8 * 1023, "1,023 bytes"), (8 * 1024, "1.0 KiB"), (137_904_128, "16.4 MiB"), (8 * 2**30, "1.0 GiB")],
+    [
+        (0, "0 bytes"),
+        (8, "1 bytes"),
+        (8 * 1023, "1,023 bytes"),
+        (8 * 1024, "1.0 KiB"),
+        (137_904_128, "16.4 MiB"),
+        (8 * 2**30, "1.0 GiB"),
+    ],
 )
 def test_sizes_for_people(bits: int, expected: str) -> None:
     assert size_text(bits) == expected
@@ -253,14 +318,33 @@ def test_theorems_as_people_cite_them(key: str, expected: str) -> None:
     assert theorem_text(key) == expected
 
 
-@pytest.mark.parametrize(("log2_n", "expected"), [("1000", 301.0299956639812), ("2.5e3", 752.5749891599529), ("n^2", None), (None, None)])
+@pytest.mark.parametrize(
+    ("log2_n", "expected"),
+    [("1000", 301.0299956639812), ("2.5e3", 752.5749891599529), ("n^2", None), (None, None)],
+)
 def test_log10_of_an_n_too_large_to_write(log2_n: str | None, expected: float | None) -> None:
-    verdict = Verdict(architecture="full", task="x", status="OPEN", theorem="Ye26-1.1", statement="", log2_n=log2_n)
-    assert log10_of(verdict) == (expected if expected is None else pytest.approx(expected, rel=1e-12))
+    verdict = Verdict(
+        architecture="full",
+        task="x",
+        status="OPEN",
+        theorem="Ye26-1.1",
+        statement="",
+        log2_n=log2_n,
+    )
+    assert log10_of(verdict) == (
+        expected if expected is None else pytest.approx(expected, rel=1e-12)
+    )
 
 
 def test_log10_beyond_floats_is_text() -> None:
-    verdict = Verdict(architecture="full", task="x", status="OPEN", theorem="Ye26-1.1", statement="", log2_n=str(10**400))
+    verdict = Verdict(
+        architecture="full",
+        task="x",
+        status="OPEN",
+        theorem="Ye26-1.1",
+        statement="",
+        log2_n=str(10**400),
+    )
     assert log10_of(verdict) == "3.010300e+399"
 
 
@@ -271,22 +355,32 @@ def test_every_mechanism_belongs_to_a_kind_of_layer() -> None:
 
 def test_a_card_needs_no_torch() -> None:
     program = (
-        "import sys; from separatrix.architecture.resolve import resolve; from separatrix.report.card import card_json;"
-        "card_json(resolve('qwen3-next-80b'), 1000); assert 'torch' not in sys.modules"
+        "import sys; from separatrix.architecture.resolve import resolve; from"
+        " separatrix.report.card import card_json;card_json(resolve('qwen3-next-80b'), 1000);"
+        " assert 'torch' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", [pytest.param(p, marks=[pytest.mark.slow] if i % 3 else []) for i, p in enumerate(PRESETS)])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(p, marks=[pytest.mark.slow] if i % 3 else []) for i, p in enumerate(PRESETS)],
+)
 def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
     model = preset(name)
     data = card_json(model, 10_000)["verdicts"]
-    assert [v["question"] for v in data if v["task"] is None] == ["permutation tracking (S_5)"]  # no such task yet
+    assert [v["question"] for v in data if v["task"] is None] == [
+        "permutation tracking (S_5)"
+    ]  # no such task yet
     assert all(v["assumptions"] for v in data if v["task"] is not None)
     for line in card(model, 10_000):
         assert 2 <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, line.explain
-        if line.verdict is None or line.theorem == "thought":  # `judge` answers at once, without a chain of thought
+        if (
+            line.verdict is None or line.theorem == "thought"
+        ):  # `judge` answers at once, without a chain of thought
             continue
         assert parse_task(line.verdict.task).spec == line.verdict.task
         statuses = {verdict.status for verdict in judge(model, parse_task(line.verdict.task))}
@@ -295,12 +389,18 @@ def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: st
 
 
 def line(spec: str, question: str, context: int = 1000) -> CardLine:
-    (found,) = [line for line in card(Architecture.parse(spec), context) if line.question.startswith(question)]
+    (found,) = [
+        line
+        for line in card(Architecture.parse(spec), context)
+        if line.question.startswith(question)
+    ]
     return found
 
 
 def test_two_sum_against_a_cache_counted_by_hand() -> None:
-    """Two fp32 numbers, 64 bits: n values of 1,024 n make sum_{j <= n} binomial(1024 n, j) sets, more than 2^64 first at n = 6."""
+    """Two fp32 numbers, 64 bits: n values of 1,024 n make sum_{j <= n} binomial(1024 n, j) sets,
+    more than 2^64 first at n = 6.
+    """
     sets = {n: sum(math.comb(1024 * n, j) for j in range(1, n + 1)) for n in range(1, 8)}
     first = min(n for n, count in sets.items() if count > 1 << 64)
     found = line("linear @ heads=1, head_dim=1", "2-Sum per query")
@@ -308,14 +408,21 @@ def test_two_sum_against_a_cache_counted_by_hand() -> None:
 
 
 def test_two_sum_of_any_pair_fails_in_one_full_layer_and_is_solved_by_two() -> None:
-    """h = 4 x 65 x 32 = 8,320 bits; all but two of n tokens hold sets of values of one sign but one: sum_{j <= n-2} binomial(N'-1, j)."""
+    """h = 4 x 65 x 32 = 8,320 bits; all but two of n tokens hold sets of values of one sign but
+    one: sum_{j <= n-2} binomial(N'-1, j).
+    """
 
     def more_than_read(n: int) -> bool:
         half = (1024 * n - 1) // 2
         return sum(math.comb(half - 1, j) for j in range(1, n - 1)) > 1 << 8320
 
     one, two = line("full", "2-Sum of any pair"), line("full*2", "2-Sum of any pair")
-    assert (one.status, one.theorem, two.status, two.theorem) == ("FAILS", "I'", "SOLVABLE", "pairs")
+    assert (one.status, one.theorem, two.status, two.theorem) == (
+        "FAILS",
+        "I'",
+        "SOLVABLE",
+        "pairs",
+    )
     assert one.n is not None
     assert more_than_read(one.n)
     assert not more_than_read(one.n - 1)
@@ -324,14 +431,22 @@ def test_two_sum_of_any_pair_fails_in_one_full_layer_and_is_solved_by_two() -> N
 @pytest.mark.parametrize(
     ("spec", "depth"),
     [
-        ("linear @ heads=1, head_dim=1", 64),  # 64 bits: 1 + 2^64 + 2^62 + ... stacks are too many, 1 + 2^63 + ... < 2^64 are not
-        ("loglinear @ heads=1, head_dim=8", 30_720),  # 15 states of 64 fp32 numbers for 2^14 <= t < 2^15, 14 of them hold 28,672 > t before
+        (
+            "linear @ heads=1, head_dim=1",
+            64,
+        ),  # 64 bits: 1 + 2^64 + 2^62 + ... stacks are too many, 1 + 2^63 + ... < 2^64 are not
+        (
+            "loglinear @ heads=1, head_dim=8",
+            30_720,
+        ),  # 15 states of 64 fp32 numbers for 2^14 <= t < 2^15, 14 of them hold 28,672 > t before
         ("mlp", 1),
         ("full", None),  # a key and a value hold more than the bit of one bracket
         ("loglinear + full", None),
     ],
 )
-def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(spec: str, depth: int | None) -> None:
+def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(
+    spec: str, depth: int | None
+) -> None:
     found = line(spec, "nested brackets")
     assert found.status == ("OPEN" if depth is None else "FAILS")
     if depth is not None:
@@ -351,7 +466,9 @@ def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(spec: str, dept
         ("window", False),
     ],
 )
-def test_only_stacks_whose_every_recurrence_is_diagonal_are_called_so(spec: str, diagonal: bool) -> None:
+def test_only_stacks_whose_every_recurrence_is_diagonal_are_called_so(
+    spec: str, diagonal: bool
+) -> None:
     assert ("diagonal" in line(spec, "permutation").text) == diagonal
 
 
@@ -360,13 +477,17 @@ def test_explanations_are_printed_where_asked_for() -> None:
     for target, explain in ((plain, False), (told, True)):
         console = Console(file=target, width=200, color_system=None, legacy_windows=False)
         console.print(render_card(Architecture.parse("full*2"), 100, explain=explain))
-    sentence = "One full layer fetches each bit's partner, a second one looks for a pair that differs."
+    sentence = (
+        "One full layer fetches each bit's partner, a second one looks for a pair that differs."
+    )
     assert sentence in squeezed(told.getvalue())
     assert sentence not in squeezed(plain.getvalue())
 
 
 def test_the_work_of_a_card_takes_milliseconds() -> None:
-    """At most 50 ms for 118 layers (issue 3); ten times as much is allowed here, for machines that are busy."""
+    """At most 50 ms for 118 layers (issue 3); ten times as much is allowed here, for machines
+    that are busy.
+    """
     model = Architecture.parse("(gdn*3 + full)*29 + gdn*2 @ heads=32, head_dim=128, bf16")
     assert len(model) == 118
     card_json(Architecture.parse("full"), 1000)

@@ -1,4 +1,6 @@
-"""Every preset against counts worked out by hand from the published facts, and against the shared file of the same model where it is at hand."""
+"""Every preset against counts worked out by hand from the published facts, and against the
+shared file of the same model where it is at hand.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from separatrix.report.card_json import card_json
 
 
 class Row(NamedTuple):
-    """Layers by kind; numbers in the largest recurrent state of a layer (None: no recurrence); KV bytes per token over full layers, 16 bits."""
+    """Layers by kind; numbers in the largest recurrent state of a layer (None: no recurrence);
+    KV bytes per token over full layers, 16 bits.
+    """
 
     total: int
     full: int
@@ -29,54 +33,96 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "bamba-9b-fp8": Row(32, 3, 0, 0, 29, 0, 128 * 64 * 128, 3 * 2 * 8 * 128 * 2),  # 1,048,576; 12,288
+    "bamba-9b-fp8": Row(
+        32, 3, 0, 0, 29, 0, 128 * 64 * 128, 3 * 2 * 8 * 128 * 2
+    ),  # 1,048,576; 12,288
     "codestral-mamba-7b": Row(64, 0, 0, 0, 64, 0, 128 * 64 * 128, 0),  # 1,048,576
     "deepseek-v3": Row(61, 61, 0, 0, 0, 0, None, 61 * (512 + 64) * 2),  # 70,272
-    "deepseek-v3.2": Row(61, 0, 0, 61, 0, 0, None, 0),  # indexed layers: 61 * (512 + 64 + 128) * 2 = 85,888
+    "deepseek-v3.2": Row(
+        61, 0, 0, 61, 0, 0, None, 0
+    ),  # indexed layers: 61 * (512 + 64 + 128) * 2 = 85,888
     "deepseek-v4-flash": Row(43, 0, 2, 41, 0, 0, None, 0),  # 21 of ratio 4, 20 of ratio 128
     "deepseek-v4-pro": Row(61, 0, 0, 61, 0, 0, None, 0),  # 30 of ratio 4, 31 of ratio 128
     "delta-net-1.3b": Row(24, 0, 0, 0, 24, 0, 16 * 128 * 128, 0),  # 262,144
-    "falcon-h1-7b": Row(44, 44, 0, 0, 44, 0, 24 * 128 * 256, 44 * 2 * 2 * 128 * 2),  # parallel 44; 786,432; 45,056
+    "falcon-h1-7b": Row(
+        44, 44, 0, 0, 44, 0, 24 * 128 * 256, 44 * 2 * 2 * 128 * 2
+    ),  # parallel 44; 786,432; 45,056
     "falcon-mamba-7b": Row(64, 0, 0, 0, 64, 0, 8192 * 16, 0),  # 131,072
     "gemma-2-9b": Row(42, 21, 21, 0, 0, 0, None, 21 * 2 * 8 * 256 * 2),  # 172,032
     "gemma-3-27b": Row(62, 10, 52, 0, 0, 0, None, 10 * 2 * 16 * 128 * 2),  # 81,920
-    "gemma-4-26b-a4b": Row(30, 5, 25, 0, 0, 0, None, 5 * 2 * 2 * 512 * 2),  # 20,480 (10,240 if keys = values were stored once)
+    "gemma-4-26b-a4b": Row(
+        30, 5, 25, 0, 0, 0, None, 5 * 2 * 2 * 512 * 2
+    ),  # 20,480 (10,240 if keys = values were stored once)
     "gla-1.3b": Row(24, 0, 0, 0, 24, 0, 4 * 256 * 512, 0),  # 524,288
-    "glm-5": Row(78, 0, 0, 78, 0, 0, None, 0),  # indexed layers: 78 * (512 + 64 + 128) * 2 = 109,824
+    "glm-5": Row(
+        78, 0, 0, 78, 0, 0, None, 0
+    ),  # indexed layers: 78 * (512 + 64 + 128) * 2 = 109,824
     "gpt-oss-20b": Row(24, 12, 12, 0, 0, 0, None, 12 * 2 * 8 * 64 * 2),  # 24,576
-    "granite-4.0-h-small": Row(40, 4, 0, 0, 36, 0, 128 * 64 * 128, 4 * 2 * 8 * 128 * 2),  # 1,048,576; 16,384
-    "granite-4.0-h-tiny": Row(40, 4, 0, 0, 36, 0, 48 * 64 * 128, 4 * 2 * 4 * 128 * 2),  # 393,216; 8,192
+    "granite-4.0-h-small": Row(
+        40, 4, 0, 0, 36, 0, 128 * 64 * 128, 4 * 2 * 8 * 128 * 2
+    ),  # 1,048,576; 16,384
+    "granite-4.0-h-tiny": Row(
+        40, 4, 0, 0, 36, 0, 48 * 64 * 128, 4 * 2 * 4 * 128 * 2
+    ),  # 393,216; 8,192
     "jamba-1.5-mini": Row(32, 4, 0, 0, 28, 0, 8192 * 16, 4 * 2 * 8 * 128 * 2),  # 131,072; 16,384
     "jamba-v0.1": Row(32, 4, 0, 0, 28, 0, 8192 * 16, 4 * 2 * 8 * 128 * 2),  # 131,072; 16,384
     "kimi-k3": Row(93, 24, 0, 0, 69, 0, 96 * 128 * 128, 24 * (512 + 64) * 2),  # 1,572,864; 27,648
-    "kimi-linear-48b": Row(27, 7, 0, 0, 20, 0, 32 * 128 * 128, 7 * (512 + 64) * 2),  # 524,288; 8,064
-    "lfm2-1.2b": Row(16, 6, 0, 0, 0, 0, None, 6 * 2 * 8 * 64 * 2),  # and 10 of group convolution; 12,288
+    "kimi-linear-48b": Row(
+        27, 7, 0, 0, 20, 0, 32 * 128 * 128, 7 * (512 + 64) * 2
+    ),  # 524,288; 8,064
+    "lfm2-1.2b": Row(
+        16, 6, 0, 0, 0, 0, None, 6 * 2 * 8 * 64 * 2
+    ),  # and 10 of group convolution; 12,288
     "llama-3.1-8b": Row(32, 32, 0, 0, 0, 0, None, 32 * 2 * 8 * 128 * 2),  # 131,072
-    "llama-4-scout": Row(48, 12, 36, 0, 0, 0, None, 12 * 2 * 8 * 128 * 2),  # windowed = chunked 8192; 49,152
+    "llama-4-scout": Row(
+        48, 12, 36, 0, 0, 0, None, 12 * 2 * 8 * 128 * 2
+    ),  # windowed = chunked 8192; 49,152
     "mamba-2.8b": Row(64, 0, 0, 0, 64, 0, 5120 * 16, 0),  # 81,920
     "mamba2-2.7b": Row(64, 0, 0, 0, 64, 0, 80 * 64 * 128, 0),  # 655,360
     "mimo-v2-flash": Row(48, 9, 39, 0, 0, 0, None, 9 * 4 * (192 + 128) * 2),  # 23,040
     "minimax-m2.7": Row(62, 62, 0, 0, 0, 0, None, 62 * 2 * 8 * 128 * 2),  # 253,952
     "minimax-m3": Row(60, 3, 0, 57, 0, 0, None, 3 * 2 * 4 * 128 * 2),  # 6,144
-    "minimax-text-01": Row(80, 10, 0, 0, 70, 0, 64 * 128 * 128, 10 * 2 * 8 * 128 * 2),  # 1,048,576; 40,960
+    "minimax-text-01": Row(
+        80, 10, 0, 0, 70, 0, 64 * 128 * 128, 10 * 2 * 8 * 128 * 2
+    ),  # 1,048,576; 40,960
     "mistral-7b-v0.1": Row(32, 0, 32, 0, 0, 0, None, 0),
-    "nemotron-3-nano-30b": Row(52, 6, 0, 0, 23, 23, 64 * 64 * 128, 6 * 2 * 2 * 128 * 2),  # 524,288; 6,144
-    "nemotron-3-super-120b": Row(88, 8, 0, 0, 40, 40, 128 * 64 * 128, 8 * 2 * 2 * 128 * 2),  # 1,048,576; 8,192
-    "nemotron-h-56b": Row(118, 10, 0, 0, 54, 54, 256 * 64 * 256, 10 * 2 * 8 * 128 * 2),  # 4,194,304; 40,960
-    "nemotron-h-8b": Row(52, 4, 0, 0, 24, 24, 128 * 64 * 128, 4 * 2 * 8 * 128 * 2),  # 1,048,576; 16,384
-    "olmo-hybrid-7b": Row(32, 8, 0, 0, 24, 0, 30 * 96 * 192, 8 * 2 * 30 * 128 * 2),  # 552,960; 122,880
+    "nemotron-3-nano-30b": Row(
+        52, 6, 0, 0, 23, 23, 64 * 64 * 128, 6 * 2 * 2 * 128 * 2
+    ),  # 524,288; 6,144
+    "nemotron-3-super-120b": Row(
+        88, 8, 0, 0, 40, 40, 128 * 64 * 128, 8 * 2 * 2 * 128 * 2
+    ),  # 1,048,576; 8,192
+    "nemotron-h-56b": Row(
+        118, 10, 0, 0, 54, 54, 256 * 64 * 256, 10 * 2 * 8 * 128 * 2
+    ),  # 4,194,304; 40,960
+    "nemotron-h-8b": Row(
+        52, 4, 0, 0, 24, 24, 128 * 64 * 128, 4 * 2 * 8 * 128 * 2
+    ),  # 1,048,576; 16,384
+    "olmo-hybrid-7b": Row(
+        32, 8, 0, 0, 24, 0, 30 * 96 * 192, 8 * 2 * 30 * 128 * 2
+    ),  # 552,960; 122,880
     "qwen2.5-7b": Row(28, 28, 0, 0, 0, 0, None, 28 * 2 * 4 * 128 * 2),  # 57,344
     "qwen3-8b": Row(36, 36, 0, 0, 0, 0, None, 36 * 2 * 8 * 128 * 2),  # 147,456
-    "qwen3-next-80b": Row(48, 12, 0, 0, 36, 0, 32 * 128 * 128, 12 * 2 * 2 * 256 * 2),  # 524,288; 24,576
-    "qwen3.5-27b": Row(64, 16, 0, 0, 48, 0, 48 * 128 * 128, 16 * 2 * 4 * 256 * 2),  # 786,432; 65,536
-    "qwen3.5-35b-a3b": Row(40, 10, 0, 0, 30, 0, 32 * 128 * 128, 10 * 2 * 2 * 256 * 2),  # 524,288; 20,480
+    "qwen3-next-80b": Row(
+        48, 12, 0, 0, 36, 0, 32 * 128 * 128, 12 * 2 * 2 * 256 * 2
+    ),  # 524,288; 24,576
+    "qwen3.5-27b": Row(
+        64, 16, 0, 0, 48, 0, 48 * 128 * 128, 16 * 2 * 4 * 256 * 2
+    ),  # 786,432; 65,536
+    "qwen3.5-35b-a3b": Row(
+        40, 10, 0, 0, 30, 0, 32 * 128 * 128, 10 * 2 * 2 * 256 * 2
+    ),  # 524,288; 20,480
     "recurrentgemma-2b": Row(26, 0, 8, 0, 18, 0, 2560, 0),
     "retnet-1.3b": Row(24, 0, 0, 0, 24, 0, 8 * 256 * 512, 0),  # 1,048,576
-    "rwkv-4-7b-pile": Row(32, 0, 0, 0, 32, 0, 3 * 4096 + 2 * 4096, 0),  # 20,480: 12,288 of WKV and two token shifts
+    "rwkv-4-7b-pile": Row(
+        32, 0, 0, 0, 32, 0, 3 * 4096 + 2 * 4096, 0
+    ),  # 20,480: 12,288 of WKV and two token shifts
     "smallthinker-21b": Row(52, 13, 39, 0, 0, 0, None, 13 * 2 * 4 * 128 * 2),  # 26,624
     "step-3.7-flash": Row(45, 12, 33, 0, 0, 0, None, 12 * 2 * 8 * 128 * 2),  # 49,152
     "xlstm-7b": Row(32, 0, 0, 0, 32, 0, 8 * (256 * 512 + 256 + 1), 0),  # 1,050,632
-    "zamba2-7b": Row(81, 13, 0, 0, 81, 0, 112 * 64 * 64, 13 * 2 * 32 * 224 * 2),  # parallel 13; 458,752; 372,736
+    "zamba2-7b": Row(
+        81, 13, 0, 0, 81, 0, 112 * 64 * 64, 13 * 2 * 32 * 224 * 2
+    ),  # parallel 13; 458,752; 372,736
 }
 CONVOLUTIONS = {"lfm2-1.2b": 10}
 PARALLEL = {"falcon-h1-7b": 44, "zamba2-7b": 13}
@@ -107,7 +153,13 @@ FILES = {
 }
 OPEN = {
     "gpt-oss-20b": ["dtype=bf16"],
-    "mamba2-2.7b": [f"mamba2.{size}" for size in ("heads=80", "head_dim=64", "state=128", "groups=1", "conv=4")] + ["dtype=bf16"],
+    "mamba2-2.7b": (
+        [
+            f"mamba2.{size}"
+            for size in ("heads=80", "head_dim=64", "state=128", "groups=1", "conv=4")
+        ]
+        + ["dtype=bf16"]
+    ),
 }
 """What these files leave open, as the release states it elsewhere."""
 
@@ -121,8 +173,18 @@ def test_every_preset_has_a_row_and_there_are_enough() -> None:
 def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     row, model = ROWS[name], preset(name)
     card = card_json(model, 4096)
-    expected = {"total": row.total, "full": row.full, "windowed": row.windowed, "indexed": row.indexed, "recurrent": row.recurrent}
-    expected |= {"convolution": CONVOLUTIONS.get(name, 0), "parallel": PARALLEL.get(name, 0), "other": row.other}
+    expected = {
+        "total": row.total,
+        "full": row.full,
+        "windowed": row.windowed,
+        "indexed": row.indexed,
+        "recurrent": row.recurrent,
+    }
+    expected |= {
+        "convolution": CONVOLUTIONS.get(name, 0),
+        "parallel": PARALLEL.get(name, 0),
+        "other": row.other,
+    }
     assert card["layers"] == expected
     assert len(card["pattern"]) == row.total
     assert max(card["cache"]["recurrent_numbers"].values(), default=None) == row.numbers

@@ -1,4 +1,6 @@
-"""Theorem III against the table of theory.md, section 5: h = H(d+1)p, a recurrent layer holds H d(d+1) p bits."""
+"""Theorem III against the table of theory.md, section 5: h = H(d+1)p, a recurrent layer holds H
+d(d+1) p bits.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,18 @@ def test_one_step_less_breaks_the_reference(hdp, before, after, n, known) -> Non
 
 
 def test_the_smallest_case_by_hand() -> None:
-    """h = 40 and no bounded layers: m log2 m > 40 first at m = 12 (12 log2 12 = 43.02, 11 log2 11 = 38.05), so n = 2 * 12 + 2."""
+    """h = 40 and no bounded layers: m log2 m > 40 first at m = 12 (12 log2 12 = 43.02, 11 log2
+    11 = 38.05), so n = 2 * 12 + 2.
+    """
     sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
     assert depth_one.best_at(sizes, 12, 1) is not None
     assert depth_one.best_at(sizes, 11, 1) is None
 
 
 def test_no_smaller_prompt_by_brute_force() -> None:
-    """Every (m, n_1, r, t) with a prompt shorter than the optimum, for small sizes with all groups in play."""
+    """Every (m, n_1, r, t) with a prompt shorter than the optimum, for small sizes with all
+    groups in play.
+    """
     sizes = Sizes(h=6, sigma_0=4, sigma_1=3)
     found = depth_one.best(sizes)
     assert found is not None
@@ -66,7 +72,13 @@ def test_no_smaller_prompt_by_brute_force() -> None:
         for n_1 in range(1, (n - m - 3) // m + 1):
             for r in range(1, m + 1):
                 for t in range(1, m + 1):
-                    assert not depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (m, n_1, r, t, n)
+                    assert not depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (
+                        m,
+                        n_1,
+                        r,
+                        t,
+                        n,
+                    )
 
 
 def test_lifting_adds_the_tokens_of_identities() -> None:
@@ -76,7 +88,9 @@ def test_lifting_adds_the_tokens_of_identities() -> None:
 
 
 def test_spelling_costs() -> None:
-    """Two tokens from w on double what w reads: m log2 m > 80 first at m = 20 (86.4; 19 log2 19 = 80.7 > 80, so 19)."""
+    """Two tokens from w on double what w reads: m log2 m > 80 first at m = 20 (86.4; 19 log2 19
+    = 80.7 > 80, so 19).
+    """
     sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
     found = depth_one.best(sizes, spelling=Spelling(s_w=2))
     assert found is not None

@@ -1,4 +1,6 @@
-"""Theorems IV and V at the sizes of theory.md, section 5: the last number found is the smallest, and the table's own task size is found."""
+"""Theorems IV and V at the sizes of theory.md, section 5: the last number found is the smallest,
+and the table's own task size is found.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,17 @@ FOUR = [
     ((16, 16), 1, 59_695_580_808, (19_753, 3_022_101)),
 ]
 FIVE = [
-    # (d, p), recurrent layers before, between and after, n, (m, n_1, n_2); without bounded layers the table gives n only
+    # (d, p), recurrent layers before, between and after, n, (m, n_1, n_2); without bounded layers
+    # the table gives n only
     ((4, 8), (0, 0, 0), 12_242, None),
     ((16, 16), (0, 0, 0), 1_988_027, None),
     ((4, 8), (0, 0, 1), 1_518_784, (241, 1, 6_300)),
-    ((16, 16), (1, 1, 1), 64_415_439_272_327_976_747_348_566, (2_062_164, 336_675, 92_780_327_893_311)),
+    (
+        (16, 16),
+        (1, 1, 1),
+        64_415_439_272_327_976_747_348_566,
+        (2_062_164, 336_675, 92_780_327_893_311),
+    ),
 ]
 
 
@@ -30,7 +38,9 @@ def _bits(d: int, p: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("dp", "bounded", "n", "place"), FOUR)
-def test_the_search_of_iv(dp: tuple[int, int], bounded: int, n: int, place: tuple[int, int]) -> None:
+def test_the_search_of_iv(
+    dp: tuple[int, int], bounded: int, n: int, place: tuple[int, int]
+) -> None:
     h, state = _bits(*dp)
     sizes = depth_two.Sizes(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
@@ -46,10 +56,14 @@ def test_the_search_of_iv(dp: tuple[int, int], bounded: int, n: int, place: tupl
 
 
 @pytest.mark.parametrize(("dp", "groups", "n", "place"), FIVE)
-def test_the_search_of_v(dp: tuple[int, int], groups: tuple[int, int, int], n: int, place: tuple[int, int, int] | None) -> None:
+def test_the_search_of_v(
+    dp: tuple[int, int], groups: tuple[int, int, int], n: int, place: tuple[int, int, int] | None
+) -> None:
     h, state = _bits(*dp)
     before, between, after = groups
-    sizes = depth_three.Sizes(h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state)
+    sizes = depth_three.Sizes(
+        h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state
+    )
     found = depth_three.best(sizes)
     assert found is not None
     assert found.length() <= n

@@ -1,4 +1,6 @@
-"""Theorems IV and V against the values of theory.md, section 5: certified as they stand there, and met or beaten by the search."""
+"""Theorems IV and V against the values of theory.md, section 5: certified as they stand there,
+and met or beaten by the search.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from separatrix.theory import depth_three, depth_two
 
 
 def _bits(heads: int, d: int, p: int) -> tuple[int, int]:
-    """h of a full layer and the bits of a recurrent layer (or head) as wide: H (d+1) p and H d (d+1) p."""
+    """h of a full layer and the bits of a recurrent layer (or head) as wide: H (d+1) p and H d
+    (d+1) p.
+    """
     return heads * (d + 1) * p, heads * d * (d + 1) * p
 
 
@@ -22,9 +26,15 @@ FOUR = [
     ((1, 16, 16), 1, 59_695_580_808, (19_753, 3_022_101, 2_790, 19_734, 19_753, 189)),
 ]
 FIVE = [
-    # (H, d, p), layers before, between and after, n (None: as its parameters give), (m, n_1, n_2, X, t, beta, q, r, g)
+    # (H, d, p), layers before, between and after, n (None: as its parameters give), (m, n_1, n_2,
+    # X, t, beta, q, r, g)
     ((1, 4, 8), (0, 0, 1), 1_518_784, (241, 1, 6_300, 241, 1, 1, 241, 55, 13)),
-    ((1, 16, 16), (1, 1, 1), None, (2_062_164, 336_675, 92_780_327_893_311, 2_059_100, 2_028_076, 156, 1_668, 103, 89)),
+    (
+        (1, 16, 16),
+        (1, 1, 1),
+        None,
+        (2_062_164, 336_675, 92_780_327_893_311, 2_059_100, 2_028_076, 156, 1_668, 103, 89),
+    ),
 ]
 
 
@@ -61,7 +71,9 @@ def _place(known: tuple[int, ...], sizes: depth_three.Sizes) -> depth_three.Para
     """The reference with its u_0, the smallest that its first condition allows."""
     m, n_1, n_2, X, t, beta, q, r, g = known
     for u_0 in range(beta):
-        candidate = depth_three.Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0)
+        candidate = depth_three.Parameters(
+            m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0
+        )
         if depth_three.conditions(candidate, sizes)[0].positive:
             return candidate
     raise AssertionError("no u_0 below beta")
@@ -89,8 +101,12 @@ def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None
     assert not depth_three.conditions(replace(reference, r=reference.r + 1), sizes)[2].positive
     assert not depth_three.holds(replace(reference, n_2=reference.n_2 - 1), sizes)
     if sizes.sigma_0:
-        assert not depth_three.conditions(replace(reference, t=reference.t - 2_000), sizes)[1].positive
-        assert not depth_three.conditions(replace(reference, u_0=reference.u_0 - 1), sizes)[0].positive
+        assert not depth_three.conditions(replace(reference, t=reference.t - 2_000), sizes)[
+            1
+        ].positive
+        assert not depth_three.conditions(replace(reference, u_0=reference.u_0 - 1), sizes)[
+            0
+        ].positive
 
 
 @pytest.mark.parametrize(("hdp", "n"), [((1, 4, 8), 12_242), ((1, 16, 16), 1_988_027)])

@@ -1,4 +1,6 @@
-"""Released models of softmax attention alone: layers by kind and bytes worked out by hand from their files; skipped where those are absent."""
+"""Released models of softmax attention alone: layers by kind and bytes worked out by hand from
+their files; skipped where those are absent.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,19 @@ class Released(NamedTuple):
 
 FILES = {
     "meta-llama--Meta-Llama-3.1-8B": Released("f" * 32, 32 * 2 * 8 * 128 * 2, 0),
-    "meta-llama--Llama-4-Scout-17B-16E-Instruct": Released("cccf" * 12, 12 * 2 * 8 * 128 * 2, 36 * 8192 * 2 * 8 * 128 * 2),
-    "google--gemma-4-26B-A4B": Released("wwwwwf" * 5, 5 * 2 * 2 * 512 * 2, 25 * 1024 * 2 * 8 * 256 * 2),
+    "meta-llama--Llama-4-Scout-17B-16E-Instruct": Released(
+        "cccf" * 12, 12 * 2 * 8 * 128 * 2, 36 * 8192 * 2 * 8 * 128 * 2
+    ),
+    "google--gemma-4-26B-A4B": Released(
+        "wwwwwf" * 5, 5 * 2 * 2 * 512 * 2, 25 * 1024 * 2 * 8 * 256 * 2
+    ),
     "openai--gpt-oss-20b": Released("wf" * 12, 12 * 2 * 8 * 64 * 2, 12 * 128 * 2 * 8 * 64 * 2),
-    "XiaomiMiMo--MiMo-V2-Flash": Released("fwwww" + "fwwwww" * 7 + "f", 9 * 4 * (192 + 128) * 2, 39 * 128 * 8 * (192 + 128) * 2),
-    "stepfun-ai--Step-3.7-Flash": Released("fwww" * 11 + "f", 12 * 2 * 8 * 128 * 2, 33 * 512 * 2 * 8 * 128 * 2),
+    "XiaomiMiMo--MiMo-V2-Flash": Released(
+        "fwwww" + "fwwwww" * 7 + "f", 9 * 4 * (192 + 128) * 2, 39 * 128 * 8 * (192 + 128) * 2
+    ),
+    "stepfun-ai--Step-3.7-Flash": Released(
+        "fwww" * 11 + "f", 12 * 2 * 8 * 128 * 2, 33 * 512 * 2 * 8 * 128 * 2
+    ),
     "MiniMaxAI--MiniMax-M3": Released("fff" + "i" * 57, (60 * 2 * 4 * 128 + 57 * 128) * 2, 0),
     "deepseek-ai--DeepSeek-V3.2": Released("i" * 61, 61 * (512 + 64 + 128) * 2, 0),
     "zai-org--GLM-5": Released("i" * 78, 78 * (512 + 64 + 128) * 2, 0),
@@ -56,8 +66,10 @@ def test_gpt_oss_does_not_name_its_number_format() -> None:
 
 
 def test_deepseek_v4_compresses_by_4_and_by_128_in_turn() -> None:
-    """44 ratios for 43 layers, the last of multi-token prediction. 128,000 tokens: 32,000 entries of 512 + 128 in 21 layers, 1,000 of 512
-    in 20; windows of 128 vectors everywhere; 7 tokens wait with content and gate, twice, index key too, or 127 with content and gate."""
+    """44 ratios for 43 layers, the last of multi-token prediction. 128,000 tokens: 32,000 entries
+    of 512 + 128 in 21 layers, 1,000 of 512 in 20; windows of 128 vectors everywhere; 7 tokens wait
+    with content and gate, twice, index key too, or 127 with content and gate.
+    """
     read = model("deepseek-ai--DeepSeek-V4-Flash")
     assert "".join(layer[0].symbol for layer in read) == "ww" + "z" * 41
     assert [layer[0].sizes().get("ratio", 0) for layer in read] == [0, 0] + [4, 128] * 20 + [4]
@@ -68,7 +80,10 @@ def test_deepseek_v4_compresses_by_4_and_by_128_in_turn() -> None:
 
 
 def test_what_an_indexer_reads() -> None:
-    sizes = [model(name).layers[5][0].sizes() for name in ("deepseek-ai--DeepSeek-V3.2", "zai-org--GLM-5", "MiniMaxAI--MiniMax-M3")]
+    sizes = [
+        model(name).layers[5][0].sizes()
+        for name in ("deepseek-ai--DeepSeek-V3.2", "zai-org--GLM-5", "MiniMaxAI--MiniMax-M3")
+    ]
     assert [(s["topk"], s["block"], s["index_dim"], s["index_heads"]) for s in sizes] == [
         (2048, 1, 128, 64),
         (2048, 1, 128, 32),
@@ -77,4 +92,7 @@ def test_what_an_indexer_reads() -> None:
 
 
 def test_assumed_patterns_are_noted() -> None:
-    assert any("every 4 layers (assumed)" in note for note in model("meta-llama--Llama-4-Scout-17B-16E-Instruct").notes)
+    assert any(
+        "every 4 layers (assumed)" in note
+        for note in model("meta-llama--Llama-4-Scout-17B-16E-Instruct").notes
+    )

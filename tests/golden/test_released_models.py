@@ -1,4 +1,6 @@
-"""Released models against the table of the design (hf_configs.md) and the hand-worked card figures (ux.md); skipped where the files are absent."""
+"""Released models against the table of the design (hf_configs.md) and the hand-worked card
+figures (ux.md); skipped where the files are absent.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +69,16 @@ def test_agrees_with_the_table(model: Architecture, name: str) -> None:
 
 def test_recurrentgemma_card_figures() -> None:
     cache = preset("recurrentgemma-2b").cache(8192)
-    assert (cache["state"].total, cache["convolution"].total, cache["window"].total) == (1_474_560, 2_211_840, 134_217_728)
-    assert preset("recurrentgemma-2b").cache_bits(8192) == preset("recurrentgemma-2b").cache_bits(10**9) == 137_904_128
+    assert (cache["state"].total, cache["convolution"].total, cache["window"].total) == (
+        1_474_560,
+        2_211_840,
+        134_217_728,
+    )
+    assert (
+        preset("recurrentgemma-2b").cache_bits(8192)
+        == preset("recurrentgemma-2b").cache_bits(10**9)
+        == 137_904_128
+    )
 
 
 def test_qwen_at_its_context_needs_six_gib_of_keys_and_values() -> None:
@@ -80,18 +90,26 @@ def test_qwen_at_its_context_needs_six_gib_of_keys_and_values() -> None:
 def test_every_preset_equals_its_file(name: str) -> None:
     read, known = read_config(released(RELEASED[name])), preset(name)
     assert read == known
-    assert (read.vocabulary, read.context, read.notes) == (known.vocabulary, known.context, known.notes)
+    assert (read.vocabulary, read.context, read.notes) == (
+        known.vocabulary,
+        known.context,
+        known.notes,
+    )
 
 
 def test_nemotron_nano_states_the_format_of_its_state() -> None:
-    """52 layers, 23 Mamba-2 of 64 heads x 64 x 128, 6 attention, 23 expert layers (counted in its pattern by hand)."""
+    """52 layers, 23 Mamba-2 of 64 heads x 64 x 128, 6 attention, 23 expert layers (counted in
+    its pattern by hand).
+    """
     model = read_config(released("nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.json"))
     symbols = "".join(layer[0].symbol for layer in model)
     assert symbols == "m-m-mf-m-m-mf-m-m-mf-m-m-mf-m-m-mf-m-m-m-mf-m-m-m-m-"
     assert (symbols.count("m"), symbols.count("f"), symbols.count("-")) == (23, 6, 23)
     assert model.cache(100)["state"].numbers == 23 * 64 * 64 * 128
     assert model.cache(100)["kv"].total == 100 * 6 * 2 * 2 * 128 * 16
-    assert not any(note.startswith("recurrent state") and "(assumed)" in note for note in model.notes)
+    assert not any(
+        note.startswith("recurrent state") and "(assumed)" in note for note in model.notes
+    )
 
 
 class Released(NamedTuple):
@@ -107,24 +125,59 @@ class Released(NamedTuple):
 
 
 ROWS = {
-    "Qwen--Qwen3-Next-80B-A3B-Thinking": Released(48, 12, 36, 524_288, "73.7", 24_576, 2 * 16 * 128 + 32 * 128, "g g g f " * 12),
-    "Qwen--Qwen3.5-27B": Released(64, 16, 48, 786_432, "146.8", 65_536, 2 * 16 * 128 + 48 * 128, "g g g f " * 16),
-    "moonshotai--Kimi-Linear-48B-A3B": Released(27, 7, 20, 524_288, "41.4", 8_064, 3 * 32 * 128, "k k k a " * 6 + "k k a"),
-    "MiniMaxAI--MiniMax-Text-01": Released(80, 10, 70, 1_048_576, "280", 40_960, 0, "y y y y y y y f " * 10),
-    "ai21labs--Jamba-v0.1": Released(32, 4, 28, 131_072, "15.3", 16_384, 8192, "b b b b f b b b " * 4),
-    "Zyphra--Zamba2-7B": Released(
-        81, 13, 81, 458_752, "145.2", 372_736, 7168 + 2 * 2 * 64, "m m m m m m f|m m m m m f|m " + "m m m m m f|m " * 11 + "m m m"
+    "Qwen--Qwen3-Next-80B-A3B-Thinking": Released(
+        48, 12, 36, 524_288, "73.7", 24_576, 2 * 16 * 128 + 32 * 128, "g g g f " * 12
     ),
-    "tiiuae--Falcon-H1-7B": Released(44, 44, 44, 786_432, "132.9", 45_056, 3072 + 2 * 256, "f|m " * 44),
+    "Qwen--Qwen3.5-27B": Released(
+        64, 16, 48, 786_432, "146.8", 65_536, 2 * 16 * 128 + 48 * 128, "g g g f " * 16
+    ),
+    "moonshotai--Kimi-Linear-48B-A3B": Released(
+        27, 7, 20, 524_288, "41.4", 8_064, 3 * 32 * 128, "k k k a " * 6 + "k k a"
+    ),
+    "MiniMaxAI--MiniMax-Text-01": Released(
+        80, 10, 70, 1_048_576, "280", 40_960, 0, "y y y y y y y f " * 10
+    ),
+    "ai21labs--Jamba-v0.1": Released(
+        32, 4, 28, 131_072, "15.3", 16_384, 8192, "b b b b f b b b " * 4
+    ),
+    "Zyphra--Zamba2-7B": Released(
+        81,
+        13,
+        81,
+        458_752,
+        "145.2",
+        372_736,
+        7168 + 2 * 2 * 64,
+        "m m m m m m f|m m m m m f|m " + "m m m m m f|m " * 11 + "m m m",
+    ),
+    "tiiuae--Falcon-H1-7B": Released(
+        44, 44, 44, 786_432, "132.9", 45_056, 3072 + 2 * 256, "f|m " * 44
+    ),
     "nvidia--Nemotron-H-8B-Base-8K": Released(
-        52, 4, 24, 1_048_576, "97.4", 16_384, 8192 + 2 * 8 * 128, " ".join(PATTERNS["nemotron-h-8b"])
+        52,
+        4,
+        24,
+        1_048_576,
+        "97.4",
+        16_384,
+        8192 + 2 * 8 * 128,
+        " ".join(PATTERNS["nemotron-h-8b"]),
     ),
     "ibm-granite--granite-4.0-h-tiny": Released(
-        40, 4, 36, 393_216, "54.7", 8_192, 3072 + 2 * 128, "m m m m m f " + "m m m m m m m m m f " * 3 + "m m m m"
+        40,
+        4,
+        36,
+        393_216,
+        "54.7",
+        8_192,
+        3072 + 2 * 128,
+        "m m m m m f " + "m m m m m m m m m f " * 3 + "m m m m",
     ),
     "google--recurrentgemma-2b": Released(26, 0, 18, 2_560, "0.44", 0, 2560, "r r w " * 8 + "r r"),
 }
-"""All rows of "Released models to agree with" in hf_configs.md, with what the table does not say worked out by hand."""
+"""All rows of "Released models to agree with" in hf_configs.md, with what the table does not say
+worked out by hand.
+"""
 
 
 def from_shared(name: str, settings: Settings | None = None) -> Architecture:
@@ -134,7 +187,7 @@ def from_shared(name: str, settings: Settings | None = None) -> Architecture:
 @pytest.mark.parametrize("name", ROWS)
 def test_all_rows_of_the_table(name: str) -> None:
     row, model = ROWS[name], from_shared(name)
-    assert [("|".join(part.symbol for part in layer)) for layer in model] == row.pattern.split()
+    assert ["|".join(part.symbol for part in layer) for layer in model] == row.pattern.split()
     recurrent = [part for layer in model for part in layer if part.group == "recurrent"]
     assert (len(model), len(model.reading), len(recurrent)) == (row.layers, row.full, row.recurrent)
     for part in recurrent:
@@ -150,12 +203,19 @@ def test_all_rows_of_the_table(name: str) -> None:
 
 
 def test_recurrentgemma_has_eight_windows_of_2048() -> None:
-    windows = [part for layer in from_shared("google--recurrentgemma-2b") for part in layer if part.name == "window"]
+    windows = [
+        part
+        for layer in from_shared("google--recurrentgemma-2b")
+        for part in layer
+        if part.name == "window"
+    ]
     assert [part.sizes()["size"] for part in windows] == [2048] * 8
 
 
 def test_kimi_k3_counts_from_one_and_ends_with_two_full_layers() -> None:
-    """93 layers: full are 4, 8, .., 92 and 93; 69 of KDA, 96 heads x 128 x 128; MLA of 512 + 64 numbers per token."""
+    """93 layers: full are 4, 8, .., 92 and 93; 69 of KDA, 96 heads x 128 x 128; MLA of 512 + 64
+    numbers per token.
+    """
     model = from_shared("moonshotai--Kimi-K3")
     assert model.reading == (*range(3, 92, 4), 92)
     assert "".join(layer[0].symbol for layer in model) == "kkka" * 23 + "a"
@@ -166,13 +226,23 @@ def test_kimi_k3_counts_from_one_and_ends_with_two_full_layers() -> None:
     assert model.context == 1_048_576
 
 
-MAMBA2_GEOMETRY = ["mamba2.heads=80", "mamba2.head_dim=64", "mamba2.state=128", "mamba2.groups=1", "mamba2.conv=4", "dtype=bf16"]
+MAMBA2_GEOMETRY = [
+    "mamba2.heads=80",
+    "mamba2.head_dim=64",
+    "mamba2.state=128",
+    "mamba2.groups=1",
+    "mamba2.conv=4",
+    "dtype=bf16",
+]
 
 
 def test_native_mamba2_names_what_its_file_leaves_open() -> None:
     with pytest.raises(UnknownSizes) as caught:
         from_shared("state-spaces--mamba2-2.7b")
-    assert caught.value.outline.missing == (*(text.partition("=")[0] for text in MAMBA2_GEOMETRY[:-1]), "dtype")
+    assert caught.value.outline.missing == (
+        *(text.partition("=")[0] for text in MAMBA2_GEOMETRY[:-1]),
+        "dtype",
+    )
     assert len(caught.value.outline) == 64
     assert {part.name for layer in caught.value.outline.layers for part in layer} == {"mamba2"}
     for text in MAMBA2_GEOMETRY:
@@ -180,19 +250,29 @@ def test_native_mamba2_names_what_its_file_leaves_open() -> None:
 
 
 def test_native_mamba2_with_its_geometry_by_hand() -> None:
-    """d_inner = 2 x 2560 = 80 x 64; 64 layers of 5120 x 128 numbers, 5120 + 2 x 128 channels of 3 columns."""
+    """d_inner = 2 x 2560 = 80 x 64; 64 layers of 5120 x 128 numbers, 5120 + 2 x 128 channels of
+    3 columns.
+    """
     model = from_shared("state-spaces--mamba2-2.7b", Settings.parse(MAMBA2_GEOMETRY))
     cache = model.cache(1000)
     assert (len(model), model.reading, model.vocabulary) == (64, (), 50_277)
     assert cache["state"].parts == ((64 * 5120 * 128, 32),)
     assert cache["convolution"].total == 64 * 3 * (5120 + 256) * 16
     assert any(note.startswith("set by hand: mamba2.heads = 80") for note in model.notes)
-    short = from_shared("state-spaces--mamba2-2.7b", Settings.parse([text.replace("mamba2.", "mamba.") for text in MAMBA2_GEOMETRY]))
+    short = from_shared(
+        "state-spaces--mamba2-2.7b",
+        Settings.parse([text.replace("mamba2.", "mamba.") for text in MAMBA2_GEOMETRY]),
+    )
     assert short == model
 
 
 def test_every_recurrent_file_at_hand_is_in_a_test() -> None:
     if not SHARED.is_dir():
         pytest.skip("the shared files are not at hand")
-    tested = {*ROWS, "moonshotai--Kimi-K3", "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "state-spaces--mamba2-2.7b"}
+    tested = {
+        *ROWS,
+        "moonshotai--Kimi-K3",
+        "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+        "state-spaces--mamba2-2.7b",
+    }
     assert tested <= {path.stem for path in SHARED.glob("*.json")}

@@ -1,4 +1,6 @@
-"""Layers of transformers through `adapt`: their cache measured, their forms compared, against mechanisms declared here where there is one."""
+"""Layers of transformers through `adapt`: their cache measured, their forms compared, against
+mechanisms declared here where there is one.
+"""
 
 from __future__ import annotations
 
@@ -43,26 +45,42 @@ def qwen_gdn(width: int, *, heads: int = 2) -> nn.Module:
         num_hidden_layers=1,
         layer_types=["linear_attention"],
     )
-    return sx.adapt(Qwen3NextGatedDeltaNet(config, 0), cache=lambda: transformers.DynamicCache(config=config))
+    return sx.adapt(
+        Qwen3NextGatedDeltaNet(config, 0), cache=lambda: transformers.DynamicCache(config=config)
+    )
 
 
 def hf_mamba(width: int, *, state: int = 4) -> nn.Module:
     from transformers.models.mamba.modeling_mamba import MambaMixer
 
-    return sx.adapt(MambaMixer(transformers.MambaConfig(hidden_size=width, state_size=state, num_hidden_layers=1), 0))
+    return sx.adapt(
+        MambaMixer(
+            transformers.MambaConfig(hidden_size=width, state_size=state, num_hidden_layers=1), 0
+        )
+    )
 
 
 def mistral(width: int, *, heads: int = 2) -> nn.Module:
-    from transformers.models.mistral.modeling_mistral import MistralAttention, MistralRotaryEmbedding
+    from transformers.models.mistral.modeling_mistral import (
+        MistralAttention,
+        MistralRotaryEmbedding,
+    )
 
     config = transformers.MistralConfig(
-        hidden_size=width, num_attention_heads=heads, num_key_value_heads=heads, head_dim=4, num_hidden_layers=1, sliding_window=None
+        hidden_size=width,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        head_dim=4,
+        num_hidden_layers=1,
+        sliding_window=None,
     )
     config._attn_implementation = "sdpa"
     rotary = MistralRotaryEmbedding(config)
 
     def inputs(x: Tensor, t: int) -> dict[str, object]:
-        return {"position_embeddings": rotary(x, torch.arange(t, t + x.shape[1], device=x.device)[None])}
+        return {
+            "position_embeddings": rotary(x, torch.arange(t, t + x.shape[1], device=x.device)[None])
+        }
 
     return sx.adapt(MistralAttention(config, 0), inputs=inputs)
 
@@ -79,7 +97,9 @@ def _keeps(name: str, law: str) -> None:
         LAWS[law](made)
 
 
-@pytest.mark.parametrize(("name", "law"), [("qwen_gdn", "split"), ("hf_mamba", "split"), ("mistral", "split")])
+@pytest.mark.parametrize(
+    ("name", "law"), [("qwen_gdn", "split"), ("hf_mamba", "split"), ("mistral", "split")]
+)
 def test_adapted_layers_keep_the_laws(name: str, law: str) -> None:
     _keeps(name, law)
 
@@ -88,19 +108,31 @@ def test_adapted_layers_keep_the_laws(name: str, law: str) -> None:
 @pytest.mark.parametrize(
     ("name", "law"),
     [
-        *((name, law) for name in ("qwen_gdn", "hf_mamba", "mistral") for law in ("step=forward", "cache", "NaN")),
-        *((name, law) for name in ("qwen_gdn", "hf_mamba", "mistral") for law in ("causal", "refuses", "saved")),
+        *(
+            (name, law)
+            for name in ("qwen_gdn", "hf_mamba", "mistral")
+            for law in ("step=forward", "cache", "NaN")
+        ),
+        *(
+            (name, law)
+            for name in ("qwen_gdn", "hf_mamba", "mistral")
+            for law in ("causal", "refuses", "saved")
+        ),
         ("qwen_gdn", "stacks"),
         ("hf_mamba", "stacks"),
     ],
 )
 def test_adapted_layers_keep_the_long_laws(name: str, law: str) -> None:
-    """Gradients through caches written in place, a thousand tokens, and vmap over models that do so."""
+    """Gradients through caches written in place, a thousand tokens, and vmap over models that do
+    so.
+    """
     _keeps(name, law)
 
 
 def test_measured_caches_by_hand() -> None:
-    """Qwen3-Next keeps K inputs of its convolution, one more than it needs; Mamba d_inner (N + K) numbers; attention two vectors per token."""
+    """Qwen3-Next keeps K inputs of its convolution, one more than it needs; Mamba d_inner (N +
+    K) numbers; attention two vectors per token.
+    """
     assert mechanism("qwen_gdn", width=WIDTH).cache_bits(50) == 32 * (2 * 4 * 4 + 4 * (4 + 4 + 8))
     assert mechanism("hf_mamba", width=WIDTH, state=5).cache_bits(50) == 32 * 2 * WIDTH * (5 + 4)
     assert mechanism("mistral", width=WIDTH).cache_bits(50) == 32 * 50 * 2 * 2 * 4

@@ -1,4 +1,6 @@
-"""`make test-peers` installs every peer: a test that is skipped because one is missing would compare nothing."""
+"""`make test-peers` installs every peer: a test that is skipped because one is missing would
+compare nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,4 +11,6 @@ import pytest
 
 @pytest.mark.parametrize("peer", ["accelerate", "datasets", "fla", "lm_eval", "transformers"])
 def test_is_installed(peer: str) -> None:
-    assert importlib.util.find_spec(peer) is not None, "run `make test-peers`, which installs the extra 'peers'"
+    assert importlib.util.find_spec(peer) is not None, (
+        "run `make test-peers`, which installs the extra 'peers'"
+    )

@@ -1,7 +1,7 @@
 """Chunked attention against transformers' Llama 4, without its norms of queries and keys.
 
-Llama 4 turns neighbouring dimensions (2r, 2r + 1) where we turn halves (r, r + d/2): rows of Q and K are put in our order. Q is divided by
-sqrt(d) as in test_softmax_peers.py.
+Llama 4 turns neighbouring dimensions (2r, 2r + 1) where we turn halves (r, r + d/2): rows of Q and
+K are put in our order. Q is divided by sqrt(d) as in test_softmax_peers.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 import torch
-from support.peer_tools import PREFILL, agree, agree_in_steps, differ_when_perturbed, draw, filled, released
+from support.peer_tools import (
+    PREFILL,
+    agree,
+    agree_in_steps,
+    differ_when_perturbed,
+    draw,
+    filled,
+    released,
+)
 from torch import Tensor
 
 from separatrix.mixers import Mixer
@@ -27,7 +35,9 @@ def halves(weight: Tensor, heads: int) -> Tensor:
 
 
 def llama4(size: int) -> tuple[Mixer, Any, Any]:
-    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a cache."""
+    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a
+    cache.
+    """
     modeling, configuration = released("llama4")
     config = configuration.Llama4TextConfig(
         hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, num_hidden_layers=1, use_qk_norm=False,
@@ -46,9 +56,15 @@ def llama4(size: int) -> tuple[Mixer, Any, Any]:
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]
         seen = modeling.create_chunked_causal_mask(
-            config=config, inputs_embeds=x, attention_mask=None, past_key_values=cache, position_ids=places
+            config=config,
+            inputs_embeds=x,
+            attention_mask=None,
+            past_key_values=cache,
+            position_ids=places,
         )
-        return layer(x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache)[0]
+        return layer(
+            x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache
+        )[0]
 
     return m, peer, modeling.DynamicCache(config=config)
 

@@ -18,18 +18,32 @@ SIZES = {"train": 3, "validation": 2, "test": 2}
 CHAIN = "seqcomp:L=3,m=4,n_1=1,n_2=2,thought=values"
 
 
-@pytest.mark.parametrize("text", ["eva:n=6", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", CHAIN, "multihop:k=2,n=6"])
+@pytest.mark.parametrize(
+    "text",
+    ["eva:n=6", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", CHAIN, "multihop:k=2,n=6"],
+)
 def test_a_hugging_face_dataset(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`load_dataset` finds splits, features and the same rows as the JSON lines; without a network."""
+    """`load_dataset` finds splits, features and the same rows as the JSON lines; without a
+    network.
+    """
     monkeypatch.setattr("socket.socket.connect", None)
     task: Any = parse_text_task(text) if text.startswith("multihop") else parse_task(text)
     export(task, format="hf", out=tmp_path / "hf", splits=SIZES)
     loaded = datasets.load_dataset(str(tmp_path / "hf"), cache_dir=str(tmp_path / "cache"))
     export(task, format="jsonl", out=tmp_path / "jsonl", splits=SIZES)
-    lines = {split: (tmp_path / "jsonl" / f"{split}.jsonl").read_text().splitlines() for split in SPLITS}
+    lines = {
+        split: (tmp_path / "jsonl" / f"{split}.jsonl").read_text().splitlines() for split in SPLITS
+    }
     expected = {split: [json.loads(line) for line in found] for split, found in lines.items()}
     assert {split: list(rows) for split, rows in loaded.items()} == expected
     number, word = datasets.Value("int32"), datasets.Value("string")
-    kinds = {"tokens": datasets.List(number), "targets": datasets.List(number), "target": number, "place": number}
+    kinds = {
+        "tokens": datasets.List(number),
+        "targets": datasets.List(number),
+        "target": number,
+        "place": number,
+    }
     kinds |= {"steps": datasets.List(word), "choices": datasets.List(word)}
-    assert loaded["train"].features == {name: kinds.get(name, word) for name in expected["train"][0]}
+    assert loaded["train"].features == {
+        name: kinds.get(name, word) for name in expected["train"][0]
+    }

@@ -1,8 +1,10 @@
 """Which mechanism is compared with what, and why not where it is not.
 
-What every comparison is: the same weights, float32, 1e-5 of the largest number, T = 1, 5, 64, 130, batch 2, value heads of another dimension
-than key heads where the peer has such; with the state carried from token 70 on where the peer has a state; and a change of any one parameter
-by 1e-3 is seen. "Not there": the peer has no such mechanism. How functions that differ by definition are matched stands in the tests' heads.
+What every comparison is: the same weights, float32, 1e-5 of the largest number, T = 1, 5, 64, 130,
+batch 2, value heads of another dimension than key heads where the peer has such; with the state
+carried from token 70 on where the peer has a state; and a change of any one parameter by 1e-3 is
+seen. "Not there": the peer has no such mechanism. How functions that differ by definition are
+matched stands in the tests' heads.
 """
 
 from __future__ import annotations
@@ -12,27 +14,51 @@ from separatrix.mixers import MIXERS
 COMPARED: dict[str, tuple[str, str]] = {
     # name: (flash-linear-attention's naive operator, transformers' layer)
     "full": ("attn, with sink", "llama (RoPE, GQA); gpt_oss (sink)"),
-    "mla": ("not there: its layer needs flash-attn", "deepseek_v3 (RoPE), without its latent of queries"),
+    "mla": (
+        "not there: its layer needs flash-attn",
+        "deepseek_v3 (RoPE), without its latent of queries",
+    ),
     "window": ("attn, with window and sink", "mistral (RoPE, GQA); gpt_oss (sink)"),
     "chunked": ("not there", "llama4 (RoPE, GQA), without its norms of queries and keys"),
     "indexed": ("dsa, indexer and attention", "deepseek_v32, up to its norms and rotation"),
     "linear": ("linear_attn (elu, relu, identity); based (taylor)", "not there"),
     "retnet": ("retention", "not there"),
-    "lightning": ("simple_gla at fixed decays; lightning_attn itself has CUDA kernels only", "minimax"),
+    "lightning": (
+        "simple_gla at fixed decays; lightning_attn itself has CUDA kernels only",
+        "minimax",
+    ),
     "gla": ("gla", "not there"),
     "hgrn2": ("gla at k = 1 - f, as fla's layer calls it", "not there"),
-    "mamba2": ("simple_gla at k = D B", "mamba2, up to its norm (bamba, nemotron_h and zamba2 have the same scan)"),
+    "mamba2": (
+        "simple_gla at k = D B",
+        "mamba2, up to its norm (bamba, nemotron_h and zamba2 have the same scan)",
+    ),
     "deltanet": ("delta_rule", "not there"),
     "gdn": ("gated_delta_rule", "qwen3_next; olmo_hybrid (negative eigenvalues)"),
     "deltaproduct": ("gated_delta_product", "not there"),
     "kda": ("kda", "kimi_linear"),
-    "rwkv": ("generalized_delta_rule/dplr; rwkv7 itself has CUDA kernels only", "not there: rwkv is RWKV-4"),
+    "rwkv": (
+        "generalized_delta_rule/dplr; rwkv7 itself has CUDA kernels only",
+        "not there: rwkv is RWKV-4",
+    ),
     "mlstm": ("not there", "xlstm, up to its norm"),
     "rglru": ("hgrn, the same recurrence", "recurrent_gemma from place 1 on"),
-    "loglinear": ("log_linear_attn; over Gated DeltaNet gated_delta_rule level by level", "not there"),
-    "shortconv": ("convolutions have CUDA kernels only", "lfm2; convolutions inside of mixers: mamba2, qwen3_next, kimi_linear, ..."),
-    "sparse": ("nsa: selection and compression; its window by attn; the whole needs triton and flash-attn", "not there"),
-    "moba": ("moba; plain softmaxes in the place of its kernels, which run on CUDA only", "not there"),
+    "loglinear": (
+        "log_linear_attn; over Gated DeltaNet gated_delta_rule level by level",
+        "not there",
+    ),
+    "shortconv": (
+        "convolutions have CUDA kernels only",
+        "lfm2; convolutions inside of mixers: mamba2, qwen3_next, kimi_linear, ...",
+    ),
+    "sparse": (
+        "nsa: selection and compression; its window by attn; the whole needs triton and flash-attn",
+        "not there",
+    ),
+    "moba": (
+        "moba; plain softmaxes in the place of its kernels, which run on CUDA only",
+        "not there",
+    ),
 }
 
 

@@ -1,13 +1,18 @@
-"""Indexed attention against flash-linear-attention's naive DSA and transformers' DeepSeek-V3.2, on the same weights.
+"""Indexed attention against flash-linear-attention's naive DSA and transformers' DeepSeek-V3.2, on
+the same weights.
 
 flash-linear-attention's function is ours as it is. transformers' layer is matched so:
-- its norms (of both latents and of the index key) are taken out, as ours has none: the maps before and after a latent become one. Its maps
-  of keys and values then are ours at kv_heads = heads.
-- its rotation gets the angle 0: nothing is turned, in the indexer neither, as ours has a rotation of all of q and k only.
-- its keys are (nope, rope) per head, the second part the same for all heads: rows of its map are copied to every head.
-- Q is divided by sqrt(d) as in test_softmax_peers.py; factors of the index scores do not change the choice.
-Of equal scores ours takes the earlier token, torch.topk any. All scores are 0 where no index head is positive, so there are enough heads that
-this is rare, and `decided` asserts that no choice rests on it.
+- its norms (of both latents and of the index key) are taken out, as ours has none: the maps before
+  and after a latent become one. Its maps of keys and values then are ours at kv_heads = heads.
+- its rotation gets the angle 0: nothing is turned, in the indexer neither, as ours has a rotation
+  of all of q and k only.
+- its keys are (nope, rope) per head, the second part the same for all heads: rows of its map are
+  copied to every head.
+- Q is divided by sqrt(d) as in test_softmax_peers.py; factors of the index scores do not change the
+  choice.
+Of equal scores ours takes the earlier token, torch.topk any. All scores are 0 where no index head
+is positive, so there are enough heads that this is rare, and `decided` asserts that no choice rests
+on it.
 """
 
 from __future__ import annotations
@@ -42,7 +47,11 @@ CHOSEN = [3, 20]
 
 
 def index(m: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return split(x @ m.index_q.weight.T, m.index_heads), x @ m.index_k.weight.T, x @ m.index_w.weight.T
+    return (
+        split(x @ m.index_q.weight.T, m.index_heads),
+        x @ m.index_k.weight.T,
+        x @ m.index_w.weight.T,
+    )
 
 
 @torch.no_grad()
@@ -56,13 +65,28 @@ def decided(m: Any) -> None:
 
 
 def dsa(m: Any, x: Tensor) -> Tensor:
-    y, chosen = naive("dsa").naive_dsa(*qkv(m, x), *index(m, x), topk=m.topk, scale=1.0, return_indices=True)
-    assert torch.equal(chosen, naive("dsa").naive_dsa_indexer(*index(m, x), topk=m.topk, activation="relu"))
+    y, chosen = naive("dsa").naive_dsa(
+        *qkv(m, x), *index(m, x), topk=m.topk, scale=1.0, return_indices=True
+    )
+    assert torch.equal(
+        chosen, naive("dsa").naive_dsa_indexer(*index(m, x), topk=m.topk, activation="relu")
+    )
     return out(m, y)
 
 
 def from_fla(topk: int) -> Any:
-    return ours("indexed", {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "topk": topk, **INDEX}, width=WIDTH)
+    return ours(
+        "indexed",
+        {
+            "heads": HEADS,
+            "kv_heads": KV,
+            "head_dim": DIM,
+            "value_dim": VALUE,
+            "topk": topk,
+            **INDEX,
+        },
+        width=WIDTH,
+    )
 
 
 @pytest.mark.parametrize("topk", CHOSEN)
@@ -78,7 +102,9 @@ def test_a_changed_weight_is_seen_by_fla() -> None:
 
 
 def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
-    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a cache."""
+    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a
+    cache.
+    """
     modeling, configuration = released("deepseek_v32")
     config = configuration.DeepseekV32Config(
         hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=HEADS, num_hidden_layers=1, q_lora_rank=WIDTH, kv_lora_rank=LATENT,
@@ -87,7 +113,11 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
     )  # fmt: skip
     layer: Any = draw(modeling.DeepseekV32Attention(config, 0))
-    layer.q_a_layernorm, layer.kv_a_layernorm, layer.indexer.k_norm = nn.Identity(), nn.Identity(), nn.Identity()
+    layer.q_a_layernorm, layer.kv_a_layernorm, layer.indexer.k_norm = (
+        nn.Identity(),
+        nn.Identity(),
+        nn.Identity(),
+    )
     latent, shared = layer.kv_a_proj_with_mqa.weight.split([LATENT, ROPE])
     up = (layer.kv_b_proj.weight @ latent).unflatten(0, (HEADS, -1))
     sizes = {"heads": HEADS, "head_dim": DIM + ROPE, "value_dim": VALUE, "topk": topk, **INDEX}
@@ -101,10 +131,21 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]
         seen = modeling.create_causal_mask(
-            config=config, inputs_embeds=x, attention_mask=None, past_key_values=cache, position_ids=places, allow_is_causal_skip=False
+            config=config,
+            inputs_embeds=x,
+            attention_mask=None,
+            past_key_values=cache,
+            position_ids=places,
+            allow_is_causal_skip=False,
         )
         unturned = torch.ones(1, x.shape[1], ROPE), torch.zeros(1, x.shape[1], ROPE)
-        return layer(x, position_embeddings=unturned, attention_mask=seen, past_key_values=cache, position_ids=places)[0]
+        return layer(
+            x,
+            position_embeddings=unturned,
+            attention_mask=seen,
+            past_key_values=cache,
+            position_ids=places,
+        )[0]
 
     return m, peer, modeling.DynamicCache(config=config)
 

@@ -1,11 +1,16 @@
-"""Multi-head latent attention against transformers' DeepSeek-V3 without a latent of the queries, which ours has not (q_lora_rank=None).
+"""Multi-head latent attention against transformers' DeepSeek-V3 without a latent of the queries,
+which ours has not (q_lora_rank=None).
 
 What differs, and how it is matched:
-- the weights of the latent's norm stand there beside W^K and W^V, here in them: columns of both are multiplied by them.
-- W^K and W^V are one map there, rows of every head (key, value); the latent's map and the rotated key's are one map there.
-- the rotated part turns neighbouring dimensions there if `rope_interleave`, halves here: its rows of Q and R are put in our order.
+- the weights of the latent's norm stand there beside W^K and W^V, here in them: columns of both are
+  multiplied by them.
+- W^K and W^V are one map there, rows of every head (key, value); the latent's map and the rotated
+  key's are one map there.
+- the rotated part turns neighbouring dimensions there if `rope_interleave`, halves here: its rows
+  of Q and R are put in our order.
 - Q is divided by sqrt(d), d = head_dim + rope_dim, as in test_softmax_peers.py.
-- rope_dim = 0 does not run there: the rotated part's rows of Q and R are zero instead. sqrt(d) still counts them.
+- rope_dim = 0 does not run there: the rotated part's rows of Q and R are zero instead. sqrt(d)
+  still counts them.
 """
 
 from __future__ import annotations
@@ -28,7 +33,9 @@ def ordered(rows: Tensor, *, interleaved: bool) -> Tensor:
 
 
 def deepseek(*, interleaved: bool = True, rope: bool = True) -> tuple[Mixer, Any, Any]:
-    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a cache."""
+    """Our mixer with a layer's weights, the layer as a function of (x, cache, start), and a
+    cache.
+    """
     modeling, configuration = released("deepseek_v3")
     config = configuration.DeepseekV3Config(
         hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=HEADS, num_hidden_layers=1, q_lora_rank=None, kv_lora_rank=LATENT,
@@ -46,7 +53,14 @@ def deepseek(*, interleaved: bool = True, rope: bool = True) -> tuple[Mixer, Any
     latent, rotated = layer.kv_a_proj_with_mqa.weight.split([LATENT, ROPE])
     up = (layer.kv_b_proj.weight * layer.kv_a_layernorm.weight).unflatten(0, (HEADS, -1))
     parts = [q] + ([ordered(turned, interleaved=interleaved)] if rope else [])
-    sizes = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE, "latent": LATENT, "rope_dim": ROPE if rope else 0, "rope_base": 500}
+    sizes = {
+        "heads": HEADS,
+        "head_dim": DIM,
+        "value_dim": VALUE,
+        "latent": LATENT,
+        "rope_dim": ROPE if rope else 0,
+        "rope_base": 500,
+    }
     m = filled(
         "mla", sizes, width=WIDTH, q__weight=torch.cat(parts, 1).flatten(0, 1), c__weight=latent, k__weight=up[:, :DIM].flatten(0, 1),
         v__weight=up[:, DIM:].flatten(0, 1), o__weight=layer.o_proj.weight,
@@ -55,8 +69,16 @@ def deepseek(*, interleaved: bool = True, rope: bool = True) -> tuple[Mixer, Any
 
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]
-        seen = modeling.create_causal_mask(config=config, inputs_embeds=x, attention_mask=None, past_key_values=cache, position_ids=places)
-        return layer(x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache)[0]
+        seen = modeling.create_causal_mask(
+            config=config,
+            inputs_embeds=x,
+            attention_mask=None,
+            past_key_values=cache,
+            position_ids=places,
+        )
+        return layer(
+            x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache
+        )[0]
 
     return m, peer, modeling.DynamicCache(config=config)
 

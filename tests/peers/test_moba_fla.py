@@ -1,10 +1,13 @@
-"""Mixture of block attention against flash-linear-attention's `parallel_moba`, its softmax kernels replaced.
+"""Mixture of block attention against flash-linear-attention's `parallel_moba`, its softmax kernels
+replaced.
 
-It needs flash-attn, so CUDA, for the softmax within given pieces, and triton for the borders of chunks: plain functions stand in for both
-here. The means of keys, their scores, the choice, who reads what, and the merging of the pieces' softmaxes are its own. What differs:
+It needs flash-attn, so CUDA, for the softmax within given pieces, and triton for the borders of
+chunks: plain functions stand in for both here. The means of keys, their scores, the choice, who
+reads what, and the merging of the pieces' softmaxes are its own. What differs:
 - its k counts the own block, ours does not: k + 1 goes in.
 - at k + 1 = 1 it is full attention: not compared.
-- it packs sequences into one and has no grouped heads: the batch goes in packed, keys and values copied for every query head.
+- it packs sequences into one and has no grouped heads: the batch goes in packed, keys and values
+  copied for every query head.
 - keys and values have one dimension there: values are filled up with zeros.
 - it multiplies scores by 1/sqrt(d): queries go in multiplied by sqrt(d).
 """
@@ -29,21 +32,47 @@ SIZES = [(8, 3), (16, 1), (7, 30)]
 """Block and topk; of 7, all complete blocks are read."""
 
 
-def softmaxes(*, q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, softmax_scale: float, causal: bool, **_: Any):
-    """Softmax attention (t, h, d) within pieces, queries and keys of each between consecutive borders, and the log-denominators (h, t)."""
+def softmaxes(
+    *,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    softmax_scale: float,
+    causal: bool,
+    **_: Any,
+):
+    """Softmax attention (t, h, d) within pieces, queries and keys of each between consecutive
+    borders, and the log-denominators (h, t).
+    """
     outputs, denominators = [], []
-    for piece in zip(cu_seqlens_q[:-1], cu_seqlens_q[1:], cu_seqlens_k[:-1], cu_seqlens_k[1:], strict=True):
+    for piece in zip(
+        cu_seqlens_q[:-1], cu_seqlens_q[1:], cu_seqlens_k[:-1], cu_seqlens_k[1:], strict=True
+    ):
         first, last, start, end = (int(place) for place in piece)
         scores = softmax_scale * torch.einsum("ihd,jhd->hij", q[first:last], k[start:end])
         if causal:
-            scores = scores.masked_fill(torch.ones(scores.shape[1:], dtype=torch.bool).triu(1), float("-inf"))
+            scores = scores.masked_fill(
+                torch.ones(scores.shape[1:], dtype=torch.bool).triu(1), float("-inf")
+            )
         outputs.append(torch.einsum("hij,jhd->ihd", scores.softmax(-1), v[start:end]))
         denominators.append(scores.logsumexp(-1))
     return torch.cat(outputs), torch.cat(denominators, 1), None, None
 
 
-def whole(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, *_: int, causal: bool) -> Tensor:
-    return softmaxes(q=q, k=k, v=v, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k, softmax_scale=q.shape[-1] ** -0.5, causal=causal)[0]
+def whole(
+    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, *_: int, causal: bool
+) -> Tensor:
+    return softmaxes(
+        q=q,
+        k=k,
+        v=v,
+        cu_seqlens_q=cu_q,
+        cu_seqlens_k=cu_k,
+        softmax_scale=q.shape[-1] ** -0.5,
+        causal=causal,
+    )[0]
 
 
 def chunks(borders: Tensor, size: int) -> Tensor:
@@ -53,7 +82,9 @@ def chunks(borders: Tensor, size: int) -> Tensor:
 
 def cut(*, split_size: int, cu_seqlens: Tensor, **_: Any) -> Tensor:
     borders = cu_seqlens.tolist()
-    return torch.tensor([i for a, b in pairwise(borders) for i in range(a, b, split_size)] + borders[-1:])
+    return torch.tensor(
+        [i for a, b in pairwise(borders) for i in range(a, b, split_size)] + borders[-1:]
+    )
 
 
 def moba(m: Any, x: Tensor) -> Tensor:
@@ -72,7 +103,18 @@ def moba(m: Any, x: Tensor) -> Tensor:
 
 
 def mixed(block: int, topk: int) -> Any:
-    return ours("moba", {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "block": block, "topk": topk}, width=WIDTH)
+    return ours(
+        "moba",
+        {
+            "heads": HEADS,
+            "kv_heads": KV,
+            "head_dim": DIM,
+            "value_dim": VALUE,
+            "block": block,
+            "topk": topk,
+        },
+        width=WIDTH,
+    )
 
 
 @pytest.mark.parametrize(("block", "topk"), SIZES)

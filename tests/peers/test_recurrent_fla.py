@@ -1,8 +1,10 @@
-"""Recurrent mixers against flash-linear-attention's naive operators: q, k, v and gates from our weights by plain torch, in fla's layouts.
+"""Recurrent mixers against flash-linear-attention's naive operators: q, k, v and gates from our
+weights by plain torch, in fla's layouts.
 
-Where fla multiplies queries by d^-1/2 (`scale`) and the operator lets us choose, 1 is given; where it does not, our queries go in times
-d^1/2. Queries and keys of the delta rule go in at unit length. Log gates go in as they are. Normalised linear attention adds 1e-10 (taylor:
-1e-6) to the denominator there, nothing here.
+Where fla multiplies queries by d^-1/2 (`scale`) and the operator lets us choose, 1 is given; where
+it does not, our queries go in times d^1/2. Queries and keys of the delta rule go in at unit length.
+Log gates go in as they are. Normalised linear attention adds 1e-10 (taylor: 1e-6) to the
+denominator there, nothing here.
 """
 
 from __future__ import annotations
@@ -14,7 +16,19 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from support.peer_tools import PREFILL, STEPS, agree, differ_when_perturbed, naive, ours, out, qkv, same, split, tokens
+from support.peer_tools import (
+    PREFILL,
+    STEPS,
+    agree,
+    differ_when_perturbed,
+    naive,
+    ours,
+    out,
+    qkv,
+    same,
+    split,
+    tokens,
+)
 from torch import Tensor
 
 from separatrix.laws import stream
@@ -23,8 +37,9 @@ WIDTH, HEADS, DIM, VALUE = 12, 4, 6, 5
 SIZES: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE}
 Outputs = tuple[Tensor, Any]
 Peer = Callable[[Any, Tensor, Tensor | None, Tensor], Outputs]
-"""Outputs (b, t, w) and the state after them of a mixer's weights, tokens x, the state before them and the token before them (zeros at
-the start)."""
+"""Outputs (b, t, w) and the state after them of a mixer's weights, tokens x, the state before them
+and the token before them (zeros at the start).
+"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +87,9 @@ def writing(m: Any, x: Tensor) -> Tensor:
 def linear(feature: Callable[[Tensor], Tensor], *, normalise: bool) -> Peer:
     def peer(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
         q, k, v = repeated(m, x)
-        y, state = naive("linear_attn").naive_recurrent_linear_attn(feature(q), feature(k), v, 1.0, state, True, normalise)
+        y, state = naive("linear_attn").naive_recurrent_linear_attn(
+            feature(q), feature(k), v, 1.0, state, True, normalise
+        )
         return out(m, y), state
 
     return peer
@@ -86,7 +103,10 @@ def taylor(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
 
 def loglinear(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     weights = F.softplus(x @ m.level.weight.T).unflatten(-1, (-1, HEADS)).transpose(2, 3)  # b t h l
-    operator, no_decay = naive("log_linear_attn").naive_log_linear_attn, torch.zeros(*x.shape[:2], HEADS)
+    operator, no_decay = (
+        naive("log_linear_attn").naive_log_linear_attn,
+        torch.zeros(*x.shape[:2], HEADS),
+    )
     return out(m, operator(*repeated(m, x), no_decay, weights)), None
 
 
@@ -103,9 +123,15 @@ def deltanet(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs
 
 
 def deltaproduct(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
-    operator, updates, key_heads = naive("gated_delta_product").naive_recurrent_gated_delta_product, m.updates, m.qk
+    operator, updates, key_heads = (
+        naive("gated_delta_product").naive_recurrent_gated_delta_product,
+        m.updates,
+        m.qk,
+    )
     q = split(x @ m.q.weight.T, key_heads, HEADS // key_heads)
-    k = split((x @ m.k.weight.T).unflatten(-1, (updates, -1)).flatten(1, 2), key_heads, HEADS // key_heads)
+    k = split(
+        (x @ m.k.weight.T).unflatten(-1, (updates, -1)).flatten(1, 2), key_heads, HEADS // key_heads
+    )
     v = split((x @ m.v.weight.T).unflatten(-1, (updates, -1)).flatten(1, 2), HEADS)
     b = writing(m, x).unflatten(-1, (updates, -1)).flatten(1, 2)
     y, state = operator(unit(q), unit(k), v, log_decay(m, x), b, 1.0, None, state, True, updates)
@@ -134,20 +160,31 @@ def hgrn2(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
 def turned(x: Tensor, start: int = 0) -> Tensor:
     """Rotated by places: pair (r, r + d/2) as a complex number, times e^{i n theta_r}."""
     half = x.shape[-1] // 2
-    angle = torch.arange(start, start + x.shape[1])[:, None] * 10_000.0 ** (-torch.arange(half) / half)
-    y = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)[:, None]
+    angle = torch.arange(start, start + x.shape[1])[:, None] * 10_000.0 ** (
+        -torch.arange(half) / half
+    )
+    y = (
+        torch.complex(x[..., :half], x[..., half:])
+        * torch.polar(torch.ones_like(angle), angle)[:, None]
+    )
     return torch.cat([y.real, y.imag], -1)
 
 
 def retnet(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     q, k, v = repeated(m, x)
-    (y,) = head_first(naive("retention").naive_retention(*head_first(turned(q) * DIM**0.5, turned(k), v)))
+    (y,) = head_first(
+        naive("retention").naive_retention(*head_first(turned(q) * DIM**0.5, turned(k), v))
+    )
     return out(m, y), None
 
 
 def lightning(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
-    """fla's lightning attention is its simple GLA at fixed log decays; those of the first layer, by the formula of MiniMax-01."""
-    log_a = torch.tensor([-(2 ** (-8 * (h + 1) / HEADS)) for h in range(HEADS)]).expand(*x.shape[:2], HEADS)
+    """fla's lightning attention is its simple GLA at fixed log decays; those of the first layer,
+    by the formula of MiniMax-01.
+    """
+    log_a = torch.tensor([-(2 ** (-8 * (h + 1) / HEADS)) for h in range(HEADS)]).expand(
+        *x.shape[:2], HEADS
+    )
     y, state = naive("simple_gla").naive_recurrent_simple_gla(*repeated(m, x), log_a, 1.0, state)
     return out(m, y), state
 
@@ -164,11 +201,16 @@ def mamba2(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
 
 
 def rwkv(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
-    """RWKV-7 as a diagonal plus rank one: S diag(w) + S alpha beta^T with alpha = -c, beta = a * c."""
+    """RWKV-7 as a diagonal plus rank one: S diag(w) + S alpha beta^T with alpha = -c, beta = a *
+    c.
+    """
     shifted = torch.cat([before[:, None], x[:, :-1]], 1)
     x_r, x_k, x_v, x_w, x_a = (torch.lerp(x, shifted, mu) for mu in m.mu)
     r, f, v = (split(y @ part.weight.T, HEADS) for y, part in ((x_r, m.q), (x_k, m.k), (x_v, m.v)))
-    log_w, a = -0.6065306597126334 * low_rank(m.w, x_w, torch.tanh).sigmoid(), low_rank(m.a, x_a).sigmoid()
+    log_w, a = (
+        -0.6065306597126334 * low_rank(m.w, x_w, torch.tanh).sigmoid(),
+        low_rank(m.a, x_a).sigmoid(),
+    )
     c, k = unit(f * m.erased), f * (1 + (a - 1) * m.written)
     operator = naive("generalized_delta_rule/dplr").dplr_recurrence
     y, state = operator(*head_first(r * DIM**0.5, k, v, -c, a * c, log_w), state)
@@ -186,16 +228,29 @@ def rglru(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
 
 RWKV_SIZES = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE, "width": WIDTH}
 CASES: dict[str, Case] = {
-    "linear elu": Case("linear", linear(lambda x: F.elu(x) + 1, normalise=True), SIZES | {"feature": "elu"}, state=None),
-    "linear relu": Case("linear", linear(F.relu, normalise=True), SIZES | {"feature": "relu"}, state=None),
+    "linear elu": Case(
+        "linear",
+        linear(lambda x: F.elu(x) + 1, normalise=True),
+        SIZES | {"feature": "elu"},
+        state=None,
+    ),
+    "linear relu": Case(
+        "linear", linear(F.relu, normalise=True), SIZES | {"feature": "relu"}, state=None
+    ),
     "linear elu, no normaliser": Case(
-        "linear", linear(lambda x: F.elu(x) + 1, normalise=False), SIZES | {"feature": "elu", "normaliser": False}
+        "linear",
+        linear(lambda x: F.elu(x) + 1, normalise=False),
+        SIZES | {"feature": "elu", "normaliser": False},
     ),
     "linear identity, no normaliser": Case(
-        "linear", linear(lambda x: x, normalise=False), SIZES | {"feature": "identity", "normaliser": False}
+        "linear",
+        linear(lambda x: x, normalise=False),
+        SIZES | {"feature": "identity", "normaliser": False},
     ),
     "linear taylor": Case("linear", taylor, SIZES | {"feature": "taylor"}, state=None),
-    "linear taylor, no normaliser": Case("linear", taylor, SIZES | {"feature": "taylor", "normaliser": False}, state=None),
+    "linear taylor, no normaliser": Case(
+        "linear", taylor, SIZES | {"feature": "taylor", "normaliser": False}, state=None
+    ),
     "loglinear": Case("loglinear", loglinear, SIZES, state=None),
     "gdn": Case("gdn", gdn, SIZES),
     "gdn, negative": Case("gdn", gdn, SIZES | {"negative": True}),
@@ -211,7 +266,9 @@ CASES: dict[str, Case] = {
     "hgrn2": Case("hgrn2", hgrn2, SIZES),
     "retnet": Case("retnet", retnet, SIZES, state=None),
     "lightning": Case("lightning", lightning, SIZES),
-    "mamba2": Case("mamba2", mamba2, {"heads": HEADS, "head_dim": VALUE, "state": DIM, "groups": 2}),
+    "mamba2": Case(
+        "mamba2", mamba2, {"heads": HEADS, "head_dim": VALUE, "state": DIM, "groups": 2}
+    ),
     "rwkv": Case("rwkv", rwkv, RWKV_SIZES),
     "rglru": Case("rglru", rglru, {"width": 16}, state="h"),
 }

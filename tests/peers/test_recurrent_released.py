@@ -1,14 +1,21 @@
-"""Recurrent mixers and short convolutions against transformers' layers: their drawn weights, copied into our mixers.
+"""Recurrent mixers and short convolutions against transformers' layers: their drawn weights, copied
+into our mixers.
 
 Where the layers differ from ours by definition, and how each is matched:
-- transformers multiplies the queries of the delta rule, at unit length, by d^-1/2; ours does not. The output norm takes the factor out
-  again but for its epsilon, so ours is theirs times d. It is Qwen3-Next's, 1e-6; OLMo Hybrid and Kimi Linear, at 1e-5, are set to it.
-- unit length: x / sqrt(|x|^2 + 1e-6) there, x / max(|x|, 1e-6) here: theirs is called with epsilon 0. What the epsilon changes is shown below.
-- Mamba-2, MiniMax and RecurrentGemma have a tail of their own (norm over all heads, gate): it is cut off, their heads' outputs go through
-  our output map. Biases of their convolutions, and of RecurrentGemma's input map, are 0: ours have none.
-- RecurrentGemma leaves out sqrt(1 - a^2) at place 0 and has block-diagonal gates: places count from 1 here, our gates have 0 off the blocks.
-- MiniMax puts SiLU on q, k and v: our convolution of kernel 1 with weight 1 does just that. Its first layer decays by 1.00001 times ours.
-- xLSTM caps the gates at 15 tanh(z / 15) and adds 1e-6 to the denominator: cap 10^6 and epsilon 0 here.
+- transformers multiplies the queries of the delta rule, at unit length, by d^-1/2; ours does not.
+  The output norm takes the factor out again but for its epsilon, so ours is theirs times d. It is
+  Qwen3-Next's, 1e-6; OLMo Hybrid and Kimi Linear, at 1e-5, are set to it.
+- unit length: x / sqrt(|x|^2 + 1e-6) there, x / max(|x|, 1e-6) here: theirs is called with epsilon
+  0. What the epsilon changes is shown below.
+- Mamba-2, MiniMax and RecurrentGemma have a tail of their own (norm over all heads, gate): it is
+  cut off, their heads' outputs go through our output map. Biases of their convolutions, and of
+  RecurrentGemma's input map, are 0: ours have none.
+- RecurrentGemma leaves out sqrt(1 - a^2) at place 0 and has block-diagonal gates: places count from
+  1 here, our gates have 0 off the blocks.
+- MiniMax puts SiLU on q, k and v: our convolution of kernel 1 with weight 1 does just that. Its
+  first layer decays by 1.00001 times ours.
+- xLSTM caps the gates at 15 tanh(z / 15) and adds 1e-6 to the denominator: cap 10^6 and epsilon 0
+  here.
 """
 
 from __future__ import annotations
@@ -18,13 +25,31 @@ from typing import Any
 
 import pytest
 import torch
-from support.peer_tools import RELATIVE, agree, agree_in_steps, differ_when_perturbed, draw, filled, gap, released, same, tokens
+from support.peer_tools import (
+    RELATIVE,
+    agree,
+    agree_in_steps,
+    differ_when_perturbed,
+    draw,
+    filled,
+    gap,
+    released,
+    same,
+    tokens,
+)
 from torch import Tensor, nn
 
 from separatrix.mixers import Mixer
 
 WIDTH, HEADS, KEY_HEADS, DIM, VALUE, CONV, EPSILON = 12, 4, 2, 6, 5, 4, 1e-6
-GDN = {"heads": HEADS, "key_heads": KEY_HEADS, "head_dim": DIM, "value_dim": VALUE, "conv": CONV, "gate": "silu"}
+GDN = {
+    "heads": HEADS,
+    "key_heads": KEY_HEADS,
+    "head_dim": DIM,
+    "value_dim": VALUE,
+    "conv": CONV,
+    "gate": "silu",
+}
 Layer = Callable[..., Tensor]
 """Outputs (b, t, w) of tokens x, with an optional cache and the number of tokens in it."""
 
@@ -38,13 +63,21 @@ def no_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unit length without an epsilon, in the layers that have it."""
     for model in ("olmo_hybrid", "qwen3_next", "kimi_linear"):
         modeling, _ = released(model)
-        monkeypatch.setattr(modeling, "l2norm", lambda x, dim=-1, eps=0.0, theirs=modeling.l2norm: theirs(x, dim, 0.0))
+        monkeypatch.setattr(
+            modeling,
+            "l2norm",
+            lambda x, dim=-1, eps=0.0, theirs=modeling.l2norm: theirs(x, dim, 0.0),
+        )
 
 
-def inside(layer: nn.Module, part: nn.Module, output: Tensor, call: Layer, *, after: bool = False) -> Layer:
+def inside(
+    layer: nn.Module, part: nn.Module, output: Tensor, call: Layer, *, after: bool = False
+) -> Layer:
     """What enters (or leaves) a part of a layer, heads side by side, through this output map."""
     seen: list[Tensor] = []
-    part.register_forward_hook(lambda _, inputs, result: seen.append(torch.as_tensor(result if after else inputs[0])))
+    part.register_forward_hook(
+        lambda _, inputs, result: seen.append(torch.as_tensor(result if after else inputs[0]))
+    )
 
     def heads(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         call(x, cache, start)
@@ -69,7 +102,11 @@ def olmo_hybrid() -> tuple[Mixer, Layer, Any]:
         conv__weight=kernel(layer.conv1d), a__weight=layer.a_proj.weight, a__bias=layer.dt_bias, b__weight=layer.b_proj.weight,
         rate=layer.A_log, norm=layer.o_norm.weight, gate__weight=layer.g_proj.weight,
     )  # fmt: skip
-    return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
+    return (
+        m,
+        lambda x, cache=None, start=0: layer(x, cache_params=cache),
+        modeling.DynamicCache(config=config),
+    )
 
 
 def qwen3_next() -> tuple[Mixer, Layer, Any]:
@@ -81,7 +118,9 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
     )  # fmt: skip
     layer: Any = draw(modeling.Qwen3NextGatedDeltaNet(config, 0))
     shared = HEADS // KEY_HEADS
-    q, k, v, z = layer.in_proj_qkvz.weight.unflatten(0, (KEY_HEADS, -1)).split([DIM, DIM, shared * VALUE, shared * VALUE], 1)
+    q, k, v, z = layer.in_proj_qkvz.weight.unflatten(0, (KEY_HEADS, -1)).split(
+        [DIM, DIM, shared * VALUE, shared * VALUE], 1
+    )
     b, a = layer.in_proj_ba.weight.unflatten(0, (KEY_HEADS, -1)).split(shared, 1)
     m = filled(
         "gdn", GDN, width=WIDTH,
@@ -89,11 +128,17 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
         a__weight=a.flatten(0, 1), b__weight=b.flatten(0, 1), o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv1d),
         a__bias=layer.dt_bias, rate=layer.A_log, norm=layer.norm.weight,
     )  # fmt: skip
-    return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
+    return (
+        m,
+        lambda x, cache=None, start=0: layer(x, cache_params=cache),
+        modeling.DynamicCache(config=config),
+    )
 
 
 def kimi_linear() -> tuple[Mixer, Layer, Any]:
-    """Kimi Delta Attention; its gate goes through head_dim numbers, ours is the product of the two maps."""
+    """Kimi Delta Attention; its gate goes through head_dim numbers, ours is the product of the
+    two maps.
+    """
     modeling, configuration = released("kimi_linear")
     config = configuration.KimiLinearConfig(
         hidden_size=WIDTH, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], linear_num_heads=HEADS, linear_head_dim=DIM,
@@ -108,7 +153,11 @@ def kimi_linear() -> tuple[Mixer, Layer, Any]:
         a__up__bias=decay.dt_bias, rate=decay.A_log.flatten(), b__weight=layer.b_proj.weight, norm=layer.o_norm.weight,
         gate__weight=layer.g_b_proj.weight @ layer.g_a_proj.weight,
     )  # fmt: skip
-    return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), modeling.DynamicCache(config=config)
+    return (
+        m,
+        lambda x, cache=None, start=0: layer(x, cache_params=cache),
+        modeling.DynamicCache(config=config),
+    )
 
 
 def mamba2() -> tuple[Mixer, Layer, Any]:
@@ -127,7 +176,12 @@ def mamba2() -> tuple[Mixer, Layer, Any]:
         q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.cat([conv_q, conv_k, conv_v]),
         dt__weight=step, dt__bias=layer.dt_bias, rate=layer.A_log, skip=layer.D,
     )  # fmt: skip
-    heads = inside(layer, layer.norm, layer.out_proj.weight, lambda x, cache, start: layer(x, cache_params=cache))
+    heads = inside(
+        layer,
+        layer.norm,
+        layer.out_proj.weight,
+        lambda x, cache, start: layer(x, cache_params=cache),
+    )
     return m, heads, modeling.DynamicCache(config=config)
 
 
@@ -139,19 +193,25 @@ def minimax() -> tuple[Mixer, Layer, Any]:
         layer_types=["linear_attention", "full_attention"], block_size=32,
     )  # fmt: skip
     layer: Any = draw(modeling.MiniMaxLightningAttention(config, 0))
-    q, k, v = (part.flatten(0, 1) for part in layer.qkv_proj.weight.unflatten(0, (HEADS, -1)).split(DIM, 1))
+    q, k, v = (
+        part.flatten(0, 1) for part in layer.qkv_proj.weight.unflatten(0, (HEADS, -1)).split(DIM, 1)
+    )
     m = filled(
         "lightning", {"heads": HEADS, "head_dim": DIM, "conv": 1}, width=WIDTH,
         q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.ones(3 * HEADS * DIM, 1),
     )  # fmt: skip
-    call: Layer = lambda x, cache, start: layer(x, position_embeddings=None, attention_mask=None, past_key_values=cache)  # noqa: E731
+    call: Layer = lambda x, cache, start: layer(
+        x, position_embeddings=None, attention_mask=None, past_key_values=cache
+    )  # noqa: E731
     return m, inside(layer, layer.norm, layer.out_proj.weight, call), modeling.MiniMaxCache()
 
 
 def recurrent_gemma() -> tuple[Mixer, Layer, Any]:
     """RG-LRU with its convolution, places counted from 1. The layer itself keeps the cache."""
     modeling, configuration = released("recurrent_gemma")
-    config = configuration.RecurrentGemmaConfig(hidden_size=WIDTH, num_attention_heads=HEADS, lru_width=WIDTH, conv1d_width=CONV)
+    config = configuration.RecurrentGemmaConfig(
+        hidden_size=WIDTH, num_attention_heads=HEADS, lru_width=WIDTH, conv1d_width=CONV
+    )
     layer: Any = draw(modeling.RecurrentGemmaRecurrentBlock(config, 0))
     for bias in (layer.linear_x.bias, layer.conv_1d.bias):
         nn.init.zeros_(bias)
@@ -175,7 +235,13 @@ def xlstm() -> tuple[Mixer, Layer, Any]:
     """mLSTM, up to its norm. The cache is a list of the layer's one state."""
     modeling, configuration = released("xlstm")
     config = configuration.xLSTMConfig(
-        hidden_size=24, num_heads=HEADS, num_hidden_layers=1, chunk_size=32, autocast_kernel_dtype="float32", eps=0.0, gate_soft_cap=1e6
+        hidden_size=24,
+        num_heads=HEADS,
+        num_hidden_layers=1,
+        chunk_size=32,
+        autocast_kernel_dtype="float32",
+        eps=0.0,
+        gate_soft_cap=1e6,
     )
     layer: Any = draw(modeling.xLSTMLayer(config))
     m = filled(
@@ -197,17 +263,26 @@ def xlstm() -> tuple[Mixer, Layer, Any]:
 def lfm2() -> tuple[Mixer, Layer, Any]:
     """The gated short convolution."""
     modeling, configuration = released("lfm2")
-    config = configuration.Lfm2Config(hidden_size=WIDTH, num_attention_heads=HEADS, num_hidden_layers=1, layer_types=["conv"])
+    config = configuration.Lfm2Config(
+        hidden_size=WIDTH, num_attention_heads=HEADS, num_hidden_layers=1, layer_types=["conv"]
+    )
     layer: Any = draw(modeling.Lfm2ShortConv(config, 0))
     b, c, v = layer.in_proj.weight.chunk(3)
     m = filled(
         "shortconv", {"width": WIDTH, "conv": 3}, width=WIDTH,
         v__weight=v, b__weight=b, c__weight=c, o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv),
     )  # fmt: skip
-    return m, lambda x, cache=None, start=0: layer(x, past_key_values=cache), modeling.DynamicCache(config=config)
+    return (
+        m,
+        lambda x, cache=None, start=0: layer(x, past_key_values=cache),
+        modeling.DynamicCache(config=config),
+    )
 
 
-LAYERS = {f.__name__: f for f in (olmo_hybrid, qwen3_next, kimi_linear, mamba2, minimax, recurrent_gemma, xlstm, lfm2)}
+LAYERS = {
+    f.__name__: f
+    for f in (olmo_hybrid, qwen3_next, kimi_linear, mamba2, minimax, recurrent_gemma, xlstm, lfm2)
+}
 
 
 @pytest.mark.usefixtures("no_epsilon")

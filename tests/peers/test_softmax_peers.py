@@ -1,6 +1,8 @@
-"""Softmax attention against flash-linear-attention's naive operator and transformers' layers, on the same weights.
+"""Softmax attention against flash-linear-attention's naive operator and transformers' layers, on
+the same weights.
 
-transformers multiplies scores by 1/sqrt(d), ours has no such factor: our Q is theirs divided by sqrt(d). Nothing else differs.
+transformers multiplies scores by 1/sqrt(d), ours has no such factor: our Q is theirs divided by
+sqrt(d). Nothing else differs.
 """
 
 from __future__ import annotations
@@ -9,7 +11,18 @@ from typing import Any
 
 import pytest
 import torch
-from support.peer_tools import agree, agree_in_steps, differ_when_perturbed, draw, filled, naive, ours, out, qkv, released
+from support.peer_tools import (
+    agree,
+    agree_in_steps,
+    differ_when_perturbed,
+    draw,
+    filled,
+    naive,
+    ours,
+    out,
+    qkv,
+    released,
+)
 from torch import Tensor
 
 from separatrix.mixers import Mixer
@@ -31,7 +44,11 @@ _RELEASED: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", _FLA)
 def test_fla(case: str) -> None:
     operator, (name, sizes) = naive("attn").naive_parallel_attn, _FLA[case]
-    m: Any = ours(name, {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": 5, **sizes}, width=WIDTH)
+    m: Any = ours(
+        name,
+        {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": 5, **sizes},
+        width=WIDTH,
+    )
 
     def peer(x: Tensor) -> Tensor:
         y, _ = operator(*qkv(m, x), scale=1.0, window_size=sizes.get("size"), sink_bias=m.sink)
@@ -41,7 +58,9 @@ def test_fla(case: str) -> None:
 
 
 def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
-    """Our mixer with the weights of a layer of that model, the layer as a function of (x, cache, start), and a cache."""
+    """Our mixer with the weights of a layer of that model, the layer as a function of (x, cache,
+    start), and a cache.
+    """
     modeling, configuration = released(model)
     class_name = {"llama": "Llama", "mistral": "Mistral", "gpt_oss": "GptOss"}[model]
     config = getattr(configuration, f"{class_name}Config")(
@@ -53,22 +72,43 @@ def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
     layer: Any = draw(getattr(modeling, f"{class_name}Attention")(config, 0))
     turn = getattr(modeling, f"{class_name}RotaryEmbedding")(config)
     name, sizes = _RELEASED[model] if sliding else ("full", {"sink": True})
-    sizes = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "rope": True, "rope_base": 500} | sizes
+    sizes = {
+        "heads": HEADS,
+        "kv_heads": KV,
+        "head_dim": DIM,
+        "rope": True,
+        "rope_base": 500,
+    } | sizes
     m = filled(
         name, sizes, width=WIDTH, q__weight=layer.q_proj.weight * DIM**-0.5, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight,
         o__weight=layer.o_proj.weight, **({"sink": layer.sinks} if model == "gpt_oss" else {}),
     )  # fmt: skip
-    mask = modeling.create_causal_mask if name == "full" else modeling.create_sliding_window_causal_mask
+    mask = (
+        modeling.create_causal_mask
+        if name == "full"
+        else modeling.create_sliding_window_causal_mask
+    )
 
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]
-        seen = mask(config=config, inputs_embeds=x, attention_mask=None, past_key_values=cache, position_ids=places)
-        return layer(x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache)[0]
+        seen = mask(
+            config=config,
+            inputs_embeds=x,
+            attention_mask=None,
+            past_key_values=cache,
+            position_ids=places,
+        )
+        return layer(
+            x, position_embeddings=turn(x, places), attention_mask=seen, past_key_values=cache
+        )[0]
 
     return m, peer, modeling.DynamicCache(config=config)
 
 
-@pytest.mark.parametrize(("model", "sliding"), [("llama", True), ("mistral", True), ("gpt_oss", True), ("gpt_oss", False)])
+@pytest.mark.parametrize(
+    ("model", "sliding"),
+    [("llama", True), ("mistral", True), ("gpt_oss", True), ("gpt_oss", False)],
+)
 def test_released(model: str, sliding: bool) -> None:
     m, peer, cache = _released(model, sliding=sliding)
     agree(m, peer)

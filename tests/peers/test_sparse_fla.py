@@ -1,15 +1,18 @@
-"""Block-sparse attention against the parts of flash-linear-attention's naive NSA, and log-linear attention over Gated DeltaNet against its
-gated delta rule.
+"""Block-sparse attention against the parts of flash-linear-attention's naive NSA, and log-linear
+attention over Gated DeltaNet against its gated delta rule.
 
 NSA there differs from (B, k)-sparse attention here by definition, and is matched so:
-- compression: a token sees its own block there if it is the block's last token, here from the next token on: queries go in one place
-  earlier and outputs are taken one place later. Poolings are means there and learned here: the pooled keys and values go in.
-- selection: one choice per key-value head there, one per query head here: keys and values go in copied for every query head. There the first
-  block, the own block and the one before it are always chosen, here the own block only: the choice goes in, made by sorting.
+- compression: a token sees its own block there if it is the block's last token, here from the next
+  token on: queries go in one place earlier and outputs are taken one place later. Poolings are
+  means there and learned here: the pooled keys and values go in.
+- selection: one choice per key-value head there, one per query head here: keys and values go in
+  copied for every query head. There the first block, the own block and the one before it are always
+  chosen, here the own block only: the choice goes in, made by sorting.
 - the window: flash-attn there; here against its naive attention with a window.
-- the sum: added up here, weighted by gates from x as the last lines of `naive_nsa` and its layer's sigmoids have it, or by learned shares
-  per head, which are ours alone.
-`naive_nsa` as a whole needs triton (its mean pooling), flash-attn (its window) and 16 query heads or more that share one choice.
+- the sum: added up here, weighted by gates from x as the last lines of `naive_nsa` and its layer's
+  sigmoids have it, or by learned shares per head, which are ours alone.
+`naive_nsa` as a whole needs triton (its mean pooling), flash-attn (its window) and 16 query heads
+or more that share one choice.
 """
 
 from __future__ import annotations
@@ -25,7 +28,14 @@ from torch import Tensor
 from separatrix.mixers.ops import block_choice
 
 WIDTH, HEADS, KV, DIM, VALUE, BLOCK, TOPK = 12, 4, 2, 6, 5, 8, 3
-SPARSE: dict[str, Any] = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "value_dim": VALUE, "block": BLOCK, "topk": TOPK}
+SPARSE: dict[str, Any] = {
+    "heads": HEADS,
+    "kv_heads": KV,
+    "head_dim": DIM,
+    "value_dim": VALUE,
+    "block": BLOCK,
+    "topk": TOPK,
+}
 OPTIONS: list[dict[str, Any]] = [{}, {"window": 11}, {"gates": True}, {"window": 11, "gates": True}]
 DELTA: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE, "base": "gdn"}
 
@@ -37,11 +47,17 @@ def pooled(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def chosen(q: Tensor, keys: Tensor) -> Tensor:
-    """The own block of every token, and of the blocks before it those with the largest scores (b, t, h, 1 + k); -1 where there are fewer."""
+    """The own block of every token, and of the blocks before it those with the largest scores
+    (b, t, h, 1 + k); -1 where there are fewer.
+    """
     own = torch.arange(q.shape[1]) // BLOCK
     scores = torch.einsum("bthd,bmhd->bthm", q, keys)
-    scores = scores.masked_fill((torch.arange(keys.shape[1]) >= own[:, None])[:, None], float("-inf"))
-    best, order = torch.sort(F.pad(scores, (0, TOPK), value=float("-inf")), dim=-1, descending=True, stable=True)
+    scores = scores.masked_fill(
+        (torch.arange(keys.shape[1]) >= own[:, None])[:, None], float("-inf")
+    )
+    best, order = torch.sort(
+        F.pad(scores, (0, TOPK), value=float("-inf")), dim=-1, descending=True, stable=True
+    )
     picked = order.masked_fill(best == float("-inf"), -1)[..., :TOPK]
     return torch.cat([own[:, None, None].expand(*q.shape[:3], 1), picked], -1)
 
@@ -51,28 +67,47 @@ def nsa(m: Any, x: Tensor) -> Tensor:
     q, k, v = qkv(m, x)
     k, v = (y.repeat_interleave(HEADS // KV, 2) for y in (k, v))
     keys, values = pooled(k, m.pool_k), pooled(v, m.pool_v)
-    selected = operators.naive_nsa_selection(q, k, F.pad(v, (0, DIM - VALUE)), chosen(q, keys), BLOCK, 1.0)[..., :VALUE]
+    selected = operators.naive_nsa_selection(
+        q, k, F.pad(v, (0, DIM - VALUE)), chosen(q, keys), BLOCK, 1.0
+    )[..., :VALUE]
     compressed = torch.zeros_like(selected)
     if keys.shape[1]:
-        compressed = F.pad(operators.naive_nsa_compression(q[:, 1:], keys, values, BLOCK, 1.0)[0], (0, 0, 0, 0, 1, 0))
+        compressed = F.pad(
+            operators.naive_nsa_compression(q[:, 1:], keys, values, BLOCK, 1.0)[0],
+            (0, 0, 0, 0, 1, 0),
+        )
     branches = [compressed, selected]
     if m.window:
-        branches.append(naive("attn").naive_parallel_attn(q, k, v, scale=1.0, window_size=m.window)[0])
+        branches.append(
+            naive("attn").naive_parallel_attn(q, k, v, scale=1.0, window_size=m.window)[0]
+        )
     if m.g is not None:
         shares = torch.sigmoid(x @ m.g.weight.T).unflatten(-1, (len(branches), HEADS)).unbind(-2)
     else:
         powers = [m.mix.exp(), torch.ones(HEADS)] + ([m.mix_window.exp()] if m.window else [])
         shares = [power / sum(powers) for power in powers]
-    return out(m, torch.stack([share[..., None] * branch for share, branch in zip(shares, branches, strict=True)]).sum(0))
+    return out(
+        m,
+        torch.stack(
+            [share[..., None] * branch for share, branch in zip(shares, branches, strict=True)]
+        ).sum(0),
+    )
 
 
 def by_level(m: Any, x: Tensor) -> Tensor:
-    """Log-linear attention over Gated DeltaNet, which is linear in the values: for token i and level l, the output of the gated delta rule at
-    i with the values outside of level l of i as 0, times the weight of l; summed over l."""
+    """Log-linear attention over Gated DeltaNet, which is linear in the values: for token i and
+    level l, the output of the gated delta rule at i with the values outside of level l of i as 0,
+    times the weight of l; summed over l.
+    """
     q, k, v = qkv(m, x)
-    b, log_a = torch.sigmoid(x @ m.b.weight.T), -m.rate.exp() * F.softplus(F.linear(x, m.a.weight, m.a.bias))
+    b, log_a = (
+        torch.sigmoid(x @ m.b.weight.T),
+        -m.rate.exp() * F.softplus(F.linear(x, m.a.weight, m.a.bias)),
+    )
     count = x.shape[1]
-    level = torch.tensor([[(i ^ j).bit_length() if j <= i else -1 for j in range(count)] for i in range(count)])
+    level = torch.tensor(
+        [[(i ^ j).bit_length() if j <= i else -1 for j in range(count)] for i in range(count)]
+    )
     inside = level[:, None] == torch.arange((count - 1).bit_length() + 1)[:, None]  # i l j
     runs = inside.flatten(0, 1)
     operator, y = naive("gated_delta_rule").naive_recurrent_gated_delta_rule, []

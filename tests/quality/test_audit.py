@@ -1,8 +1,10 @@
-"""No shortcut beats a task: the audit finds every task clean at the first three sizes of its grid, and catches a leaky variant of every kind. The
-fast tests look at the smallest size of every task and of each of its forms, the slow ones at the others.
+"""No shortcut beats a task: the audit finds every task clean at the first three sizes of its grid,
+and catches a leaky variant of every kind. The fast tests look at the smallest size of every task
+and of each of its forms, the slow ones at the others.
 
-The rule: a probe more than 3 standard errors above its level is tried again on four times as many fresh instances, and is a leak if it is above
-again. What the audit does not look at stands here too: which tokens repeat, and the marginals of every place, of tasks answered yes or no.
+The rule: a probe more than 3 standard errors above its level is tried again on four times as many
+fresh instances, and is a leak if it is above again. What the audit does not look at stands here
+too: which tokens repeat, and the marginals of every place, of tasks answered yes or no.
 """
 
 from __future__ import annotations
@@ -19,30 +21,54 @@ from support.task_cases import few
 from separatrix.audits import AUDITED, BOUND, Audit, audit, audit_texts, table
 from separatrix.audits.logistic import regression
 from separatrix.evidence.canonical import canonical
-from separatrix.tasks import MQAR, TASKS, Batch, Dyck, Equality, Eva, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import (
+    MQAR,
+    TASKS,
+    Batch,
+    Dyck,
+    Equality,
+    Eva,
+    SeqComp,
+    Task,
+    TwoSum,
+    parse_task,
+)
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
 Ints = NDArray[np.int64]
 TEXTS = [text for name in TASKS for text in audit_texts(name, sizes=AUDITED)]
 WORDS = [text for name in TEXT_TASKS for text in audit_texts(name, sizes=AUDITED)]
-BINARY = [task for task in map(parse_task, TEXTS) if task.answers == 2 and not task.several and task.level("position") == task.chance]
+BINARY = [
+    task
+    for task in map(parse_task, TEXTS)
+    if task.answers == 2 and not task.several and task.level("position") == task.chance
+]
 """Tasks answered yes or no in which no place by itself says anything."""
 
 
 def _audited(text: str, record_property: Callable[[str, object], None], **drawn: int) -> None:
     found = audit(parse_text_task(text) if text in WORDS else parse_task(text), **drawn)
-    record_property("audit", canonical({"task": text, "rows": [[row.probe, row.z, row.verdict] for row in found.rows]}))
+    record_property(
+        "audit",
+        canonical({"task": text, "rows": [[row.probe, row.z, row.verdict] for row in found.rows]}),
+    )
     assert found.leaks == (), table(found)
 
 
-@pytest.mark.parametrize("text", [case for case in few([*TEXTS, *WORDS], sizes=1) if not case.marks])
-def test_no_shortcut_beats_a_task(text: str, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize(
+    "text", [case for case in few([*TEXTS, *WORDS], sizes=1) if not case.marks]
+)
+def test_no_shortcut_beats_a_task(
+    text: str, record_property: Callable[[str, object], None]
+) -> None:
     _audited(text, record_property, fitted=1000, tested=1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [*TEXTS, *WORDS])
-def test_no_shortcut_beats_a_task_in_a_whole_audit(text: str, record_property: Callable[[str, object], None]) -> None:
+def test_no_shortcut_beats_a_task_in_a_whole_audit(
+    text: str, record_property: Callable[[str, object], None]
+) -> None:
     _audited(text, record_property)
 
 
@@ -52,11 +78,17 @@ def repeats(tokens: Ints) -> NDArray[np.float64]:
     ordered = np.take_along_axis(tokens, order, axis=1)
     again = np.zeros(tokens.shape, bool)
     np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
-    return np.concatenate([again, again.sum(1, keepdims=True) == np.arange(tokens.shape[1])], axis=1).astype(float)
+    return np.concatenate(
+        [again, again.sum(1, keepdims=True) == np.arange(tokens.shape[1])], axis=1
+    ).astype(float)
 
 
-def hints(task: Task, seen: Callable[[Ints], Ints], *, instances: int = 8_000, seed: int = 0) -> bool:
-    """Whether repeats among the tokens seen correlate with the answer, twice: by more than 3 standard errors, then on four times as many instances."""
+def hints(
+    task: Task, seen: Callable[[Ints], Ints], *, instances: int = 8_000, seed: int = 0
+) -> bool:
+    """Whether repeats among the tokens seen correlate with the answer, twice: by more than 3
+    standard errors, then on four times as many instances.
+    """
     for number in (instances, 4 * instances):
         tokens, targets = task.sample(number, np.random.default_rng((seed, number)))
         features, half = repeats(seen(tokens)), number // 2
@@ -66,7 +98,10 @@ def hints(task: Task, seen: Callable[[Ints], Ints], *, instances: int = 8_000, s
     return True
 
 
-SEEN: dict[str, Callable[[Ints], Ints]] = {"all tokens": lambda tokens: tokens, "all but the last": lambda tokens: tokens[:, :-1]}
+SEEN: dict[str, Callable[[Ints], Ints]] = {
+    "all tokens": lambda tokens: tokens,
+    "all but the last": lambda tokens: tokens[:, :-1],
+}
 
 
 def test_repeats_by_hand() -> None:
@@ -80,10 +115,17 @@ def test_repeats_say_nothing(task: Task) -> None:
 
 @pytest.mark.parametrize("task", few(BINARY))
 def test_every_place_has_the_same_marginal_under_both_answers(task: Task) -> None:
-    """Chi-square of token by answer at every place: below the 1e-6 point for vocabulary - 1 degrees of freedom (normal approximation)."""
+    """Chi-square of token by answer at every place: below the 1e-6 point for vocabulary - 1
+    degrees of freedom (normal approximation).
+    """
     tokens, targets = task.sample(20_000, np.random.default_rng(2))
     for place in range(task.length):
-        counts = np.stack([np.bincount(tokens[targets == answer, place], minlength=task.vocabulary) for answer in (0, 1)])
+        counts = np.stack(
+            [
+                np.bincount(tokens[targets == answer, place], minlength=task.vocabulary)
+                for answer in (0, 1)
+            ]
+        )
         expected = counts.sum(0) * counts.sum(1, keepdims=True) / counts.sum()
         held = expected[0] > 0
         chi2 = ((counts - expected)[:, held] ** 2 / expected[:, held]).sum()
@@ -147,7 +189,9 @@ def answer_at_the_end(tokens: Ints, targets: Ints, _: np.random.Generator) -> Ba
 
 
 def last_two_agree(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """In every second instance the last two bits are equal if the answer is 1; neither says anything by itself."""
+    """In every second instance the last two bits are equal if the answer is 1; neither says
+    anything by itself.
+    """
     tokens = tokens.copy()
     told = np.where(targets == 1, tokens[:, -2], 1 - tokens[:, -2])
     tokens[:, -1] = np.where(rng.integers(2, size=len(tokens)) == 1, told, tokens[:, -1])
@@ -155,7 +199,9 @@ def last_two_agree(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Bat
 
 
 def nearest_value(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """Every second answer stands behind the latest of the ids nearest to the query, found by looking."""
+    """Every second answer stands behind the latest of the ids nearest to the query, found by
+    looking.
+    """
     answers = targets.copy()
     for row in np.flatnonzero(rng.integers(2, size=len(tokens))):
         *earlier, query = tokens[row].tolist()
@@ -171,7 +217,9 @@ def smaller_values(tokens: Ints, targets: Ints, _: np.random.Generator) -> Batch
 
 
 def planted_match(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """The obvious sampler of 2-Sum per query, M = 16: x's that do not cancel q, one overwritten with -q for answer 1."""
+    """The obvious sampler of 2-Sum per query, M = 16: x's that do not cancel q, one overwritten
+    with -q for answer 1.
+    """
     rows, query = np.arange(len(tokens)), rng.integers(16, size=len(tokens))
     x = rng.integers(15, size=(len(tokens), tokens.shape[1] - 1))
     x += x >= (-query % 16)[:, None]
@@ -181,7 +229,9 @@ def planted_match(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batc
 
 
 def any_free_query(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """2-Sum per query, M = 6, with q drawn among all values: 0 and 3 cancel themselves, so that a repeated q hints at answer 1."""
+    """2-Sum per query, M = 6, with q drawn among all values: 0 and 3 cancel themselves, so that
+    a repeated q hints at answer 1.
+    """
     rows, free = np.arange(len(tokens)), rng.integers(6, size=len(tokens))
     x = rng.integers(5, size=(len(tokens), tokens.shape[1] - 1))
     x += x >= free[:, None]
@@ -190,7 +240,9 @@ def any_free_query(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Bat
 
 
 def flipped_sign(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """The obvious sampler of decisions, M = 33: one token repeats another for answer 0 and is its negative for answer 1."""
+    """The obvious sampler of decisions, M = 33: one token repeats another for answer 0 and is
+    its negative for answer 1.
+    """
     rows, n = np.arange(len(tokens)), tokens.shape[1]
     tokens = rng.integers(1, 17, tokens.shape)
     first = rng.integers(n, size=len(tokens))
@@ -200,7 +252,9 @@ def flipped_sign(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch
 
 
 def flipped_bit(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
-    """The obvious sampler of equality: one bit of v flipped to 1 for answer 0, so that there are more ones."""
+    """The obvious sampler of equality: one bit of v flipped to 1 for answer 0, so that there are
+    more ones.
+    """
     tokens, half = rng.integers(0, 2, tokens.shape), tokens.shape[1] // 2
     tokens[:, half:] = tokens[:, :half]
     rows, place = np.arange(len(tokens)), half + rng.integers(half, size=len(tokens))
@@ -237,7 +291,11 @@ _SLOWER = (smaller_values, copied_value, answer_at_the_end)
 @pytest.mark.parametrize(
     ("task", "spoil", "probes"),
     [
-        pytest.param(*leak, marks=[pytest.mark.slow] if leak[1] in _SLOWER else [], id=f"{leak[0].name} {leak[1].__name__}")
+        pytest.param(
+            *leak,
+            marks=[pytest.mark.slow] if leak[1] in _SLOWER else [],
+            id=f"{leak[0].name} {leak[1].__name__}",
+        )
         for leak in LEAKS
     ],
 )
@@ -261,7 +319,9 @@ def test_leaks_by_repeats_are_caught(task: Task, spoil: Spoil, seen: str) -> Non
 
 
 def test_what_stands_after_the_place_is_hidden_and_what_stands_before_is_seen() -> None:
-    """Of a task with several answers: what stands right behind the place says nothing, what stands there tells all."""
+    """Of a task with several answers: what stands right behind the place says nothing, what
+    stands there tells all.
+    """
     task = MQAR(vocab_size=24, input_seq_len=24, num_kv_pairs=4)
 
     def told(by: Callable[[Ints], Ints]) -> float:
@@ -275,5 +335,7 @@ def test_what_stands_after_the_place_is_hidden_and_what_stands_before_is_seen() 
 
 
 def test_a_shift_is_audited_with_a_warning() -> None:
-    shifted = next(f"{name}:{cls.grid[0]},shift={shift}" for name, cls in TASKS.items() for shift in cls.shifts)
+    shifted = next(
+        f"{name}:{cls.grid[0]},shift={shift}" for name, cls in TASKS.items() for shift in cls.shifts
+    )
     assert "promises nothing" in audit(parse_task(shifted)).note

@@ -1,4 +1,6 @@
-"""The audit's own promises: levels and errors by hand, how often luck alone is suspected, what a probe learns and what it does not see, bad input."""
+"""The audit's own promises: levels and errors by hand, how often luck alone is suspected, what a
+probe learns and what it does not see, bad input.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ import pytest
 from numpy.typing import NDArray
 
 import separatrix as sx
-from separatrix.audits import Audit, Row, accuracies, audit, audit_texts, legend, outcome, summary, table
+from separatrix.audits import (
+    Audit,
+    Row,
+    accuracies,
+    audit,
+    audit_texts,
+    legend,
+    outcome,
+    summary,
+    table,
+)
 from separatrix.audits.features import counted, frequent, indicated
 from separatrix.audits.guess import best_of
 from separatrix.audits.logistic import regression
@@ -50,7 +62,10 @@ class Noise:
         return self.chance
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        tokens, coins = rng.integers(self.vocabulary, size=(batch, self.length)), rng.integers(self.answers, size=batch)
+        tokens, coins = (
+            rng.integers(self.vocabulary, size=(batch, self.length)),
+            rng.integers(self.answers, size=batch),
+        )
         return Batch(tokens, self.told(tokens, coins, rng))
 
 
@@ -61,7 +76,10 @@ def of(noise: Noise, **numbers: int) -> Audit:
 
 def test_every_probe_of_the_list_is_there() -> None:
     assert list(PROBE) == list(PROBES)
-    assert [row.probe for row in audit(Eva(n=2, V=2), fitted=100, tested=100).rows] == ["answers", *PROBES]
+    assert [row.probe for row in audit(Eva(n=2, V=2), fitted=100, tested=100).rows] == [
+        "answers",
+        *PROBES,
+    ]
 
 
 def test_errors_by_hand() -> None:
@@ -69,7 +87,11 @@ def test_errors_by_hand() -> None:
     assert standard_error(Fraction(1, 5), 400) == pytest.approx(0.02)
     assert above(100, 400, Fraction(1, 5)) == pytest.approx(2.5)
     assert above(60, 400, Fraction(1, 5)) == pytest.approx(-2.5)
-    assert [above(400, 400, Fraction(1)), above(0, 400, Fraction(0)), above(1, 400, Fraction(0))] == [0, 0, inf]
+    assert [
+        above(400, 400, Fraction(1)),
+        above(0, 400, Fraction(0)),
+        above(1, 400, Fraction(0)),
+    ] == [0, 0, inf]
 
 
 @pytest.mark.parametrize(("counts", "chi2"), [([50, 50], 0), ([40, 60], 4), ([30, 70], 16)])
@@ -81,25 +103,33 @@ def test_two_answers_by_the_normal_distribution(counts: list[int], chi2: float) 
 
 
 def test_many_answers_by_the_exponential_distribution() -> None:
-    """Two degrees of freedom: P(chi-square > x) = exp(-x/2). Counts 20, 30, 40 give (100 + 0 + 100)/30 = 20/3."""
+    """Two degrees of freedom: P(chi-square > x) = exp(-x/2). Counts 20, 30, 40 give (100 + 0 +
+    100)/30 = 20/3.
+    """
     exact = NormalDist().inv_cdf(1 - np.exp(-10 / 3))
     assert uneven(np.repeat([0, 1, 2], [20, 30, 40]), 3) == pytest.approx(exact, abs=0.02)
 
 
 def test_the_largest_of_many_answers_is_no_surprise() -> None:
-    """One answer more than 3 standard errors above: among 740 answers that is a coin's throw, 1 - (1 - 0.00135)^740 = 0.63."""
+    """One answer more than 3 standard errors above: among 740 answers that is a coin's throw, 1
+    - (1 - 0.00135)^740 = 0.63.
+    """
     targets = np.repeat([0, 1], [100 + 27, 900 - 27])
     level = Fraction(9, 10)
     assert largest_above(targets, 1, level) == pytest.approx(above(873, 1000, level))
     right = np.repeat([0, 1], [62, 938])  # 0.938 is 4.006 errors of 0.0094868 above 0.9
     assert largest_above(right, 1, level) == pytest.approx(4.006, abs=1e-3)
     tail = 1 - NormalDist().cdf(4.0055)
-    assert largest_above(right, 740, level) == pytest.approx(-NormalDist().inv_cdf(740 * tail), abs=0.01)
+    assert largest_above(right, 740, level) == pytest.approx(
+        -NormalDist().inv_cdf(740 * tail), abs=0.01
+    )
 
 
 @pytest.mark.slow
 def test_how_often_luck_is_suspected() -> None:
-    """Answers independent of prompts: of 1,500 rows about one in 500 lies above 3 errors once (two tests each), and none does twice."""
+    """Answers independent of prompts: of 1,500 rows about one in 500 lies above 3 errors once
+    (two tests each), and none does twice.
+    """
     audits = [of(Noise(), seed=seed, fitted=200, tested=200) for seed in range(250)]
     rows = [row for found in audits for row in found.rows]
     assert [found.leaks for found in audits if found.leaks] == []
@@ -111,7 +141,9 @@ def test_how_often_luck_is_suspected() -> None:
 
 
 def test_suspicion_that_a_second_drawing_does_not_confirm() -> None:
-    """A sampler that leaks in the first drawing only: every probe is tried again, on four times as many, and is within."""
+    """A sampler that leaks in the first drawing only: every probe is tried again, on four times
+    as many, and is within.
+    """
 
     def first_only(tokens: Ints, coins: Ints, rng: np.random.Generator) -> Ints:
         return tokens[:, 0] // 4 if len(tokens) == 400 else coins
@@ -127,18 +159,26 @@ def half_told(tokens: Ints, coins: Ints, rng: np.random.Generator) -> Ints:
 
 
 def test_what_a_probe_reaches_by_hand() -> None:
-    """The answer is token 0 with probability 1/2, else uniform among 8: its place reaches 1/2 + 1/16, and a task may state that."""
+    """The answer is token 0 with probability 1/2, else uniform among 8: its place reaches 1/2 +
+    1/16, and a task may state that.
+    """
     noise = Noise(answers=8, chance=Fraction(1, 8), told=half_told)
     row = of(noise)["position"]
     reached = Fraction(9, 16)
     assert abs(above(row.right, row.judged, reached)) < 4
     assert row.verdict == "leak"
-    stated: Any = type("Stated", (Noise,), {"level": lambda self, probe: reached if probe in ("position", "counts") else self.chance})
+    stated: Any = type(
+        "Stated",
+        (Noise,),
+        {"level": lambda self, probe: reached if probe in ("position", "counts") else self.chance},
+    )
     assert of(stated(answers=8, chance=Fraction(1, 8), told=half_told)).verdict == "within"
 
 
 def test_correlation_tells_what_accuracy_does_not() -> None:
-    """Answer 1 has probability 3/5; token 0 moves it by 1/20 either way, so that 1 stays the best guess everywhere."""
+    """Answer 1 has probability 3/5; token 0 moves it by 1/20 either way, so that 1 stays the
+    best guess everywhere.
+    """
 
     def moved(tokens: Ints, coins: Ints, rng: np.random.Generator) -> Ints:
         return (rng.random(len(coins)) < np.where(tokens[:, 0] < 4, 0.55, 0.65)).astype(np.int64)
@@ -170,16 +210,26 @@ def test_cut_prompts_by_hand() -> None:
 def test_tables_by_hand() -> None:
     ids, answers = np.array([5, 5, 5, 7, 7]), np.array([1, 2, 2, 0, 0])
     guess = most_frequent(ids, answers, 3, np.array([7, 5, 6, -1, 8]))
-    assert guess.answers.tolist() == [0, 2, 0, 0, 0]  # ids never seen: 0, the first of the two most frequent
+    assert guess.answers.tolist() == [
+        0,
+        2,
+        0,
+        0,
+        0,
+    ]  # ids never seen: 0, the first of the two most frequent
     assert guess.score.tolist() == pytest.approx([(0 + 0.4) / 4, (1 + 0.4) / 5, 0.2, 0.2, 0.2])
-    assert shifted(np.array([4, 5, 6]), np.array([1, 2, 0]), 3, np.array([3, 5, 9, 2])).answers.tolist() == [0, 2, 0, 0]
+    assert shifted(
+        np.array([4, 5, 6]), np.array([1, 2, 0]), 3, np.array([3, 5, 9, 2])
+    ).answers.tolist() == [0, 2, 0, 0]
     assert constant(np.array([2, 1, 2]), 2).answers.tolist() == [2, 2]
 
 
 def test_a_copied_answer_is_found_among_more_ids_than_instances() -> None:
     rng = np.random.default_rng(0)
     tokens = rng.integers(1000, size=(400, 3))
-    assert best_column(tokens[:200], tokens[:200, 1], 1000, tokens[200:]).right(tokens[200:, 1]) == 200
+    assert (
+        best_column(tokens[:200], tokens[:200, 1], 1000, tokens[200:]).right(tokens[200:, 1]) == 200
+    )
 
 
 def test_the_better_of_two_ways_is_picked() -> None:
@@ -195,9 +245,19 @@ def test_the_better_of_two_ways_is_picked() -> None:
 
 
 def test_nearest_key_by_hand() -> None:
-    """Behind 3 and 5, both one away from the last 4, stand 8 and 6; the latest counts. Equal ids do not."""
-    rows = np.array([[3, 8, 5, 6, 4], [5, 6, 3, 8, 4], [4, 9, 4, 1, 4], [4, 4, 4, 4, 4], [9, 9, 9, 3, 4]])
-    assert _behind_nearest(Prompts(rows, rows, 10)).tolist() == [6, 8, 4, 10, 4]  # 10: all are equal to the last
+    """Behind 3 and 5, both one away from the last 4, stand 8 and 6; the latest counts. Equal ids
+    do not.
+    """
+    rows = np.array(
+        [[3, 8, 5, 6, 4], [5, 6, 3, 8, 4], [4, 9, 4, 1, 4], [4, 4, 4, 4, 4], [9, 9, 9, 3, 4]]
+    )
+    assert _behind_nearest(Prompts(rows, rows, 10)).tolist() == [
+        6,
+        8,
+        4,
+        10,
+        4,
+    ]  # 10: all are equal to the last
     padded = cut(np.array([[3, 7, 4, 5]]), np.array([2]), nothing=6)
     assert _behind_nearest(padded).tolist() == [7]
     assert _behind_nearest(Prompts(rows[:, -1:], rows[:, -1:], 10)).tolist() == [10] * 5
@@ -209,11 +269,16 @@ def test_features_by_hand() -> None:
     assert ids.tolist() == [2, 5, 7]
     assert frequent(tokens, answers=1 << 16, nothing=9).tolist() == [5]
     assert counted(tokens, np.array([2, 5]), 9).tolist() == [[1, 2, 0], [0, 1, 1]]
-    assert indicated(tokens[:, 2:], np.array([5]), 9).tolist() == [[0, 1, 0, 0, 0, 1], [0, 0, 1, 0, 0, 1]]
+    assert indicated(tokens[:, 2:], np.array([5]), 9).tolist() == [
+        [0, 1, 0, 0, 0, 1],
+        [0, 0, 1, 0, 0, 1],
+    ]
 
 
 def test_regression_finds_the_probabilities_it_was_drawn_from() -> None:
-    """One feature x = 0 or 1, P(answer 1) = 0.3 or 0.8: without a ridge the fit would be the shares themselves."""
+    """One feature x = 0 or 1, P(answer 1) = 0.3 or 0.8: without a ridge the fit would be the
+    shares themselves.
+    """
     rng = np.random.default_rng(0)
     x = rng.integers(2, size=20_000)
     answers = (rng.random(len(x)) < np.where(x == 1, 0.8, 0.3)).astype(np.int64)
@@ -223,13 +288,20 @@ def test_regression_finds_the_probabilities_it_was_drawn_from() -> None:
 
 
 def test_words_by_hand() -> None:
-    """Candidates in the order they are named in; the other names at random; the sentence behind the last name is left out."""
+    """Candidates in the order they are named in; the other names at random; the sentence behind
+    the last name is left out.
+    """
     item = TextItem(
-        "Mavdok is Fizgub. Bobkug is Jokzub. In short: which is Bobkug?\nAnswer:", answer="Jokzub", steps=(), choices=("Fizgub", "Jokzub")
+        "Mavdok is Fizgub. Bobkug is Jokzub. In short: which is Bobkug?\nAnswer:",
+        answer="Jokzub",
+        steps=(),
+        choices=("Fizgub", "Jokzub"),
     )
     known = frozenset({"Mavdok", "Fizgub", "Bobkug", "Jokzub"})
     drawn = [_tokens([item], known, np.random.default_rng(seed)) for seed in range(20)]
-    assert {tuple(prompts.front[0].tolist()) for prompts, _ in drawn} == {(4, a, 0, 4, 5 - a, 1, 5, 6, 5 - a) for a in (2, 3)}
+    assert {tuple(prompts.front[0].tolist()) for prompts, _ in drawn} == {
+        (4, a, 0, 4, 5 - a, 1, 5, 6, 5 - a) for a in (2, 3)
+    }
     assert all(answers.tolist() == [1] for _, answers in drawn)
 
 
@@ -251,28 +323,74 @@ def test_records() -> None:
     plain = json.loads(canonical(found.to_json()))
     assert canonical(found.to_json()) == canonical(audit(task, fitted=200, tested=300).to_json())
     assert plain != audit(task, seed=1, fitted=200, tested=300).to_json()
-    assert [plain[key] for key in ("task", "seed", "fitted", "tested", "verdict")] == ["equality:n=4", 0, 200, 300, "within"]
+    assert [plain[key] for key in ("task", "seed", "fitted", "tested", "verdict")] == [
+        "equality:n=4",
+        0,
+        200,
+        300,
+        "within",
+    ]
     row = plain["rows"][1]
-    assert (row["probe"], row["level"], row["judged"], row["drawn"]) == ("constant", "1/2", 300, 500)
+    assert (row["probe"], row["level"], row["judged"], row["drawn"]) == (
+        "constant",
+        "1/2",
+        300,
+        500,
+    )
     assert row["accuracy"] == f"{row['right'] / 300:.6f}"
     assert sx.audit(task, fitted=200, tested=300) == found
 
 
 def test_printed() -> None:
     rows = (
-        Row(probe="constant", sees="nothing", right=50, judged=100, level=HALF, z=0.0, test="accuracy", drawn=200),
-        Row(probe="counts", sees="all", right=300, judged=400, level=Fraction(1, 3), z=5.25, test="correlation", drawn=1000),
+        Row(
+            probe="constant",
+            sees="nothing",
+            right=50,
+            judged=100,
+            level=HALF,
+            z=0.0,
+            test="accuracy",
+            drawn=200,
+        ),
+        Row(
+            probe="counts",
+            sees="all",
+            right=300,
+            judged=400,
+            level=Fraction(1, 3),
+            z=5.25,
+            test="correlation",
+            drawn=1000,
+        ),
     )
     found = Audit(task="eva:n=2", seed=7, fitted=100, tested=100, rows=rows)
     lines = table(found).splitlines()
     assert lines[0] == "eva:n=2   100 instances to fit, 100 others to judge, seed 7"
     assert lines[3].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
-    assert lines[4].split() == ["counts", "0.7500", "1/3", "=", "0.3333", "+5.2", "(correlation)", "leak", "(1,000", "drawn)"]
+    assert lines[4].split() == [
+        "counts",
+        "0.7500",
+        "1/3",
+        "=",
+        "0.3333",
+        "+5.2",
+        "(correlation)",
+        "leak",
+        "(1,000",
+        "drawn)",
+    ]
     assert legend(found).splitlines() == ["constant  nothing", "counts    all"]
     assert (
-        lines[-1] == outcome(found) == "eva:n=2: LEAK; counts above the level of the task twice, by more than 3 standard errors each time"
+        lines[-1]
+        == outcome(found)
+        == "eva:n=2: LEAK; counts above the level of the task twice, by more than 3 standard errors"
+        " each time"
     )
-    assert [line.split() for line in summary([found]).splitlines()] == [["constant", "counts"], ["eva:n=2", "+0.0", "+5.2!"]]
+    assert [line.split() for line in summary([found]).splitlines()] == [
+        ["constant", "counts"],
+        ["eva:n=2", "+0.0", "+5.2!"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +411,13 @@ def test_bad_numbers(numbers: dict[str, Any], said: str) -> None:
     ("task", "said"),
     [
         (Eva(n=4, V=1025), "1,025 answers are too many to audit; choose a size with at most 1,024"),
-        (Eva(n=5000, V=4), "8,000 prompts of 5,001 tokens are too much to audit; choose a size with at most 4,194 tokens"),
+        (
+            Eva(n=5000, V=4),
+            (
+                "8,000 prompts of 5,001 tokens are too much to audit; choose a size with at most"
+                " 4,194 tokens"
+            ),
+        ),
         (Eva(n=10**12, V=4), "too much to audit"),
     ],
 )

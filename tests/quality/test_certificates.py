@@ -1,4 +1,6 @@
-"""Certificates must be refused as soon as what they say is not true, with the content hash as it was and with a fitting one."""
+"""Certificates must be refused as soon as what they say is not true, with the content hash as it
+was and with a fitting one.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ def found(case: str) -> Certificate:
 
 def _model(record: Certificate) -> Model:
     model = Model(ModelConfig.from_json(record.model))
-    model.load_state_dict({name: torch.from_numpy(_numbers(entry).copy()).view(entry["shape"]) for name, entry in record.weights.items()})
+    model.load_state_dict(
+        {
+            name: torch.from_numpy(_numbers(entry).copy()).view(entry["shape"])
+            for name, entry in record.weights.items()
+        }
+    )
     return model.double()
 
 
@@ -52,36 +59,66 @@ def _numbers(entry: dict[str, Any]) -> np.ndarray:
 
 
 def holds(record: Certificate) -> bool:
-    """The claim itself, evaluated plainly: the prompts are wrong for this model, and for the forms with two, cannot be told apart."""
+    """The claim itself, evaluated plainly: the prompts are wrong for this model, and for the
+    forms with two, cannot be told apart.
+    """
     task, right = parse_task(record.task), np.array(record.inputs)
     model = _model(record)
-    carried, logits = zip(*(_stream(model, prompt, record) for prompt in record.inputs), strict=True)
+    carried, logits = zip(
+        *(_stream(model, prompt, record) for prompt in record.inputs), strict=True
+    )
     answers = [int(x.argmax()) for x in logits]
-    honest = task.answer(right).tolist() == record.answers and answers == [record.output] * len(answers)
+    honest = task.answer(right).tolist() == record.answers and answers == [record.output] * len(
+        answers
+    )
     if record.form == "wrong_answer":
         return honest and record.answers != [record.output]
-    return honest and record.answers[0] != record.answers[1] and carried[0] == carried[1] and bool((logits[0] == logits[1]).all())
+    return (
+        honest
+        and record.answers[0] != record.answers[1]
+        and carried[0] == carried[1]
+        and bool((logits[0] == logits[1]).all())
+    )
 
 
 @torch.no_grad()
-def _stream(model: Model, prompt: list[int], record: Certificate) -> tuple[list[float], torch.Tensor]:
+def _stream(
+    model: Model, prompt: list[int], record: Certificate
+) -> tuple[list[float], torch.Tensor]:
     """What is carried to the continuation, and the logits, with plain rounding in each step."""
     cut = record.details.get("prefix_length", len(prompt) - 1)
-    bits, step = (int(x) for x in record.cache_format[1:].split(":step=2^")) if record.cache_format else (64, 0)
+    bits, step = (
+        (int(x) for x in record.cache_format[1:].split(":step=2^"))
+        if record.cache_format
+        else (64, 0)
+    )
 
     def rounded(name: str, x: torch.Tensor) -> torch.Tensor:
-        if record.form == "wrong_answer" or (record.form == "block_swap" and not name.startswith("compressed")):
+        if record.form == "wrong_answer" or (
+            record.form == "block_swap" and not name.startswith("compressed")
+        ):
             return x
-        return (x * 2.0**-step).round().clamp(-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) * 2.0**step
+        return (x * 2.0**-step).round().clamp(
+            -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
+        ) * 2.0**step
 
     def all_rounded(cache: Any) -> Any:
-        return [[{n: rounded(n, x) for n, x in state.items()} for state in states] for states in cache]
+        return [
+            [{n: rounded(n, x) for n, x in state.items()} for state in states] for states in cache
+        ]
 
     cache, carried, logits = all_rounded(model.init_cache(1)), [], torch.empty(0)
     for place, token in enumerate(prompt):
         if place == cut:
-            named = [(n, x) for states in cache for state in states for n, x in sorted(state.items())]
-            carried = [float(v) for n, x in named if record.form != "block_swap" or n.startswith("compressed") for v in x.flatten()]
+            named = [
+                (n, x) for states in cache for state in states for n, x in sorted(state.items())
+            ]
+            carried = [
+                float(v)
+                for n, x in named
+                if record.form != "block_swap" or n.startswith("compressed")
+                for v in x.flatten()
+            ]
         logits, cache = model.step(torch.tensor([token]), cache, place)
         cache = all_rounded(cache)
     return carried, logits[0]
@@ -96,7 +133,9 @@ def test_what_is_found_holds(case: str) -> None:
 @pytest.mark.parametrize("apart", [31, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_any_changed_byte_is_refused(case: str, apart: int, tmp_path: Path) -> None:
-    """Every 7th byte of the file, or fewer: the file is no longer JSON, not evidence, or its hash no longer fits."""
+    """Every 7th byte of the file, or fewer: the file is no longer JSON, not evidence, or its
+    hash no longer fits.
+    """
     text = canonical(found(case).envelope())
     path = tmp_path / "certificate.json"
     path.write_text(text)
@@ -119,7 +158,9 @@ def test_a_cut_off_file_is_refused(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("apart", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str, apart: int) -> None:
-    """Any byte outside the weights, changed, and the hash computed anew: refused, unless the claim is still true as it then stands."""
+    """Any byte outside the weights, changed, and the hash computed anew: refused, unless the
+    claim is still true as it then stands.
+    """
     record = found(case)
     body = record.body()
     weights = body.pop("weights")
@@ -170,10 +211,17 @@ def _drop(*path: str) -> Edit:
     return edit
 
 
-def _weights(body: dict[str, Any], change: Callable[[np.ndarray], np.ndarray], *, ending: tuple[str, ...] = ("",)) -> None:
+def _weights(
+    body: dict[str, Any],
+    change: Callable[[np.ndarray], np.ndarray],
+    *,
+    ending: tuple[str, ...] = ("",),
+) -> None:
     for name, entry in body["weights"].items():
         if name.endswith(ending):
-            entry["data"] = base64.b64encode(change(_numbers(entry)).astype("<f4").tobytes()).decode()
+            entry["data"] = base64.b64encode(
+                change(_numbers(entry)).astype("<f4").tobytes()
+            ).decode()
 
 
 EVERYWHERE: dict[str, Edit] = {
@@ -199,7 +247,9 @@ EVERYWHERE: dict[str, Edit] = {
     "another start": _put("model", "bos", value=False),
     "a model without norms": _put("model", "norm", value=False),
     "another model": _put("model", "architecture", value="full*2 @ heads=1, head_dim=2"),
-    "an endless model": _put("model", "architecture", value="linear(heads=1000000000000, head_dim=1000000000000)"),
+    "an endless model": _put(
+        "model", "architecture", value="linear(heads=1000000000000, head_dim=1000000000000)"
+    ),
     "a model of no layers": _put("model", "architecture", value=""),
     "a size of the model missing": _drop("model", "hidden"),
     "a weight missing": _drop("weights", "head.bias"),
@@ -209,12 +259,16 @@ EVERYWHERE: dict[str, Edit] = {
     "weights of another shape": _put("weights", "head.bias", "shape", value=lambda s: [1, *s]),
     "weights of a shape that is no list": _put("weights", "head.bias", "shape", value="8"),
     "weights cut off": _put("weights", "head.bias", "data", value=lambda d: d[:-8]),
-    "weights that are not base64": _put("weights", "head.bias", "data", value=lambda d: "*" + d[1:]),
+    "weights that are not base64": _put(
+        "weights", "head.bias", "data", value=lambda d: "*" + d[1:]
+    ),
     "weights that are a number": _put("weights", "head.bias", value=3),
     "weights that are not finite": lambda body: _weights(body, lambda x: x * np.nan),
     "weights that are zero": lambda body: _weights(body, lambda x: x * 0),
     "weights of the other sign": lambda body: _weights(body, lambda x: -x),
-    "another margin": _put("details", "margin", value=lambda x: x[:-5] + str((int(x[-5]) + 1) % 10) + x[-4:]),
+    "another margin": _put(
+        "details", "margin", value=lambda x: x[:-5] + str((int(x[-5]) + 1) % 10) + x[-4:]
+    ),
     "a margin that is a number": _put("details", "margin", value=float),
     "a margin that is none": _put("details", "margin", value=None),
     "no margin": _drop("details", "margin"),
@@ -227,7 +281,9 @@ ROUNDED: dict[str, Edit] = {
     "no grid": _put("cache_format", value=None),
     "a format that is no grid": _put("cache_format", value="bf16"),
     "one prompt twice": _put("inputs", value=lambda p: [p[0], p[0]]),
-    "one prompt and one answer": lambda body: body.update(inputs=body["inputs"][:1], answers=body["answers"][:1]),
+    "one prompt and one answer": lambda body: body.update(
+        inputs=body["inputs"][:1], answers=body["answers"][:1]
+    ),
     "the prompts exchanged": _put("inputs", value=lambda p: p[::-1]),
     "another ending of one prompt": _put("inputs", 1, -1, value=lambda t: (t + 1) % 8),
     "another border distance": _put("details", "border_distance", value="9.999e-01"),
@@ -252,7 +308,9 @@ SWAP: dict[str, Edit] = {
     "another message size": _put("details", "message_bits", value=lambda b: b + 1),
     "other messages": _put("details", "messages_sha256", value=lambda d: d[::-1]),
     "another gap": _put("details", "selection_gap", value="1.000e+00"),
-    "two blocks that differ": lambda body: body["inputs"][0].__setitem__(-3, (body["inputs"][0][-3] + 1) % 32),
+    "two blocks that differ": (
+        lambda body: body["inputs"][0].__setitem__(-3, (body["inputs"][0][-3] + 1) % 32)
+    ),
     "a collision": _put("form", value="collision"),
 }
 WRONG: dict[str, Edit] = {
@@ -270,14 +328,24 @@ LIES = [
 
 
 def _slow(case: str, edits: dict[str, Edit], number: int) -> bool:
-    """A window's certificate is a collision too. Lies about any certificate are told of a collision fast, of each other form every second one."""
-    return case == "window" or (edits is EVERYWHERE and case != "collision" and number % 2 == (case == "block_swap"))
+    """A window's certificate is a collision too. Lies about any certificate are told of a
+    collision fast, of each other form every second one.
+    """
+    return case == "window" or (
+        edits is EVERYWHERE and case != "collision" and number % 2 == (case == "block_swap")
+    )
 
 
 @pytest.mark.parametrize(
     ("case", "name", "edit"),
     [
-        pytest.param(case, name, edit, marks=[pytest.mark.slow] if _slow(case, edits, number) else [], id=f"{case}-{name}")
+        pytest.param(
+            case,
+            name,
+            edit,
+            marks=[pytest.mark.slow] if _slow(case, edits, number) else [],
+            id=f"{case}-{name}",
+        )
         for case, edits in LIES
         for number, (name, edit) in enumerate(edits.items())
     ],
@@ -302,7 +370,9 @@ def _with_its_own_output(body: dict[str, Any]) -> Certificate:
 
 
 def test_a_number_on_a_rounding_border_is_refused() -> None:
-    """With zero keys phi = 1 and Z counts the tokens: on a grid of step 2 the number 1 after the first token is a border."""
+    """With zero keys phi = 1 and Z counts the tokens: on a grid of step 2 the number 1 after the
+    first token is a border.
+    """
     body = json.loads(canonical(found("collision").body())) | {"cache_format": "p3:step=2^1"}
     _weights(body, lambda x: 0 * x, ending=("k.weight", "v.weight"))
     record = _with_its_own_output(body)
@@ -312,28 +382,44 @@ def test_a_number_on_a_rounding_border_is_refused() -> None:
 
 @pytest.mark.slow
 def test_blocks_chosen_by_a_tie_are_refused() -> None:
-    """With zero queries every block has the score 0, and the first is opened; here another one is swapped."""
+    """With zero queries every block has the score 0, and the first is opened; here another one
+    is swapped.
+    """
     spec, task = CASES["block_swap"]
-    swaps = (refute(Architecture.parse(spec), parse_task(task), budget=30, seed=seed) for seed in range(11, 30))
-    swap = next(swap for swap in swaps if isinstance(swap, Certificate) and swap.details["block"] > 0)
+    swaps = (
+        refute(Architecture.parse(spec), parse_task(task), budget=30, seed=seed)
+        for seed in range(11, 30)
+    )
+    swap = next(
+        swap for swap in swaps if isinstance(swap, Certificate) and swap.details["block"] > 0
+    )
     body = json.loads(canonical(swap.body()))
     _weights(body, lambda x: 0 * x, ending=("q.weight",))
     with pytest.raises(EvidenceError, match="depends on rounding"):
         verify_certificate(_with_its_own_output(body))
 
 
-@pytest.mark.parametrize(("case", "place", "message"), [("collision", 7, "different caches"), ("block_swap", None, "different messages")])
+@pytest.mark.parametrize(
+    ("case", "place", "message"),
+    [("collision", 7, "different caches"), ("block_swap", None, "different messages")],
+)
 def test_one_output_is_not_enough(case: str, place: int | None, message: str) -> None:
-    """A head that ignores the stream answers everything alike; the caches, and the messages, must be equal nevertheless."""
+    """A head that ignores the stream answers everything alike; the caches, and the messages,
+    must be equal nevertheless.
+    """
     body = json.loads(canonical(found(case).body()))
     _weights(body, lambda x: 0 * x, ending=("head.weight",))
     _weights(body, lambda x: np.arange(len(x), dtype="<f4"), ending=("head.bias",))
     first, second = body["inputs"]
     if place is None:
-        if body["answers"][0]:  # change the prompt without a match, so that the answers go on differing
+        if body["answers"][
+            0
+        ]:  # change the prompt without a match, so that the answers go on differing
             first, second = second, first
         place = next(i for i in range(len(first)) if first[i] != second[i])
-        first[place] = next(t for t in range(32) if t not in (first[place], -first[-1] % 32, second[place]))
+        first[place] = next(
+            t for t in range(32) if t not in (first[place], -first[-1] % 32, second[place])
+        )
     else:
         first[:-1], second[:-1] = [0] * 8, [7] * 8
     body["answers"] = parse_task(body["task"]).answer(np.array(body["inputs"])).tolist()

@@ -1,4 +1,6 @@
-"""Verdicts of searched theorems: derived again from their parameters alone, and refused after any change that is not another true verdict."""
+"""Verdicts of searched theorems: derived again from their parameters alone, and refused after
+any change that is not another true verdict.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ CASES = [
 
 
 def _verdict(spec: str, task: str, theorem: str) -> Verdict:
-    (found,) = [v for v in judge(Architecture.parse(spec), parse_task(task)) if v.theorem == theorem]
+    (found,) = [
+        v for v in judge(Architecture.parse(spec), parse_task(task)) if v.theorem == theorem
+    ]
     return found
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[2]} {case[3]} {case[0].split(' @')[0]}")
+@pytest.fixture(
+    scope="module", params=CASES, ids=lambda case: f"{case[2]} {case[3]} {case[0].split(' @')[0]}"
+)
 def case(request: pytest.FixtureRequest) -> Verdict:
     spec, task, theorem, status = request.param
     verdict = _verdict(spec, task, theorem)
@@ -64,7 +70,12 @@ def test_every_number_edited_is_refused(case: Verdict, step: int) -> None:
 
 def test_an_n_and_a_size_that_nobody_proved_are_refused(case: Verdict) -> None:
     assert case.n is not None
-    for edited in (replace(case, n=case.n - 1), replace(case, n=case.n + 1), replace(case, slack=""), replace(case, method="integers")):
+    for edited in (
+        replace(case, n=case.n - 1),
+        replace(case, n=case.n + 1),
+        replace(case, slack=""),
+        replace(case, method="integers"),
+    ):
         if edited != case:
             with pytest.raises(CheckFailed):
                 recheck(edited)
@@ -77,7 +88,9 @@ def test_other_parameters_that_hold_make_another_true_verdict() -> None:
     assert verdict.numbers["r"] != 12
     with pytest.raises(CheckFailed):
         recheck(replace(verdict, numbers=numbers))
-    other = THEOREMS["III"].again(Architecture.parse(verdict.architecture), parse_task(verdict.task), numbers)
+    other = THEOREMS["III"].again(
+        Architecture.parse(verdict.architecture), parse_task(verdict.task), numbers
+    )
     assert other is not None
     assert other != verdict
     recheck(other)

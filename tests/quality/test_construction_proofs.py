@@ -1,4 +1,6 @@
-"""Proofs of constructions: their numbers bound what happens, and after any false edit they are refused, even when every hash fits again."""
+"""Proofs of constructions: their numbers bound what happens, and after any false edit they are
+refused, even when every hash fits again.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,12 @@ CASES = {
     "sparse": ("eva:n=5,V=3", "gdn + sparse(block=2, topk=1) @ heads=2, head_dim=4"),
     "match2": ("twosum:n=3,M=6", "full + gdn @ heads=1, head_dim=3"),
 }
-ALIKE_SLOW = [pytest.param(case, marks=[pytest.mark.slow] if case == "linear" else []) for case in CASES]
-"""Where a test is long: "linear" is the form carried by a recurrent layer, as "gdn" is, with one kind of layer fewer."""
+ALIKE_SLOW = [
+    pytest.param(case, marks=[pytest.mark.slow] if case == "linear" else []) for case in CASES
+]
+"""Where a test is long: "linear" is the form carried by a recurrent layer, as "gdn" is, with one
+kind of layer fewer.
+"""
 RANGES = {
     "eva": [3] * 4 + [4],
     "seqcomp": [4] * 4 + [2] * 2 + [2, 2],
@@ -96,7 +102,9 @@ def test_what_was_built_is_accepted_and_reads_back(case: str, tmp_path: Path) ->
     (checked,) = verify_path(path)
     assert checked.record == built(case).record
     assert any("for every input" in line for line in checked.checks)
-    assert any("all" in line and f"{prod(RANGES[case]):,} inputs" in line for line in checked.checks)
+    assert any(
+        "all" in line and f"{prod(RANGES[case]):,} inputs" in line for line in checked.checks
+    )
     record, model = load(path)
     assert record == built(case).record
     assert holds(case, model)
@@ -118,22 +126,33 @@ def test_the_margin_is_a_lower_bound_of_every_lead(case: str) -> None:
     tokens, right = inputs(case)
     with torch.inference_mode():
         logits = built(case).model(tokens).double()
-    lead = logits.gather(1, right[:, None])[:, 0] - logits.scatter(1, right[:, None], -torch.inf).amax(1)
-    claimed, smallest = Fraction(built(case).record.proof["final_margin"]), Fraction(float(lead.min()))
+    lead = logits.gather(1, right[:, None])[:, 0] - logits.scatter(
+        1, right[:, None], -torch.inf
+    ).amax(1)
+    claimed, smallest = (
+        Fraction(built(case).record.proof["final_margin"]),
+        Fraction(float(lead.min())),
+    )
     assert 0 < claimed <= smallest
-    assert case == "match2" or claimed > Fraction(199, 100)  # +-1 codes that differ in a bit: a lead of 2
+    assert case == "match2" or claimed > Fraction(
+        199, 100
+    )  # +-1 codes that differ in a bit: a lead of 2
 
 
 @pytest.mark.parametrize("case", ["eva", "seqcomp"])
 def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
-    """Scores and masses in float64, what is fetched in float32; for s = 4 the gap is 32 and the mass (n-1) e^-32 (theory.md, section 6)."""
+    """Scores and masses in float64, what is fetched in float32; for s = 4 the gap is 32 and the
+    mass (n-1) e^-32 (theory.md, section 6).
+    """
     exact, (tokens, _) = _copy(case).double(), inputs(case)
     rows = torch.arange(0, len(tokens), 7)
     x, y = exact._embed(tokens[rows]), built(case).model._embed(tokens[rows])
     live = {entry["layer"]: entry for entry in built(case).record.proof["layers"]}
     seen = 0
     with torch.inference_mode():
-        for index, (block, rounded) in enumerate(zip(exact.blocks, built(case).model.blocks, strict=True)):
+        for index, (block, rounded) in enumerate(
+            zip(exact.blocks, built(case).model.blocks, strict=True)
+        ):
             assert isinstance(block, Block)
             assert isinstance(rounded, Block)
             if index in live:
@@ -146,15 +165,25 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
                 assert float((two.values[:, 0] - two.values[:, 1]).min()) >= 32 - 1e-6
                 mass = 1 - scores.softmax(-1).amax(-1)
                 keys = tokens.shape[1] - 1
-                assert keys * exp(-32) * 0.99 < Fraction(entry["off_target_mass"]) < keys * exp(-32) * 1.01
+                assert (
+                    keys * exp(-32) * 0.99
+                    < Fraction(entry["off_target_mass"])
+                    < keys * exp(-32) * 1.01
+                )
                 assert float(mass.max()) <= Fraction(entry["off_target_mass"]) + Fraction(1, 2**50)
                 target = v[torch.arange(len(rows)), 0, two.indices[:, 0]] @ mixer.o.weight.T
                 got = rounded.mixers[entry["part"]].forward(y)[:, -1].double()
-                assert float((got - target).abs().max()) <= Fraction(entry["fetch_error"]) < Fraction(entry["threshold"])
+                assert (
+                    float((got - target).abs().max())
+                    <= Fraction(entry["fetch_error"])
+                    < Fraction(entry["threshold"])
+                )
                 seen += 1
             x, y = block(x), rounded(y)
             if index in live:
-                assert float((x[:, -1] - y[:, -1]).abs().max()) <= Fraction(live[index]["fetch_error"])
+                assert float((x[:, -1] - y[:, -1]).abs().max()) <= Fraction(
+                    live[index]["fetch_error"]
+                )
     assert seen == len(live) > 0
 
 
@@ -165,7 +194,9 @@ def _copy(case: str) -> Model:
 
 
 def test_the_numbers_of_match2_bound_the_circle() -> None:
-    """G = c sin^2(pi/M) (theory.md, section 6): c is a power of two, both gaps are G up to the rounding of the code, and G >= ln(8n)."""
+    """G = c sin^2(pi/M) (theory.md, section 6): c is a power of two, both gaps are G up to the
+    rounding of the code, and G >= ln(8n).
+    """
     n, M = 3, 6
     (entry,) = built("match2").record.proof["layers"]
     over, under = float(entry["match_over_blank"]), float(entry["blank_over_rest"])
@@ -176,7 +207,12 @@ def test_the_numbers_of_match2_bound_the_circle() -> None:
     tokens, right = inputs("match2")
     with torch.inference_mode():
         output = built("match2").model(tokens)[:, 1].double()
-    assert float(output[right == 0].max()) <= Fraction(entry["output_without_match"]) < Fraction(entry["threshold"]) == Fraction(1, 4)
+    assert (
+        float(output[right == 0].max())
+        <= Fraction(entry["output_without_match"])
+        < Fraction(entry["threshold"])
+        == Fraction(1, 4)
+    )
     assert float(output[right == 1].min()) >= Fraction(entry["output_with_match"]) > Fraction(1, 4)
 
 
@@ -207,13 +243,18 @@ def others(value: Any) -> list[Any]:
     digits = [i for i, character in enumerate(value) if character.isdigit()]
     if not digits:
         return [value + " ", ""]
-    return [value[: digits[i]] + str((int(value[digits[i]]) + 1) % 10) + value[digits[i] + 1 :] for i in {0, -1}] + [value + "0", ""]
+    return [
+        value[: digits[i]] + str((int(value[digits[i]]) + 1) % 10) + value[digits[i] + 1 :]
+        for i in {0, -1}
+    ] + [value + "0", ""]
 
 
 @pytest.mark.parametrize("ways", [1, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", ALIKE_SLOW)
 @pytest.mark.parametrize("field", ["proof", "sizes", "model"])
-def test_every_number_of_the_record_is_derived_again(case: str, field: str, ways: int | None, tmp_path: Path) -> None:
+def test_every_number_of_the_record_is_derived_again(
+    case: str, field: str, ways: int | None, tmp_path: Path
+) -> None:
     """Every one is changed: in one way, a different one at the next place, or in all ways."""
     record = built(case).record
     built(case).save_weights(tmp_path)
@@ -245,15 +286,27 @@ def test_every_word_of_the_record_is_derived_again(case: str, tmp_path: Path) ->
     built(case).save_weights(tmp_path)
     statement, word = record.statement, record.weights_sha256
     used = "sparse" if case == "sparse" else "full"
-    without = record.architecture.replace(used, "window").replace("block=2, ", "").replace(", topk=1", "")
+    without = (
+        record.architecture.replace(used, "window").replace("block=2, ", "").replace(", topk=1", "")
+    )
     other = Architecture.parse(without).spec
     changes: list[dict[str, Any]] = [
         {"statement": statement.replace("every input", "no input")},
         {"statement": statement + " "},
         {"statement": ""},
-        {"task": re.sub("(?<=[nm]=)[0-9]", lambda size: str(int(size[0]) + 1), record.task, count=1)},
+        {
+            "task": re.sub(
+                "(?<=[nm]=)[0-9]", lambda size: str(int(size[0]) + 1), record.task, count=1
+            )
+        },
         {"task": record.task.replace(":", ": ")},
-        {"task": {"eva": "twosum:n=4,M=3,form=query", "match2": "eva:n=3,V=6"}.get(case, "eva:n=7,V=4")},
+        {
+            "task": (
+                {"eva": "twosum:n=4,M=3,form=query", "match2": "eva:n=3,V=6"}.get(
+                    case, "eva:n=7,V=4"
+                )
+            )
+        },
         {"architecture": record.architecture.replace(used, used + " ")},
         {"architecture": used, "model": record.model | {"architecture": used}},
         {"architecture": other, "model": record.model | {"architecture": other}},
@@ -275,14 +328,23 @@ def test_numbers_narrower_than_float32_are_refused(tmp_path: Path) -> None:
     for narrow in ("format=bf16", "accumulator=fp16"):
         spec = Architecture.parse(record.architecture.replace("heads=1", f"heads=1, {narrow}")).spec
         with pytest.raises(CheckFailed, match="16 bits"):
-            verify(dataclasses.replace(record, architecture=spec, model=record.model | {"architecture": spec}), folder=tmp_path)
+            verify(
+                dataclasses.replace(
+                    record, architecture=spec, model=record.model | {"architecture": spec}
+                ),
+                folder=tmp_path,
+            )
 
 
 def test_a_flipped_address_bit_is_refused(tmp_path: Path) -> None:
     record, tensors = built("eva").record, built("eva").model.state_dict()
     for row, column in itertools.product(range(4), range(2)):
         changed = {name: tensor.clone() for name, tensor in tensors.items()}
-        bits = [c for c in range(changed["position.weight"].shape[1]) if len(changed["position.weight"][:4, c].unique()) > 1]
+        bits = [
+            c
+            for c in range(changed["position.weight"].shape[1])
+            if len(changed["position.weight"][:4, c].unique()) > 1
+        ]
         changed["position.weight"][row, bits[column]] *= -1
         assert not accepted(refile(record, changed, tmp_path))
 
@@ -290,14 +352,21 @@ def test_a_flipped_address_bit_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("factor", [0.5, 0.25, 0.0, -1.0, 2.0])
 @pytest.mark.parametrize("case", CASES)
 def test_other_scales_are_not_the_proof_recorded(case: str, factor: float, tmp_path: Path) -> None:
-    changed = {name: tensor * factor if name.endswith("q.weight") else tensor for name, tensor in built(case).model.state_dict().items()}
+    changed = {
+        name: tensor * factor if name.endswith("q.weight") else tensor
+        for name, tensor in built(case).model.state_dict().items()
+    }
     assert not accepted(refile(built(case).record, changed, tmp_path))
 
 
 @pytest.mark.parametrize("trials", [25, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", ALIKE_SLOW)
-def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, trials: int, tmp_path: Path) -> None:
-    """One number of one tensor becomes another, and every hash is made to fit: what is accepted is true on every input."""
+def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
+    case: str, trials: int, tmp_path: Path
+) -> None:
+    """One number of one tensor becomes another, and every hash is made to fit: what is accepted
+    is true on every input.
+    """
     record, tensors = built(case).record, built(case).model.state_dict()
     rng, refused, broken = np.random.default_rng(7), 0, 0
     names = sorted(tensors)
@@ -307,10 +376,18 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(case: str, tri
         flat = changed[name].view(-1)
         if not len(flat):
             continue
-        used = torch.arange(len(flat)) if rng.random() < 0.3 or not flat.any() else flat.nonzero()[:, 0]
+        used = (
+            torch.arange(len(flat))
+            if rng.random() < 0.3 or not flat.any()
+            else flat.nonzero()[:, 0]
+        )
         place = int(used[rng.integers(len(used))])
         old = float(flat[place])
-        flat[place] = float(rng.choice([0.0, -old, 2 * old, old + 1, old - 2, old * (1 + 2**-23), 1e30, np.nan, 100.0]))
+        flat[place] = float(
+            rng.choice(
+                [0.0, -old, 2 * old, old + 1, old - 2, old * (1 + 2**-23), 1e30, np.nan, 100.0]
+            )
+        )
         if float(flat[place]) == old:
             continue
         model = _copy(case)
@@ -342,14 +419,19 @@ def test_weights_that_are_no_weights_are_refused(tmp_path: Path) -> None:
     spare = {**tensors, "spare": torch.zeros(1)}
     missing = {name: tensor for name, tensor in tensors.items() if name != "head.bias"}
     double = {name: tensor.double() for name, tensor in tensors.items()}
-    turned = {name: tensor.T if name == "head.weight" else tensor for name, tensor in tensors.items()}
+    turned = {
+        name: tensor.T if name == "head.weight" else tensor for name, tensor in tensors.items()
+    }
     for wrong in (spare, missing, double, turned):
         with pytest.raises(EvidenceError):
             verify_path(refile(record, wrong, tmp_path))
     name = f"eva-{sha256(b'junk')[:12]}.safetensors"
     (tmp_path / name).write_bytes(b"junk")
     with pytest.raises(EvidenceError):
-        verify(dataclasses.replace(record, weights=name, weights_sha256=sha256(b"junk")), folder=tmp_path)
+        verify(
+            dataclasses.replace(record, weights=name, weights_sha256=sha256(b"junk")),
+            folder=tmp_path,
+        )
 
 
 def test_load_refuses_what_is_no_construction(tmp_path: Path) -> None:

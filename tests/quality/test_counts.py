@@ -1,4 +1,6 @@
-"""Every count of theory.md, section 3, against brute force: all prefixes, all continuations, an oracle written from the task's definition."""
+"""Every count of theory.md, section 3, against brute force: all prefixes, all continuations, an
+oracle written from the task's definition.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from separatrix.theory.counts import COUNTS
 Word = tuple[Any, ...]
 
 
-def classes(prefixes: Iterable[Word], continuations: Sequence[Word], answer: Callable[[Word, Word], object]) -> int:
+def classes(
+    prefixes: Iterable[Word], continuations: Sequence[Word], answer: Callable[[Word, Word], object]
+) -> int:
     """Number of different rows of answers."""
     return len({tuple(answer(prefix, end) for end in continuations) for prefix in prefixes})
 
@@ -57,16 +61,26 @@ def equality(n: int) -> int:
 
 
 def disjointness(n: int) -> int:
-    return classes(words(2, n), list(words(2, n)), lambda u, v: not any(a and b for a, b in zip(u, v, strict=True)))
+    return classes(
+        words(2, n),
+        list(words(2, n)),
+        lambda u, v: not any(a and b for a, b in zip(u, v, strict=True)),
+    )
 
 
 def two_sum(n: int, M: int) -> int:
     ends = [end for length in (0, 1, 2) for end in words(M, length)]
-    return classes(permutations(range(1, (M - 1) // 2 + 1), n), ends, lambda x, y: cancels(x + y, M))
+    return classes(
+        permutations(range(1, (M - 1) // 2 + 1), n), ends, lambda x, y: cancels(x + y, M)
+    )
 
 
 def match2_distinct(n: int, M: int) -> int:
-    return classes(permutations(range(M), n), list(words(M, 1)), lambda x, q: any((a + q[0]) % M == 0 for a in x))
+    return classes(
+        permutations(range(M), n),
+        list(words(M, 1)),
+        lambda x, q: any((a + q[0]) % M == 0 for a in x),
+    )
 
 
 def match2(n: int, M: int) -> int:
@@ -74,12 +88,20 @@ def match2(n: int, M: int) -> int:
 
 
 def recall_distinct(n: int, K: int, V: int) -> int:
-    pairs = (tuple(zip(keys, values, strict=True)) for keys in permutations(range(K), n) for values in words(V, n))
+    pairs = (
+        tuple(zip(keys, values, strict=True))
+        for keys in permutations(range(K), n)
+        for values in words(V, n)
+    )
     return classes(pairs, list(words(K, 1)), lambda written_pairs, q: written(written_pairs, q[0]))
 
 
 def recall(n: int, K: int, V: int) -> int:
-    return classes(product(product(range(K), range(V)), repeat=n), list(words(K, 1)), lambda pairs, q: written(pairs, q[0]))
+    return classes(
+        product(product(range(K), range(V)), repeat=n),
+        list(words(K, 1)),
+        lambda pairs, q: written(pairs, q[0]),
+    )
 
 
 def counting(n: int) -> int:
@@ -93,7 +115,11 @@ def counting_queried(n: int, V: int) -> int:
 
 def dyck(k: int, D: int, n: int, *, invalid: bool) -> int:
     ends = [end for length in range(min(D, n) + 2) for end in words(2 * k, length)]
-    prefixes = [prefix for prefix in words(2 * k, n) if invalid or any(balanced(prefix + end, k, D) for end in ends)]
+    prefixes = [
+        prefix
+        for prefix in words(2 * k, n)
+        if invalid or any(balanced(prefix + end, k, D) for end in ends)
+    ]
     return classes(prefixes, ends, lambda u, v: balanced(u + v, k, D))
 
 
@@ -112,7 +138,9 @@ BRUTE: dict[str, Callable[..., int]] = {
     "dyck": lambda k, D, n: dyck(k, D, n, invalid=True),
 }
 MOST_WORK = {1: 70_000, 2: 50_000, 3: 12_000}
-"""Prefixes times continuations at one size, by the number of sizes a row has: all sizes up to that are tried, in two seconds together."""
+"""Prefixes times continuations at one size, by the number of sizes a row has: all sizes up to
+that are tried, in two seconds together.
+"""
 
 
 def work(key: str, sizes: tuple[int, ...]) -> float:
@@ -144,7 +172,11 @@ def work(key: str, sizes: tuple[int, ...]) -> float:
 def every_size(key: str) -> list[tuple[int, ...]]:
     """All sizes of a row whose brute force takes no more than `MOST_WORK`, each from 1 to 12."""
     number = len(COUNTS[key].sizes)
-    return [sizes for sizes in product(range(1, 13), repeat=number) if work(key, sizes) <= MOST_WORK[number]]
+    return [
+        sizes
+        for sizes in product(range(1, 13), repeat=number)
+        if work(key, sizes) <= MOST_WORK[number]
+    ]
 
 
 @pytest.mark.parametrize("key", BRUTE)
@@ -152,14 +184,29 @@ def test_the_formula_is_the_number_of_classes(key: str) -> None:
     sizes = every_size(key)
     assert len(sizes) >= 5
     for case in sizes:
-        assert COUNTS[key](**dict(zip(COUNTS[key].sizes, case, strict=True))).exact() == BRUTE[key](*case), case
+        assert COUNTS[key](**dict(zip(COUNTS[key].sizes, case, strict=True))).exact() == BRUTE[key](
+            *case
+        ), case
 
 
 @pytest.mark.parametrize(("n", "K", "V"), [(1, 2, 2), (1, 3, 2), (2, 2, 2), (2, 3, 2), (1, 2, 3)])
 def test_a_promise_leaves_v_to_the_n_prefixes_told_apart_two_by_two(n: int, K: int, V: int) -> None:
-    """MQAR: prefixes with different values under a key both hold are told apart. The largest set of such, by exhaustive search."""
-    nodes = [dict(zip(keys, values, strict=True)) for keys in combinations(range(K), n) for values in words(V, n)]
-    apart = [{j for j, b in enumerate(nodes) if any(b.get(key, value) != value for key, value in a.items())} for a in nodes]
+    """MQAR: prefixes with different values under a key both hold are told apart. The largest set
+    of such, by exhaustive search.
+    """
+    nodes = [
+        dict(zip(keys, values, strict=True))
+        for keys in combinations(range(K), n)
+        for values in words(V, n)
+    ]
+    apart = [
+        {
+            j
+            for j, b in enumerate(nodes)
+            if any(b.get(key, value) != value for key, value in a.items())
+        }
+        for a in nodes
+    ]
 
     def largest(candidates: set[int]) -> int:
         best = 0
@@ -190,17 +237,28 @@ TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {
 
 @pytest.mark.parametrize("name", TOTAL)
 def test_theorem_i_is_tight_for_total_tasks(name: str) -> None:
-    """The quotient automaton: states are the classes of prefixes of each length, in ceil(log2 max_t C(t)) bits; it knows the position."""
+    """The quotient automaton: states are the classes of prefixes of each length, in ceil(log2
+    max_t C(t)) bits; it knows the position.
+    """
     alphabet, length, answer = TOTAL[name]
     answers = {word: answer(word) for word in words(alphabet, length)}
-    numbered: list[dict[Word, int]] = []  # a class, by its answers after all continuations -> its state
+    numbered: list[
+        dict[Word, int]
+    ] = []  # a class, by its answers after all continuations -> its state
     for t in range(length + 1):
-        rows = {prefix: tuple(answers[prefix + end] for end in words(alphabet, length - t)) for prefix in words(alphabet, t)}
+        rows = {
+            prefix: tuple(answers[prefix + end] for end in words(alphabet, length - t))
+            for prefix in words(alphabet, t)
+        }
         numbers = {row: number for number, row in enumerate(dict.fromkeys(rows.values()))}
         numbered.append({prefix: numbers[row] for prefix, row in rows.items()})
     bits = Exact(max(len(set(states.values())) for states in numbered)).ceil_log2()
     step = [
-        {(numbered[t][prefix], token): numbered[t + 1][*prefix, token] for prefix in numbered[t] for token in range(alphabet)}
+        {
+            (numbered[t][prefix], token): numbered[t + 1][*prefix, token]
+            for prefix in numbered[t]
+            for token in range(alphabet)
+        }
         for t in range(length)
     ]
     final = {numbered[length][word]: answers[word] for word in answers}
@@ -214,8 +272,12 @@ def test_theorem_i_is_tight_for_total_tasks(name: str) -> None:
 
 @pytest.mark.parametrize(("k", "D"), [(1, 1), (1, 3), (2, 1), (2, 2), (3, 2)])
 def test_a_recurrent_memory_of_the_size_stated_solves_dyck_at_every_length(k: int, D: int) -> None:
-    """One integer of ceil(log2(1 + sum_{j <= D} k^j)) bits: a stack by its height and its kinds, or failure; no position."""
-    base = [sum(k**i for i in range(height)) for height in range(D + 2)]  # the first stack of each height
+    """One integer of ceil(log2(1 + sum_{j <= D} k^j)) bits: a stack by its height and its kinds,
+    or failure; no position.
+    """
+    base = [
+        sum(k**i for i in range(height)) for height in range(D + 2)
+    ]  # the first stack of each height
     failure = base[D + 1]
     bits = failure.bit_length()
 
@@ -247,7 +309,10 @@ def test_a_recurrent_memory_of_the_size_stated_solves_dyck_at_every_length(k: in
         (Counting(n=9, V=40, form="queried"), "counting-queried", {"n": 9, "V": 40}),
         (TwoSum(n=9, M=20), "match2", {"n": 9, "M": 20}),
         (TwoSum(n=30, M=20), "match2", {"n": 30, "M": 20}),
-        *((Dyck(n=n, k=3, D=4), "dyck", {"k": 3, "D": 4, "n": Dyck(n=n, k=3, D=4).prefix_length}) for n in (2, 8, 10, 12, 40)),
+        *(
+            (Dyck(n=n, k=3, D=4), "dyck", {"k": 3, "D": 4, "n": Dyck(n=n, k=3, D=4).prefix_length})
+            for n in (2, 8, 10, 12, 40)
+        ),
     ],
     ids=str,
 )
@@ -257,14 +322,21 @@ def test_tasks_count_alike(task: Task, key: str, sizes: dict[str, int]) -> None:
 
 def test_a_decision_has_the_prefixes_of_the_half_range_among_its_own() -> None:
     for n, M in ((3, 9), (5, 40), (9, 19)):
-        assert TwoSum(n=n + 1, M=M, form="decision").prefix_classes().exact() >= COUNTS["two-sum"](n=n, M=M).exact()
+        assert (
+            TwoSum(n=n + 1, M=M, form="decision").prefix_classes().exact()
+            >= COUNTS["two-sum"](n=n, M=M).exact()
+        )
 
 
 @pytest.mark.parametrize(
     ("key", "sizes", "value"),
     [
         ("recall-distinct", {"n": 700, "K": 9000, "V": 50}, comb(9000, 700) * 50**700),
-        ("recall", {"n": 300, "K": 1000, "V": 50}, sum(comb(1000, j) * 50**j for j in range(1, 301))),
+        (
+            "recall",
+            {"n": 300, "K": 1000, "V": 50},
+            sum(comb(1000, j) * 50**j for j in range(1, 301)),
+        ),
         ("recall", {"n": 3000, "K": 700, "V": 7}, 8**700 - 1),
         ("match2", {"n": 999, "M": 2000}, (2**2000 - comb(2000, 1000)) // 2 - 1),
         ("counting-queried", {"n": 5000, "V": 6000}, comb(10_999, 5999)),

@@ -1,4 +1,6 @@
-"""`design` against brute force: every stack written out, judged by `judge` itself, the Pareto fronts by their definition."""
+"""`design` against brute force: every stack written out, judged by `judge` itself, the Pareto
+fronts by their definition.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ def statuses(stack: tuple[Layer, ...], task: Task) -> frozenset[str]:
 
 
 def stacks(space: Space) -> dict[tuple[Layer, ...], set[tuple[int, int]]]:
-    """Every stack of the space, with (number of bounded layers before the second reader, its depth) for each way to write it."""
+    """Every stack of the space, with (number of bounded layers before the second reader, its
+    depth) for each way to write it.
+    """
     found: dict[tuple[Layer, ...], set[tuple[int, int]]] = {}
-    for reads in (mask for number in space.depths for mask in product((False, True), repeat=number)):
+    for reads in (
+        mask for number in space.depths for mask in product((False, True), repeat=number)
+    ):
         depth = len(reads)
         if space.readings is not None and sum(reads) not in space.readings:
             continue
@@ -47,8 +53,17 @@ def stacks(space: Space) -> dict[tuple[Layer, ...], set[tuple[int, int]]]:
 
 def front(stacks: Sequence[tuple[Layer, ...]], context: int) -> dict[Costs, set[tuple[Layer, ...]]]:
     """The stacks that no other one beats, by their costs."""
-    costs = {stack: (a.cache_bits(context), a.flops(context), len(a.reading)) for stack in stacks for a in [Architecture(stack)]}
-    beaten = {cost for cost in set(costs.values()) for other in set(costs.values()) if other != cost and all(map(int.__le__, other, cost))}
+    costs = {
+        stack: (a.cache_bits(context), a.flops(context), len(a.reading))
+        for stack in stacks
+        for a in [Architecture(stack)]
+    }
+    beaten = {
+        cost
+        for cost in set(costs.values())
+        for other in set(costs.values())
+        if other != cost and all(map(int.__le__, other, cost))
+    }
     kept: dict[Costs, set[tuple[Layer, ...]]] = {}
     for stack, cost in costs.items():
         if cost not in beaten:
@@ -57,12 +72,19 @@ def front(stacks: Sequence[tuple[Layer, ...]], context: int) -> dict[Costs, set[
 
 
 def told_apart(stack: tuple[Layer, ...]) -> object:
-    """Stacks that the theorems cannot tell apart have the same answer: with three readers and more, which bounded layers stand first."""
+    """Stacks that the theorems cannot tell apart have the same answer: with three readers and
+    more, which bounded layers stand first.
+    """
     readers = [i for i, layer in enumerate(stack) if any(part.reading for part in layer)]
     if len(readers) <= 2:
         return stack
     bounded = [layer for i, layer in enumerate(stack) if i not in readers]
-    return frozenset(stack[i] for i in range(readers[1]) if i != readers[0]), len(stack), stack[readers[0]], tuple(bounded)
+    return (
+        frozenset(stack[i] for i in range(readers[1]) if i != readers[0]),
+        len(stack),
+        stack[readers[0]],
+        tuple(bounded),
+    )
 
 
 def check(space: Space, tasks: Sequence[Task], context: int, budget: int) -> None:
@@ -71,14 +93,24 @@ def check(space: Space, tasks: Sequence[Task], context: int, budget: int) -> Non
     said = {stack: [statuses(stack, task) for task in tasks] for stack in every}
     allowed = [stack for stack in every if not any("FAILS" in status for status in said[stack])]
     solved = [stack for stack in every if all("SOLVABLE" in status for status in said[stack])]
-    for points, whole, beyond in ((found.not_excluded, allowed, found.beyond), (found.proved, solved, found.beyond_proved)):
+    for points, whole, beyond in (
+        (found.not_excluded, allowed, found.beyond),
+        (found.proved, solved, found.beyond_proved),
+    ):
         fitting = [stack for stack in whole if Architecture(stack).cache_bits(context) <= budget]
         expected = front(fitting, context)
-        got = {(p.cost.cache_bits, p.cost.flops, p.cost.reading): {layout.layers for layout in p.layouts} for p in points}
+        got = {
+            (p.cost.cache_bits, p.cost.flops, p.cost.reading): {
+                layout.layers for layout in p.layouts
+            }
+            for p in points
+        }
         assert set(got) == set(expected)
         for cost, members in expected.items():
             assert got[cost] <= members
-            assert {told_apart(stack) for stack in got[cost]} == {told_apart(stack) for stack in members}
+            assert {told_apart(stack) for stack in got[cost]} == {
+                told_apart(stack) for stack in members
+            }
         if expected:
             assert beyond is None
         else:
@@ -96,9 +128,16 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 SMALL = layers("gdn(heads=1, head_dim=2, format=p8)")
 BIT = layers("gdn(heads=1, head_dim=1, format=p4)")
 WINDOW = layers("window(heads=1, head_dim=8, size=4, format=bf16)")
-INDEXED = layers("indexed(heads=1, head_dim=16, index_dim=16, topk=2) + indexed(heads=1, head_dim=4, index_dim=2, topk=1)")
-LATE = layers("sparse(heads=1, head_dim=1, block=4, topk=1, format=p4)")  # 8 bits a token, 8 more a block; a fact takes 9
-EXACT = tuple(layers(f"rglru(width={width}, format=p8)") for width in (23, 24, 47, 48))  # 64 log2 64 = 384 = 8 x 48 bits
+INDEXED = layers(
+    "indexed(heads=1, head_dim=16, index_dim=16, topk=2) + indexed(heads=1, head_dim=4,"
+    " index_dim=2, topk=1)"
+)
+LATE = layers(
+    "sparse(heads=1, head_dim=1, block=4, topk=1, format=p4)"
+)  # 8 bits a token, 8 more a block; a fact takes 9
+EXACT = tuple(
+    layers(f"rglru(width={width}, format=p8)") for width in (23, 24, 47, 48)
+)  # 64 log2 64 = 384 = 8 x 48 bits
 GRIDS = {
     "recall": (Space((1, 2, 3, 4), (FULL[0], NARROW[0]), (GDN, SMALL, WINDOW)), ("eva:n=64,V=64",), 65, 1 << 20),
     "recall by blocks": (Space((1, 3), (SPARSE[0],), (GDN, SMALL)), ("eva:n=60,V=16",), 61, 1 << 20),
@@ -122,14 +161,22 @@ GRIDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == "composition" else []) for name in GRIDS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name == "composition" else [])
+        for name in GRIDS
+    ],
+)
 def test_the_fronts_are_those_of_the_definition(name: str) -> None:
     space, tasks, context, budget = GRIDS[name]
     check(space, [parse_task(task) for task in tasks], context, budget)
 
 
 READS_LITTLE = layers("full(heads=1, head_dim=1, format=p8)")
-ITS_CONVOLUTIONS = layers("full(heads=1, head_dim=1, format=p8, conv=3) + full(heads=1, head_dim=1, format=p8, conv=9)")
+ITS_CONVOLUTIONS = layers(
+    "full(heads=1, head_dim=1, format=p8, conv=3) + full(heads=1, head_dim=1, format=p8, conv=9)"
+)
 ITS_NEIGHBOURS = layers("full(heads=1, head_dim=1, format=p8)|gdn(heads=1, head_dim=4, format=p8)")
 STATES = tuple(layers(f"gdn(heads=1, head_dim={d}, format=p8)") for d in (2, 4, 6))
 TWO_READ = layers("full(heads=1, head_dim=2, format=p4)")
@@ -137,33 +184,71 @@ BESIDE_ONE = layers("full(heads=1, head_dim=2, format=p4)|rglru(width=1, format=
 NUMBER = layers("rglru(width=1, format=p4)")
 DECISIVE = {
     "III": (Space((1, 2, 3, 4), READS_LITTLE, STATES, readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
-    "III, convolutions": (Space((1, 2, 3), (*ITS_CONVOLUTIONS, *READS_LITTLE), STATES[:1], readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
-    "III, head-wise": (Space((1, 2, 3), ITS_NEIGHBOURS, STATES, readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),
-    "III, windows and states": (Space((4,), READS_LITTLE, ((*STATES[0], *WINDOW), STATES[1]), readings=(1,)), "seqcomp:L=2,m=24,n_1=8"),
-    "IV": (Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)), "seqcomp:L=2,m=24,n_1=200"),
+    "III, convolutions": (
+        Space((1, 2, 3), (*ITS_CONVOLUTIONS, *READS_LITTLE), STATES[:1], readings=(0, 1)),
+        "seqcomp:L=2,m=24,n_1=8",
+    ),
+    "III, head-wise": (
+        Space((1, 2, 3), ITS_NEIGHBOURS, STATES, readings=(0, 1)),
+        "seqcomp:L=2,m=24,n_1=8",
+    ),
+    "III, windows and states": (
+        Space((4,), READS_LITTLE, ((*STATES[0], *WINDOW), STATES[1]), readings=(1,)),
+        "seqcomp:L=2,m=24,n_1=8",
+    ),
+    "IV": (
+        Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)),
+        "seqcomp:L=2,m=24,n_1=200",
+    ),
     "V": (Space((2, 3), TWO_READ, (NUMBER,), readings=(2,)), "seqcomp:L=3,m=24,n_1=1,n_2=200"),
-    "V, head-wise": (Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)), "seqcomp:L=3,m=24,n_1=1,n_2=200"),
+    "V, head-wise": (
+        Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)),
+        "seqcomp:L=3,m=24,n_1=1,n_2=200",
+    ),
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("III", "V") else [pytest.mark.slow]) for name in DECISIVE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("III", "V") else [pytest.mark.slow])
+        for name in DECISIVE
+    ],
+)
 def test_theorems_of_depth_decide_the_front(name: str) -> None:
     space, text = DECISIVE[name]
     task = parse_task(text)
     check(space, [task], task.length, 1 << 30)
     decided = [
-        (stack, {verdict.theorem for verdict in judge(Architecture(stack), task) if verdict.status == "FAILS"}) for stack in stacks(space)
+        (
+            stack,
+            {
+                verdict.theorem
+                for verdict in judge(Architecture(stack), task)
+                if verdict.status == "FAILS"
+            },
+        )
+        for stack in stacks(space)
     ]
-    assert any(theorems == {name[: len(name.split(",")[0])]} for _, theorems in decided)  # it alone excludes some stack ...
+    assert any(
+        theorems == {name[: len(name.split(",")[0])]} for _, theorems in decided
+    )  # it alone excludes some stack ...
     assert any(not theorems for _, theorems in decided)  # ... and none excludes another one
 
 
 SIZES = st.sampled_from((1, 2, 4, 8, 12))
 FORMATS = st.sampled_from(("p1", "p4", "p8", "bf16", "fp32"))
-READERS = st.builds(lambda d, p: layers(f"full(heads=1, head_dim={d}, format={p})")[0], SIZES, FORMATS)
+READERS = st.builds(
+    lambda d, p: layers(f"full(heads=1, head_dim={d}, format={p})")[0], SIZES, FORMATS
+)
 BOUNDED = st.one_of(
     st.builds(lambda d, p: layers(f"gdn(heads=1, head_dim={d}, format={p})")[0], SIZES, FORMATS),
-    st.builds(lambda d, p, s: layers(f"window(heads=1, head_dim={d}, format={p}, size={s})")[0], SIZES, FORMATS, SIZES),
+    st.builds(
+        lambda d, p, s: layers(f"window(heads=1, head_dim={d}, format={p}, size={s})")[0],
+        SIZES,
+        FORMATS,
+        SIZES,
+    ),
     st.builds(lambda p: layers(f"loglinear(heads=1, head_dim=1, format={p})")[0], FORMATS),
     st.just(layers("mlp")[0]),
 )
@@ -173,7 +258,12 @@ TASKS = st.one_of(
     st.builds(lambda m, n_1: f"seqcomp:L=2,m={m},n_1={n_1}", st.integers(2, 12), st.integers(1, 4)),
     st.builds(lambda n, M: f"twosum:n={n},M={M}", st.integers(1, 60), st.integers(3, 60)),
     st.builds(lambda n: f"equality:n={n}", st.integers(1, 30)),
-    st.builds(lambda n, k, D: f"dyck:n={2 * n},k={k},D={D}", st.integers(1, 30), st.integers(1, 4), st.integers(1, 12)),
+    st.builds(
+        lambda n, k, D: f"dyck:n={2 * n},k={k},D={D}",
+        st.integers(1, 30),
+        st.integers(1, 4),
+        st.integers(1, 12),
+    ),
 )
 
 
@@ -202,5 +292,8 @@ def test_more_random_grids(depths, readers, fills, tasks, budget) -> None:
 def test_places_are_what_they_are_called() -> None:
     space = Space((6,), FULL, (SMALL,), readings=(2,), places=("even", "start", "end"))
     (family,) = space.families()
-    spelled = {"".join("f" if part.reading else "." for (part,) in Layout(family, gaps).layers) for gaps in family.placements(space.places)}
+    spelled = {
+        "".join("f" if part.reading else "." for (part,) in Layout(family, gaps).layers)
+        for gaps in family.placements(space.places)
+    }
     assert spelled == {"..f..f", "ff....", "....ff"}

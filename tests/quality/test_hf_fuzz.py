@@ -1,6 +1,8 @@
-"""Fuzzing the config reader: a random edit of a model file gives a clear error or the right answer, never a traceback or a wrong count.
+"""Fuzzing the config reader: a random edit of a model file gives a clear error or the right answer,
+never a traceback or a wrong count.
 
-The right answer is computed here from the table of hf_configs.md, by a second reader that shares no code with the first.
+The right answer is computed here from the table of hf_configs.md, by a second reader that shares no
+code with the first.
 """
 
 from __future__ import annotations
@@ -22,8 +24,19 @@ from separatrix.architecture.hf import from_config, read_config
 from separatrix.errors import ConfigError
 
 RELEASED = [
-    *("MiniMaxAI--MiniMax-Text-01", "Qwen--Qwen3-Next-80B-A3B-Thinking", "Qwen--Qwen3.5-27B", "Zyphra--Zamba2-7B", "ai21labs--Jamba-v0.1"),
-    *("google--recurrentgemma-2b", "ibm-granite--granite-4.0-h-tiny", "moonshotai--Kimi-K3", "moonshotai--Kimi-Linear-48B-A3B"),
+    *(
+        "MiniMaxAI--MiniMax-Text-01",
+        "Qwen--Qwen3-Next-80B-A3B-Thinking",
+        "Qwen--Qwen3.5-27B",
+        "Zyphra--Zamba2-7B",
+        "ai21labs--Jamba-v0.1",
+    ),
+    *(
+        "google--recurrentgemma-2b",
+        "ibm-granite--granite-4.0-h-tiny",
+        "moonshotai--Kimi-K3",
+        "moonshotai--Kimi-Linear-48B-A3B",
+    ),
     *(
         "MiniMaxAI--MiniMax-M3",
         "XiaomiMiMo--MiMo-V2-Flash",
@@ -31,7 +44,12 @@ RELEASED = [
         "deepseek-ai--DeepSeek-V4-Flash",
         "zai-org--GLM-5",
     ),
-    *("google--gemma-4-26B-A4B", "meta-llama--Llama-4-Scout-17B-16E-Instruct", "meta-llama--Meta-Llama-3.1-8B", "openai--gpt-oss-20b"),
+    *(
+        "google--gemma-4-26B-A4B",
+        "meta-llama--Llama-4-Scout-17B-16E-Instruct",
+        "meta-llama--Meta-Llama-3.1-8B",
+        "openai--gpt-oss-20b",
+    ),
     *(
         "stepfun-ai--Step-3.7-Flash",
         "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
@@ -40,36 +58,130 @@ RELEASED = [
         "tiiuae--Falcon-H1-7B",
     ),
 ]
-SMALL: dict[str, dict[str, Any]] = {**RECURRENT, **ATTENTION, **{f"unknown {name}": config for name, config in UNKNOWN.items()}}
+SMALL: dict[str, dict[str, Any]] = {
+    **RECURRENT,
+    **ATTENTION,
+    **{f"unknown {name}": config for name, config in UNKNOWN.items()},
+}
 FILES: dict[str, dict[str, Any]] = dict(SMALL)
 for _name in RELEASED:
     if (SHARED / f"{_name}.json").is_file():
         FILES[_name] = json.loads((SHARED / f"{_name}.json").read_text())
-SECTIONS = ("text_config", "linear_attn_config", "ssm_cfg", "attn_cfg", "attn", "sparse_attention_config")
+SECTIONS = (
+    "text_config",
+    "linear_attn_config",
+    "ssm_cfg",
+    "attn_cfg",
+    "attn",
+    "sparse_attention_config",
+)
 SECTIONS += ("compress_rates", "attention_other_setting", "attn_config")
 SILENT = {"state-spaces--mamba2-2.7b": r"mamba2\.state", "openai--gpt-oss-20b": "dtype"}
 """Released files that leave sizes open, and one that each of them must name."""
 
 WORDS = [
-    *("full_attention", "linear_attention", "sliding_attention", "recurrent", "attention", "mamba", "hybrid", "conv", "M", "*", "M-M*ME"),
-    *("bfloat16", "float32", "auto", "Mamba2", "qwen3_next", "nemotron_h", "kimi_linear", "jamba", "zamba2", "falcon_h1", "lfm2", "gla"),
-    *("chunked_attention", "indexed_attention", "minimax_m3_sparse", "compressed_sparse_attention", "moe", "GLLL", "LlamaForCausalLM"),
-    *("llama", "qwen2", "gemma3_text", "llama4", "mimo_v2_flash", "minimax_m3", "deepseek_v3", "deepseek_v32", "deepseek_v4", "brand_new"),
+    *(
+        "full_attention",
+        "linear_attention",
+        "sliding_attention",
+        "recurrent",
+        "attention",
+        "mamba",
+        "hybrid",
+        "conv",
+        "M",
+        "*",
+        "M-M*ME",
+    ),
+    *(
+        "bfloat16",
+        "float32",
+        "auto",
+        "Mamba2",
+        "qwen3_next",
+        "nemotron_h",
+        "kimi_linear",
+        "jamba",
+        "zamba2",
+        "falcon_h1",
+        "lfm2",
+        "gla",
+    ),
+    *(
+        "chunked_attention",
+        "indexed_attention",
+        "minimax_m3_sparse",
+        "compressed_sparse_attention",
+        "moe",
+        "GLLL",
+        "LlamaForCausalLM",
+    ),
+    *(
+        "llama",
+        "qwen2",
+        "gemma3_text",
+        "llama4",
+        "mimo_v2_flash",
+        "minimax_m3",
+        "deepseek_v3",
+        "deepseek_v32",
+        "deepseek_v4",
+        "brand_new",
+    ),
 ]
 NUMBERS = st.integers(-3, 20) | st.sampled_from([48, 52, 128, 2**31, 10**12, 10**40, -(10**30)])
 VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.floats() | st.sampled_from(WORDS) | st.text(max_size=12),
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | st.floats()
+    | st.sampled_from(WORDS)
+    | st.text(max_size=12),
     lambda inner: (
         st.lists(inner, max_size=9)
-        | st.dictionaries(st.sampled_from(["layers", "text_config", "dtype"]) | st.text(max_size=5), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["layers", "text_config", "dtype"]) | st.text(max_size=5),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=10,
 )
 NEW_KEYS = [
-    *("layer_types", "layers_block_type", "block_types", "dtype", "head_dim", "text_config", "sliding_window", "use_sliding_window"),
-    *("mamba_d_state", "attn", "linear_attn_config", "attn_layer_indices", "attn_type_list", "intermediate_size", "full_attn_idxs"),
-    *("compress_ratios", "hybrid_layer_pattern", "sliding_window_layout", "sparse_attention_config", "sliding_window_pattern"),
-    *("attention_chunk_size", "max_window_layers", "no_rope_layers", "index_topk", "kv_lora_rank", "num_nextn_predict_layers"),
+    *(
+        "layer_types",
+        "layers_block_type",
+        "block_types",
+        "dtype",
+        "head_dim",
+        "text_config",
+        "sliding_window",
+        "use_sliding_window",
+    ),
+    *(
+        "mamba_d_state",
+        "attn",
+        "linear_attn_config",
+        "attn_layer_indices",
+        "attn_type_list",
+        "intermediate_size",
+        "full_attn_idxs",
+    ),
+    *(
+        "compress_ratios",
+        "hybrid_layer_pattern",
+        "sliding_window_layout",
+        "sparse_attention_config",
+        "sliding_window_pattern",
+    ),
+    *(
+        "attention_chunk_size",
+        "max_window_layers",
+        "no_rope_layers",
+        "index_topk",
+        "kv_lora_rank",
+        "num_nextn_predict_layers",
+    ),
     *("model_type", "architectures", "num_kv_shared_layers", "v_head_dim", "global_head_dim"),
 ]
 
@@ -80,13 +192,17 @@ def edited(draw: st.DrawFn) -> dict[str, Any]:
     config = json.loads(json.dumps(FILES[draw(st.sampled_from(sorted(FILES)))]))
     for _ in range(draw(st.integers(0, 4))):
         place = config
-        while isinstance(inner := place.get(draw(st.sampled_from(SECTIONS))), dict) and draw(st.booleans()):
+        while isinstance(inner := place.get(draw(st.sampled_from(SECTIONS))), dict) and draw(
+            st.booleans()
+        ):
             place = inner
         key = draw(st.sampled_from(sorted(place) + NEW_KEYS))
         if draw(st.booleans()):
             place.pop(key, None)
         elif isinstance(place.get(key), list) and place[key] and draw(st.booleans()):
-            place[key] = draw(st.lists(st.sampled_from(place[key]) | VALUES, max_size=len(place[key]) + 1))
+            place[key] = draw(
+                st.lists(st.sampled_from(place[key]) | VALUES, max_size=len(place[key]) + 1)
+            )
         else:
             place[key] = draw(VALUES)
     return config
@@ -122,7 +238,12 @@ def without(config: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 
 def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
     """Every field, those of sections too."""
-    inner = [(key, *rest) for key in SECTIONS if isinstance(config.get(key), dict) for rest in paths(config[key])]
+    inner = [
+        (key, *rest)
+        for key in SECTIONS
+        if isinstance(config.get(key), dict)
+        for rest in paths(config[key])
+    ]
     return [(key,) for key in config] + inner
 
 
@@ -147,15 +268,46 @@ DEFINED = {
         "linear_attn_config",
         "intermediate_size",
     ),
-    *("d_conv", "num_heads_kv", "head_dim", "attn_layer_idx", "layer", "layer_types", "attn_type_list", "linear_value_head_dim"),
-    *("linear_key_head_dim", "linear_num_key_heads", "num_key_value_heads", "text_config", "mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+    *(
+        "d_conv",
+        "num_heads_kv",
+        "head_dim",
+        "attn_layer_idx",
+        "layer",
+        "layer_types",
+        "attn_type_list",
+        "linear_value_head_dim",
+    ),
+    *(
+        "linear_key_head_dim",
+        "linear_num_key_heads",
+        "num_key_value_heads",
+        "text_config",
+        "mamba_ssm_dtype",
+        "mamba_ssm_cache_dtype",
+    ),
 }
 DEFINED |= {
-    *("sliding_window", "use_sliding_window", "sliding_window_pattern", "attention_chunk_size", "max_window_layers", "no_rope_layers"),
-    *("global_attn_every_n_layers", "num_global_key_value_heads", "attention_k_eq_v", "hybrid_layer_pattern", "attention_other_setting"),
+    *(
+        "sliding_window",
+        "use_sliding_window",
+        "sliding_window_pattern",
+        "attention_chunk_size",
+        "max_window_layers",
+        "no_rope_layers",
+    ),
+    *(
+        "global_attn_every_n_layers",
+        "num_global_key_value_heads",
+        "attention_k_eq_v",
+        "hybrid_layer_pattern",
+        "attention_other_setting",
+    ),
     *("sliding_window_layout", "sparse_attention_config", "use_sparse_attention", "num_kv_heads"),
 }
-"""Fields whose absence has a meaning of its own, by the definition of the model class; the second reader knows it too."""
+"""Fields whose absence has a meaning of its own, by the definition of the model class; the
+second reader knows it too.
+"""
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -163,7 +315,9 @@ def test_every_single_deletion_is_refused_or_changes_no_layer(name: str) -> None
     for path in paths(FILES[name]):
         config = without(FILES[name], path)
         check(config)
-        own = path[0] == "attention_other_setting" or (name in ATTENTION and path == ("model_type",))
+        own = path[0] == "attention_other_setting" or (
+            name in ATTENTION and path == ("model_type",)
+        )
         if path[-1] not in DEFINED and not own:
             try:
                 read = from_config(config)
@@ -172,10 +326,33 @@ def test_every_single_deletion_is_refused_or_changes_no_layer(name: str) -> None
             assert read.layers == from_config(FILES[name]).layers, path
 
 
-WRONG = (None, True, 0, -1, 1, 2, 7, 2.0, 0.5, 10**9, 10**30, "", "8", [], [1], [0, 1, 2], ["attention"] * 6, {}, {"a": 1})
+WRONG = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2,
+    7,
+    2.0,
+    0.5,
+    10**9,
+    10**30,
+    "",
+    "8",
+    [],
+    [1],
+    [0, 1, 2],
+    ["attention"] * 6,
+    {},
+    {"a": 1},
+)
 
 
-A_THIRD_OR_ALL = [pytest.param(True, id="a third"), pytest.param(False, marks=pytest.mark.slow, id="all")]
+A_THIRD_OR_ALL = [
+    pytest.param(True, id="a third"),
+    pytest.param(False, marks=pytest.mark.slow, id="all"),
+]
 """Which fields are changed: a third of them, not the same places in every file; or all."""
 
 
@@ -205,11 +382,24 @@ def test_huge_and_deep_values_in_every_field(name: str, third: bool) -> None:
     for _ in range(400):
         deep = [deep]
     for path in some(name, third):
-        for value in (10**4000, "x" * 100_000, [0] * 100_000, ["mamba"] * 100_000, deep, {"k" * 10_000: 1}):
+        for value in (
+            10**4000,
+            "x" * 100_000,
+            [0] * 100_000,
+            ["mamba"] * 100_000,
+            deep,
+            {"k" * 10_000: 1},
+        ):
             check(replaced(FILES[name], path, value))
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(FILES)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if number else [])
+        for number, name in enumerate(FILES)
+    ],
+)
 def test_ten_megabytes(tmp_path: Path, name: str) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(FILES[name] | {"padding": "x" * 10_000_000}))
@@ -240,7 +430,9 @@ def test_anything_at_all(data: Any) -> None:
         from_config(data)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.sampled_from(sorted(SMALL)), st.data())
 def test_files_cut_or_with_a_changed_byte(tmp_path: Path, name: str, data: st.DataObject) -> None:
     content = bytearray(json.dumps(SMALL[name]).encode())

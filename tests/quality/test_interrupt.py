@@ -1,4 +1,6 @@
-"""Ctrl-C and a killed parent: nothing half-written, nothing left running, what is done stays saved."""
+"""Ctrl-C and a killed parent: nothing half-written, nothing left running, what is done stays
+saved.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ import pytest
 
 def _start(out: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "separatrix", "reproduce", "--quick", "--out", str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def _wait(condition, seconds: float) -> bool:

@@ -1,7 +1,9 @@
-"""Theorems III and IV against a search over all protocols of tiny sizes: where they say "fails" there is none, and how far on there is one.
+"""Theorems III and IV against a search over all protocols of tiny sizes: where they say "fails"
+there is none, and how far on there is one.
 
-A protocol that is found is run on every prompt. That there is none is the solver's word, so it is compared with plain enumeration where that can
-be done. The tables are the gap: numbers of values that a token reads, up to which the theorem shows failure and from which a protocol exists.
+A protocol that is found is run on every prompt. That there is none is the solver's word, so it is
+compared with plain enumeration where that can be done. The tables are the gap: numbers of values
+that a token reads, up to which the theorem shows failure and from which a protocol exists.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ III = [
     pytest.param(2, 2, 2, 1, 1, (14, 15, 16), 15, 16, marks=pytest.mark.slow),
     (2, 2, 1, 2, 1, range(1, 6), 2, 4),
     pytest.param(2, 2, 1, 3, 1, range(1, 6), 2, 4, marks=pytest.mark.slow),
-    pytest.param(2, 2, 2, 2, 1, range(1, 5), 4, None, marks=pytest.mark.slow),  # the theorem reaches further than the search
+    pytest.param(
+        2, 2, 2, 2, 1, range(1, 5), 4, None, marks=pytest.mark.slow
+    ),  # the theorem reaches further than the search
 ]
 
 IV = [
@@ -66,19 +70,37 @@ IV = [
 
 
 @pytest.mark.parametrize(("m", "n_1", "t", "c0", "c1", "tried", "fails_to", "exists_from"), III)
-def test_gap_of_iii(m: int, n_1: int, t: int, c0: int, c1: int, tried: range, fails_to: int, exists_from: int | None) -> None:
-    assert gap_iii(OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, caches_1=c1), tried) == Gap(fails_to, exists_from)
+def test_gap_of_iii(
+    m: int, n_1: int, t: int, c0: int, c1: int, tried: range, fails_to: int, exists_from: int | None
+) -> None:
+    assert gap_iii(OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, caches_1=c1), tried) == Gap(
+        fails_to, exists_from
+    )
 
 
-@pytest.mark.parametrize(("m", "n_1", "t", "k1", "c1", "c2", "tried", "fails_to", "exists_from"), IV)
-def test_gap_of_iv(m: int, n_1: int, t: int, k1: int, c1: int, c2: int, tried: range, fails_to: int, exists_from: int | None) -> None:
+@pytest.mark.parametrize(
+    ("m", "n_1", "t", "k1", "c1", "c2", "tried", "fails_to", "exists_from"), IV
+)
+def test_gap_of_iv(
+    m: int,
+    n_1: int,
+    t: int,
+    k1: int,
+    c1: int,
+    c2: int,
+    tried: range,
+    fails_to: int,
+    exists_from: int | None,
+) -> None:
     sizes = TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_1=k1, caches_1=c1, caches_2=c2)
     assert gap_iv(sizes, tried) == Gap(fails_to, exists_from)
 
 
 @pytest.mark.parametrize("t", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_iii_on_all_sizes_at_the_smallest_task(t: int) -> None:
-    """m = 2, n_1 = 1, every number of values up to 4 of every message; with t = m the theorem is tight on all of them."""
+    """m = 2, n_1 = 1, every number of values up to 4 of every message; with t = m the theorem is
+    tight on all of them.
+    """
     for c0, k, c1 in product(UP_TO_4, UP_TO_4, UP_TO_4):
         sizes = OneReadingSizes(m=2, n_1=1, t=t, caches_0=c0, reads=k, caches_1=c1)
         line = one_reading(sizes)
@@ -91,7 +113,9 @@ def test_iii_on_all_sizes_at_the_smallest_task(t: int) -> None:
 
 @pytest.mark.parametrize("t", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_iv_on_all_sizes_at_the_smallest_task(t: int) -> None:
-    """m = 2, n_1 = 1, every number of values that have a product of at most 8; the theorem's all have."""
+    """m = 2, n_1 = 1, every number of values that have a product of at most 8; the theorem's all
+    have.
+    """
     for k1, k2, c1, c2 in product(range(1, 9), repeat=4):
         if k1 * k2 * c1 * c2 > 8:
             continue
@@ -105,19 +129,28 @@ def test_iv_on_all_sizes_at_the_smallest_task(t: int) -> None:
 def enumerated(sizes: OneReadingSizes) -> bool:
     """Whether a protocol of III without last caches exists, by plain enumeration.
 
-    The first caches sort the z_2 into so many families. One does, with some way to carry B, if w, wherever it may have to look after what is carried,
-    finds no more different contents than it can read.
+    The first caches sort the z_2 into so many families. One does, with some way to carry B, if w,
+    wherever it may have to look after what is carried, finds no more different contents than it can
+    read.
     """
     assert sizes.caches_1 == 1
     every_z_2, every_B = list(product(range(sizes.N_1), repeat=sizes.N_1)), list(sizes.contents())
     caches, families = range(sizes.caches_0), set()
     for carried in product(caches, repeat=len(every_B)):
         looks = [
-            [w * sizes.m + i for i in {B[place] for B, cache in zip(every_B, carried, strict=True) if cache == after}]
+            [
+                w * sizes.m + i
+                for i in {
+                    B[place] for B, cache in zip(every_B, carried, strict=True) if cache == after
+                }
+            ]
             for after, place, w in product(caches, range(sizes.t), range(sizes.n_1))
         ]
         for family in subsets(every_z_2):
-            if all(len({tuple(z_2[i] for i in look) for z_2 in family}) <= sizes.reads for look in looks):
+            if all(
+                len({tuple(z_2[i] for i in look) for z_2 in family}) <= sizes.reads
+                for look in looks
+            ):
                 families.add(family)
     covered = {frozenset()}
     for _ in caches:
@@ -126,7 +159,9 @@ def enumerated(sizes: OneReadingSizes) -> bool:
 
 
 def subsets(items: list[tuple[int, ...]]) -> list[frozenset[tuple[int, ...]]]:
-    return [frozenset(chosen) for size in range(len(items) + 1) for chosen in combinations(items, size)]
+    return [
+        frozenset(chosen) for size in range(len(items) + 1) for chosen in combinations(items, size)
+    ]
 
 
 @pytest.mark.parametrize("t", [1, 2])
@@ -136,17 +171,23 @@ def test_the_search_against_plain_enumeration(t: int) -> None:
         assert (one_reading(sizes) is not None) is enumerated(sizes), sizes
 
 
-@pytest.mark.parametrize(("t", "most"), [(1, 6), (2, 4), pytest.param(2, 6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("t", "most"), [(1, 6), (2, 4), pytest.param(2, 6, marks=pytest.mark.slow)]
+)
 def test_searching_one_naming_of_the_messages_loses_no_protocol(t: int, most: int) -> None:
     """The same answers as without that shortcut, for sizes with a product of at most `most`."""
     for a, b, c, d in product(range(1, most + 1), repeat=4):
         if a * b * c * d > most:
             continue
         two = TwoReadingsSizes(m=2, n_1=1, t=t, reads_1=a, reads_2=b, caches_1=c, caches_2=d)
-        assert (two_readings(two) is None) is (satisfy(partial(asked, TwoReadings, two)) is None), two
+        assert (two_readings(two) is None) is (satisfy(partial(asked, TwoReadings, two)) is None), (
+            two
+        )
         if d == 1:
             one = OneReadingSizes(m=2, n_1=1, t=t, caches_0=a, reads=b, caches_1=c)
-            assert (one_reading(one) is None) is (satisfy(partial(asked, OneReading, one)) is None), one
+            assert (one_reading(one) is None) is (
+                satisfy(partial(asked, OneReading, one)) is None
+            ), one
 
 
 def asked(kind: Any, sizes: Any, tables: UnknownTables) -> Iterator[tuple[Unknown, int]]:
@@ -163,7 +204,10 @@ def test_a_theorem_that_claims_too_much_is_caught() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("m", "t", "n_1", "c0", "k"), [(3, 3, 1, 2, 5), (3, 2, 1, 2, 5), (2, 2, 2, 2, 6), (3, 3, 1, 3, 3)])
+@pytest.mark.parametrize(
+    ("m", "t", "n_1", "c0", "k"),
+    [(3, 3, 1, 2, 5), (3, 2, 1, 2, 5), (2, 2, 2, 2, 6), (3, 3, 1, 3, 3)],
+)
 def test_no_protocol_of_iii_at_larger_sizes(m: int, t: int, n_1: int, c0: int, k: int) -> None:
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k)
     assert sizes.failing()
@@ -171,8 +215,13 @@ def test_no_protocol_of_iii_at_larger_sizes(m: int, t: int, n_1: int, c0: int, k
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("m", "t", "n_1", "c1", "c2", "k2"), [(2, 2, 2, 2, 1, 5), (3, 3, 1, 2, 1, 5), (2, 1, 2, 1, 2, 5)])
-def test_no_protocol_of_iv_at_larger_sizes(m: int, t: int, n_1: int, c1: int, c2: int, k2: int) -> None:
+@pytest.mark.parametrize(
+    ("m", "t", "n_1", "c1", "c2", "k2"),
+    [(2, 2, 2, 2, 1, 5), (3, 3, 1, 2, 1, 5), (2, 1, 2, 1, 2, 5)],
+)
+def test_no_protocol_of_iv_at_larger_sizes(
+    m: int, t: int, n_1: int, c1: int, c2: int, k2: int
+) -> None:
     sizes = TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_2=k2, caches_1=c1, caches_2=c2)
     assert sizes.failing()
     assert two_readings(sizes) is None

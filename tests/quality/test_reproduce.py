@@ -1,4 +1,6 @@
-"""The main job on two small cells: evidence in each, equal hashes on a second run, resumption, and no edit that survives `verify`."""
+"""The main job on two small cells: evidence in each, equal hashes on a second run, resumption,
+and no edit that survives `verify`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ TINY = {"steps": 20, "batch": 32, "tested": 64}
 def _small() -> Iterator[pytest.MonkeyPatch]:
     """Two cells with twenty steps of training, one real model."""
     with pytest.MonkeyPatch.context() as patch:
-        cells = tuple(cell for cell in CELLS if (cell.row, cell.column) in {("linear", "twosum"), ("sparse", "twosum")})
+        cells = tuple(
+            cell
+            for cell in CELLS
+            if (cell.row, cell.column) in {("linear", "twosum"), ("sparse", "twosum")}
+        )
         patch.setattr(reproduce, "CELLS", cells)
         patch.setattr(reproduce, "ROWS", {key: ROWS[key] for key in ("linear", "sparse")})
         patch.setattr(reproduce, "COLUMNS", {"twosum": COLUMNS["twosum"]})
@@ -38,14 +44,19 @@ def _small() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture(scope="module", name="made")
-def _made(small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Job]]:
-    """The folder of a run whose jobs were done here, one after the other, and these jobs: starting workers takes longer than the work.
+def _made(
+    small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[Job]]:
+    """The folder of a run whose jobs were done here, one after the other, and these jobs: starting
+    workers takes longer than the work.
 
     Its pages and charts are left to the run that resumes.
     """
     out, done = tmp_path_factory.mktemp("made"), []
 
-    def one_by_one(jobs: Sequence[Job], store: Path, *, workers: int, show: bool) -> dict[Job, dict[str, Any]]:
+    def one_by_one(
+        jobs: Sequence[Job], store: Path, *, workers: int, show: bool
+    ) -> dict[Job, dict[str, Any]]:
         done.extend(dict.fromkeys(jobs))
         return {job: perform(job, store) for job in done}
 
@@ -57,11 +68,15 @@ def _made(small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_the_table_is_whole() -> None:
-    assert {(cell.row, cell.column) for cell in CELLS} == {(row, column) for row in ROWS for column in COLUMNS}
+    assert {(cell.row, cell.column) for cell in CELLS} == {
+        (row, column) for row in ROWS for column in COLUMNS
+    }
     assert len(CELLS) == 15
 
 
-def saved_or_done_here(jobs: Sequence[Job], store: Path, *, workers: int, show: bool) -> dict[Job, dict[str, Any]]:
+def saved_or_done_here(
+    jobs: Sequence[Job], store: Path, *, workers: int, show: bool
+) -> dict[Job, dict[str, Any]]:
     """`run_jobs` without workers."""
     return {job: stored(job, store) or perform(job, store) for job in jobs}
 
@@ -71,7 +86,9 @@ def saved_or_done_here(jobs: Sequence[Job], store: Path, *, workers: int, show: 
 def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     worker: bool, made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the results of a run here, one is cut off and one removed: these two are done again, and every byte is as it was."""
+    """Of the results of a run here, one is cut off and one removed: these two are done again,
+    and every byte is as it was.
+    """
     folder, jobs = made
     if not worker:
         monkeypatch.setattr(reproduce, "run_jobs", saved_or_done_here)
@@ -83,23 +100,35 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     files[cut].write_text(files[cut].read_text()[:-10])
     files[gone].unlink()
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
-    monkeypatch.setattr("separatrix.report.html.vega_javascript", lambda: "")  # seconds; test_report.py has it made
+    monkeypatch.setattr(
+        "separatrix.report.html.vega_javascript", lambda: ""
+    )  # seconds; test_report.py has it made
     body = reproduce_table(Effort(quick=True), out, workers=1, show=False)
     assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
     assert (out / "report.html").is_file()
     assert {path: path.stat().st_mtime_ns for path in whole} == whole  # not done again
-    assert [files[job].read_bytes() for job in jobs] == [(folder / ".saved" / files[job].name).read_bytes() for job in jobs]
-    assert {record["kind"] for record in body["records"].values()} == {"verdict", "certificate", "measurement"}
+    assert [files[job].read_bytes() for job in jobs] == [
+        (folder / ".saved" / files[job].name).read_bytes() for job in jobs
+    ]
+    assert {record["kind"] for record in body["records"].values()} == {
+        "verdict",
+        "certificate",
+        "measurement",
+    }
     assert verify_path(out)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
-    """All jobs in workers, twice. The fast test has them done by this process, and two of them again."""
+    """All jobs in workers, twice. The fast test has them done by this process, and two of them
+    again.
+    """
     first = reproduce_table(Effort(quick=True), tmp_path / "a", show=False)
     again = reproduce_table(Effort(quick=True), tmp_path / "b", show=False)
-    assert (tmp_path / "a" / "evidence.json").read_bytes() == (tmp_path / "b" / "evidence.json").read_bytes()
+    assert (tmp_path / "a" / "evidence.json").read_bytes() == (
+        tmp_path / "b" / "evidence.json"
+    ).read_bytes()
     assert first == again
     results = sorted((tmp_path / "a" / ".saved").glob("*.json"))
     results[0].write_text(results[0].read_text()[:-10])  # cut off: done again
@@ -115,7 +144,9 @@ def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
 def test_no_edit_of_a_record_or_of_the_table_survives(
     made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
 ) -> None:
-    """Not `afresh`: a record that no edit has touched, by its hash, is checked once and not once for every edit."""
+    """Not `afresh`: a record that no edit has touched, by its hash, is checked once and not once
+    for every edit.
+    """
     whole = json.loads((made[0] / "evidence.json").read_text())
     checked: dict[str, Checked] = {}
 
@@ -138,14 +169,31 @@ def test_no_edit_of_a_record_or_of_the_table_survives(
 def _edits(whole: dict[str, Any]):
     """Edits with hashes left alone, and edits of the table with its hash made to fit."""
     for digest in whole["body"]["records"]:
-        for name in ("status", "statement", "inputs", "answers", "output", "correct", "interval", "chance", "task", "architecture"):
+        for name in (
+            "status",
+            "statement",
+            "inputs",
+            "answers",
+            "output",
+            "correct",
+            "interval",
+            "chance",
+            "task",
+            "architecture",
+        ):
             edited = json.loads(json.dumps(whole))
             body = edited["body"]["records"][digest]["body"]
             if name in body:
                 body[name] = _changed(body[name])
                 yield edited
                 yield bundle_envelope(edited["body"])
-    for name, value in (("status", "OPEN"), ("headline", "it is so"), ("records", []), ("number", "n >= 3"), ("bound", {"n": []})):
+    for name, value in (
+        ("status", "OPEN"),
+        ("headline", "it is so"),
+        ("records", []),
+        ("number", "n >= 3"),
+        ("bound", {"n": []}),
+    ):
         edited = json.loads(json.dumps(whole))
         edited["body"]["cells"][0][name] = value
         yield bundle_envelope(edited["body"])
@@ -155,11 +203,24 @@ def _edits(whole: dict[str, Any]):
             if name not in ("story", "paper", "name"):  # prose, covered by the hash
                 del edited["body"][field][0][name]
                 yield bundle_envelope(edited["body"])
-    for name, value in (("spec", "full"), ("pattern", "f"), ("context", 7), ("memory", []), ("vocabulary", 2), ("assumptions", [])):
+    for name, value in (
+        ("spec", "full"),
+        ("pattern", "f"),
+        ("context", 7),
+        ("memory", []),
+        ("vocabulary", 2),
+        ("assumptions", []),
+    ):
         edited = json.loads(json.dumps(whole))
         edited["body"]["models"][0][name] = value
         yield bundle_envelope(edited["body"])
-    for name, value in (("status", "SOLVABLE"), ("n", "3"), ("text", "never"), ("theorem", "II"), ("record", None)):
+    for name, value in (
+        ("status", "SOLVABLE"),
+        ("n", "3"),
+        ("text", "never"),
+        ("theorem", "II"),
+        ("record", None),
+    ):
         edited = json.loads(json.dumps(whole))
         edited["body"]["models"][0]["lines"][0][name] = value
         yield bundle_envelope(edited["body"])
@@ -174,12 +235,28 @@ def _changed(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value + "0"
 
 
-def test_saved_results_belong_to_their_job_and_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(do="train", task="eva:n=4,V=4", architecture="full @ heads=1, head_dim=4", training=tuple(TINY.items()))
+def test_saved_results_belong_to_their_job_and_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(
+        do="train",
+        task="eva:n=4,V=4",
+        architecture="full @ heads=1, head_dim=4",
+        training=tuple(TINY.items()),
+    )
     result = perform(job, tmp_path)
     assert stored(job, tmp_path) == result
     assert (
-        stored(Job(do="train", task="eva:n=4,V=4", architecture="full @ heads=1, head_dim=4", training=job.training, seed=1), tmp_path)
+        stored(
+            Job(
+                do="train",
+                task="eva:n=4,V=4",
+                architecture="full @ heads=1, head_dim=4",
+                training=job.training,
+                seed=1,
+            ),
+            tmp_path,
+        )
         is None
     )
     monkeypatch.setattr("separatrix.reproduce.jobs.code_digest", lambda: sha256("other code"))

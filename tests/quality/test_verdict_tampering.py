@@ -27,7 +27,14 @@ def _verdicts() -> list[Verdict]:
 def _edits(verdict: Verdict):
     other = {"FAILS": "OPEN", "OPEN": "FAILS", "SOLVABLE": "OPEN"}[verdict.status]
     yield replace(verdict, status=other)
-    yield replace(verdict, statement=verdict.statement.replace("1", "2", 1) if "1" in verdict.statement else verdict.statement + "!")
+    yield replace(
+        verdict,
+        statement=(
+            verdict.statement.replace("1", "2", 1)
+            if "1" in verdict.statement
+            else verdict.statement + "!"
+        ),
+    )
     yield replace(verdict, n=(verdict.n or 0) + 1)
     yield replace(verdict, theorem="V" if verdict.theorem != "V" else "I")
     yield replace(verdict, source=verdict.source + " ")
@@ -35,7 +42,12 @@ def _edits(verdict: Verdict):
     yield replace(verdict, slack=verdict.slack + "1")
     if verdict.status != "SOLVABLE":  # more heads leave that claim true
         yield replace(
-            verdict, architecture=verdict.architecture + "0" if verdict.architecture[-1].isdigit() else verdict.architecture + "x"
+            verdict,
+            architecture=(
+                verdict.architecture + "0"
+                if verdict.architecture[-1].isdigit()
+                else verdict.architecture + "x"
+            ),
         )
     for name, value in verdict.numbers.items():
         yield replace(verdict, numbers=verdict.numbers | {name: value + 1})

@@ -1,9 +1,11 @@
 """Console blocks of Markdown documents: found, run, compared with what is printed, written anew.
 
-A block is indented by four spaces or fenced as ```console, and has lines `$ separatrix ...`, each followed by what it prints. A line `...`
-stands for one or more lines left out; nothing else is a wildcard. A command that is followed by no output is run and its output not compared.
+A block is indented by four spaces or fenced as ```console, and has lines `$ separatrix ...`, each
+followed by what it prints. A line `...` stands for one or more lines left out; nothing else is a
+wildcard. A command that is followed by no output is run and its output not compared.
 
-`python tests/support/console.py --write [FILE...]` replaces the outputs by what is printed today, and keeps the cuts.
+`python tests/support/console.py --write [FILE...]` replaces the outputs by what is printed today,
+and keeps the cuts.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+)
 COLUMNS = 100
 CUT = "..."
 FILES: dict[str, Any] = {
@@ -57,7 +63,9 @@ class DocumentError(Exception):
 
 @dataclass(frozen=True)
 class Region:
-    """Lines first to last (from 0, last excluded) of a code block, without fences and without `indent` characters at the left."""
+    """Lines first to last (from 0, last excluded) of a code block, without fences and without
+    `indent` characters at the left.
+    """
 
     first: int
     lines: tuple[str, ...]
@@ -67,7 +75,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a document, and the lines that the document shows behind it (rows first to last of the file, last excluded)."""
+    """One command of a document, and the lines that the document shows behind it (rows first to
+    last of the file, last excluded).
+    """
 
     document: str
     line: int
@@ -88,9 +98,14 @@ class Command:
         except ValueError as error:
             raise DocumentError(f"{self.place}: {error}") from None
         if not words or words[0] != "separatrix":
-            raise DocumentError(f"{self.place}: only `separatrix` is run here; use a block without `$` for other programs")
+            raise DocumentError(
+                f"{self.place}: only `separatrix` is run here; use a block without `$` for other"
+                " programs"
+            )
         if signs := {"|", ">", ">>", "<", "&&", "||", ";", "&"} & set(words):
-            raise DocumentError(f"{self.place}: runs without a shell, so `{sorted(signs)[0]}` cannot stand here")
+            raise DocumentError(
+                f"{self.place}: runs without a shell, so `{sorted(signs)[0]}` cannot stand here"
+            )
         return words[1:]
 
 
@@ -115,9 +130,15 @@ def regions(text: str) -> Iterator[Region]:
             while row < len(lines) and not lines[row].strip().startswith(fence["ticks"]):
                 row += 1
             indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
-            yield Region(first, tuple(line[indent:] for line in lines[first:row]), indent, fence["language"])
+            yield Region(
+                first, tuple(line[indent:] for line in lines[first:row]), indent, fence["language"]
+            )
             row += 1
-        elif lines[row].startswith("    ") and lines[row].strip() and (row == 0 or not lines[row - 1].strip()):
+        elif (
+            lines[row].startswith("    ")
+            and lines[row].strip()
+            and (row == 0 or not lines[row - 1].strip())
+        ):
             first = row
             while row < len(lines) and (lines[row].startswith("    ") or not lines[row].strip()):
                 row += 1
@@ -132,14 +153,21 @@ def regions(text: str) -> Iterator[Region]:
 def parse(text: str, document: str) -> list[list[Command]]:
     """The console blocks of a document, each a list of commands. Raises DocumentError."""
     found = [region for region in regions(text) if region.language in (None, "console")]
-    return [_commands(region, document) for region in found if any(line.startswith("$ ") for line in region.lines)]
+    return [
+        _commands(region, document)
+        for region in found
+        if any(line.startswith("$ ") for line in region.lines)
+    ]
 
 
 def _commands(region: Region, document: str) -> list[Command]:
     commands: list[Command] = []
     lines, at = region.lines, 0
     if not lines[0].startswith("$ "):
-        raise DocumentError(f"{document}:{region.first + 1}: output before the first command of a block; start it with `$ separatrix ...`")
+        raise DocumentError(
+            f"{document}:{region.first + 1}: output before the first command of a block; start it"
+            " with `$ separatrix ...`"
+        )
     while at < len(lines):
         start, text = at, lines[at].removeprefix("$ ").strip()
         while text.endswith("\\") and at + 1 < len(lines):  # continued, as in a shell
@@ -150,17 +178,27 @@ def _commands(region: Region, document: str) -> list[Command]:
             at += 1
         output = clean(lines[first:at])
         rows = (region.first + first, region.first + first + len(output))
-        commands.append(Command(document, region.first + start + 1, text, tuple(output), rows, region.indent))
+        commands.append(
+            Command(document, region.first + start + 1, text, tuple(output), rows, region.indent)
+        )
     return commands
 
 
 def grouped(blocks: Sequence[Sequence[Command]]) -> list[list[Command]]:
-    """Commands that can run by themselves; one that names what an earlier one writes stands behind it, since both need one folder."""
+    """Commands that can run by themselves; one that names what an earlier one writes stands
+    behind it, since both need one folder.
+    """
     groups: list[list[Command]] = []
     for command in (command for block in blocks for command in block):
-        needed = [group for group in groups if any(_within(word, _written(group)) for word in _read(command.words))]
+        needed = [
+            group
+            for group in groups
+            if any(_within(word, _written(group)) for word in _read(command.words))
+        ]
         groups = [group for group in groups if group not in needed]
-        groups.append(sorted([*(one for group in needed for one in group), command], key=lambda one: one.line))
+        groups.append(
+            sorted([*(one for group in needed for one in group), command], key=lambda one: one.line)
+        )
     return sorted(groups, key=lambda group: group[0].line)
 
 
@@ -191,7 +229,9 @@ def clean(lines: Sequence[str]) -> list[str]:
 
 
 def matches(expected: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether `expected` is `printed` with one or more lines left out at each `...`, and nothing else."""
+    """Whether `expected` is `printed` with one or more lines left out at each `...`, and nothing
+    else.
+    """
     first, *others = _pieces(expected)
     if list(printed[: len(first)]) != first:
         return False
@@ -199,7 +239,14 @@ def matches(expected: Sequence[str], printed: Sequence[str]) -> bool:
         return len(printed) == len(first)
     at = len(first)
     for piece in others[:-1]:  # the leftmost place leaves most to what follows
-        start = next((row for row in range(at + 1, len(printed) + 1) if list(printed[row : row + len(piece)]) == piece), None)
+        start = next(
+            (
+                row
+                for row in range(at + 1, len(printed) + 1)
+                if list(printed[row : row + len(piece)]) == piece
+            ),
+            None,
+        )
         if start is None:
             return False
         at = start + len(piece)
@@ -219,7 +266,9 @@ def _pieces(lines: Sequence[str]) -> list[list[str]]:
 
 
 def recut(old: Sequence[str], printed: Sequence[str]) -> list[str]:
-    """`printed` with the cuts of `old`, found again by the lines beside them; the whole of it where one is not found."""
+    """`printed` with the cuts of `old`, found again by the lines beside them; the whole of it
+    where one is not found.
+    """
     pieces = _pieces(old)
     new: list[str] = []
     at = 0
@@ -237,7 +286,11 @@ def recut(old: Sequence[str], printed: Sequence[str]) -> list[str]:
             if not piece:
                 stop = start
             else:
-                tail = piece[len(piece) - 1 - next((row for row, line in enumerate(reversed(piece)) if line), 0) :]
+                tail = piece[
+                    len(piece)
+                    - 1
+                    - next((row for row, line in enumerate(reversed(piece)) if line), 0) :
+                ]
                 found = _nearest(printed, tail, start, start + len(piece) - len(tail))
                 stop = None if found is None else found + len(tail)
         if start is None or stop is None:
@@ -249,22 +302,33 @@ def recut(old: Sequence[str], printed: Sequence[str]) -> list[str]:
 
 def _nearest(printed: Sequence[str], run: Sequence[str], least: int, wanted: int) -> int | None:
     """Where `run` stands in `printed` from `least` on, closest to `wanted`."""
-    found = [row for row in range(least, len(printed) - len(run) + 1) if list(printed[row : row + len(run)]) == list(run)]
+    found = [
+        row
+        for row in range(least, len(printed) - len(run) + 1)
+        if list(printed[row : row + len(run)]) == list(run)
+    ]
     return min(found, key=lambda row: abs(row - wanted)) if found else None
 
 
 def fill(folder: Path) -> None:
     """Puts into a folder what commands of documents find there."""
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for name, content in FILES.items():
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(json.dumps(content))
 
 
 def environment() -> dict[str, str]:
-    """The variables of a command: 100 columns, no colour, nothing else that changes what is printed."""
+    """The variables of a command: 100 columns, no colour, nothing else that changes what is
+    printed.
+    """
     changed = {"LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
-    return {name: value for name, value in os.environ.items() if name not in changed} | {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+    return {name: value for name, value in os.environ.items() if name not in changed} | {
+        "COLUMNS": str(COLUMNS),
+        "NO_COLOR": "1",
+    }
 
 
 def run(words: Sequence[str], folder: Path) -> Printed:
@@ -279,13 +343,17 @@ def run(words: Sequence[str], folder: Path) -> Printed:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """A process of its own, nearly: folder, variables, import path, a user's modules and the registries of mixers are as before afterwards."""
+    """A process of its own, nearly: folder, variables, import path, a user's modules and the
+    registries of mixers are as before afterwards.
+    """
     from separatrix.mechanisms import MECHANISMS
     from separatrix.mixers import MIXERS
 
     before = Path.cwd(), dict(os.environ), list(sys.path), dict(MECHANISMS), dict(MIXERS)
     stems = {path.stem for path in folder.rglob("*.py")}
-    hidden = {name: sys.modules.pop(name) for name in stems & set(sys.modules)}  # another test's my_mixer would change the printed name
+    hidden = {
+        name: sys.modules.pop(name) for name in stems & set(sys.modules)
+    }  # another test's my_mixer would change the printed name
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment())
@@ -301,46 +369,81 @@ def _alone(folder: Path) -> Iterator[None]:
         MIXERS.clear()
         MIXERS.update(before[4])
         here = str(folder.resolve())
-        for name in [name for name, module in sys.modules.items() if str(getattr(module, "__file__", None)).startswith(here)]:
+        for name in [
+            name
+            for name, module in sys.modules.items()
+            if str(getattr(module, "__file__", None)).startswith(here)
+        ]:
             del sys.modules[name]
         sys.modules.update(hidden)
 
 
 def problem(command: Command, folder: Path) -> str | None:
-    """Runs one command of a document; None if it prints what the document says, else where and how it differs."""
+    """Runs one command of a document; None if it prints what the document says, else where and
+    how it differs.
+    """
     printed = run(command.words, folder)
     code = 2 if any(line.startswith("error:") for line in command.output) else 0
     if printed.code != code:
-        return "\n".join([command.place, f"exit code {printed.code}, expected {code}; it printed:", *printed.lines])
+        return "\n".join(
+            [
+                command.place,
+                f"exit code {printed.code}, expected {code}; it printed:",
+                *printed.lines,
+            ]
+        )
     if not command.output or matches(command.output, printed.lines):
         return None
     anew = recut(command.output, printed.lines)
-    difference = difflib.unified_diff(command.output, anew, "in the document", f"printed at {COLUMNS} columns", lineterm="")
-    return "\n".join([command.place, *difference, "`python tests/support/console.py --write` writes the outputs anew"])
+    difference = difflib.unified_diff(
+        command.output, anew, "in the document", f"printed at {COLUMNS} columns", lineterm=""
+    )
+    return "\n".join(
+        [
+            command.place,
+            *difference,
+            "`python tests/support/console.py --write` writes the outputs anew",
+        ]
+    )
 
 
 def written(text: str, document: str) -> tuple[str, list[str]]:
-    """The text with the outputs of today, and a line on every command whose output changed. Raises DocumentError."""
+    """The text with the outputs of today, and a line on every command whose output changed.
+    Raises DocumentError.
+    """
     lines, news = text.split("\n"), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         fill(folder)
         commands = [command for block in parse(text, document) for command in block]
         outputs = [(command, run(command.words, folder).lines) for command in commands]
-    for command, printed in reversed(outputs):  # from the end, so that rows before stay where they are
+    for command, printed in reversed(
+        outputs
+    ):  # from the end, so that rows before stay where they are
         if not command.output or matches(command.output, printed):
             continue
         new = recut(command.output, printed)
         lost = CUT in command.output and CUT not in new
-        news.append(f"{command.place}: written anew" + (", whole: the place of a cut was not found" if lost else ""))
+        news.append(
+            f"{command.place}: written anew"
+            + (", whole: the place of a cut was not found" if lost else "")
+        )
         lines[slice(*command.rows)] = [f"{' ' * command.indent}{line}".rstrip() for line in new]
     return "\n".join(lines), news[::-1]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Outputs in documents, written anew.")
-    parser.add_argument("--write", nargs="*", metavar="FILE", required=True, help="Markdown files (default: README, CONTRIBUTING, docs)")
-    for name in parser.parse_args(arguments).write or [str(ROOT / document) for document in DOCUMENTS]:
+    parser.add_argument(
+        "--write",
+        nargs="*",
+        metavar="FILE",
+        required=True,
+        help="Markdown files (default: README, CONTRIBUTING, docs)",
+    )
+    for name in parser.parse_args(arguments).write or [
+        str(ROOT / document) for document in DOCUMENTS
+    ]:
         text = Path(name).read_text(encoding="utf-8")
         new, news = written(text, name)
         if new != text:

@@ -1,4 +1,6 @@
-"""What the tests of constructions share: every input of a small task, and the inputs a model answers wrongly."""
+"""What the tests of constructions share: every input of a small task, and the inputs a model
+answers wrongly.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,17 @@ def every(ranges: Sequence[int]) -> Tokens:
 
 def logits(built: Built, tokens: Tokens, *, batch: int = 4096) -> NDArray[np.float32]:
     with torch.inference_mode():
-        return np.concatenate([built.model(torch.from_numpy(tokens[i : i + batch])).numpy() for i in range(0, len(tokens), batch)])
+        return np.concatenate(
+            [
+                built.model(torch.from_numpy(tokens[i : i + batch])).numpy()
+                for i in range(0, len(tokens), batch)
+            ]
+        )
 
 
-def wrong(built: Built, tokens: Tokens, answers: NDArray[np.int64], *, batch: int = 4096) -> list[list[int]]:
+def wrong(
+    built: Built, tokens: Tokens, answers: NDArray[np.int64], *, batch: int = 4096
+) -> list[list[int]]:
     """The inputs (their first 20 tokens) that are answered wrongly, at most five of them."""
     found = logits(built, tokens, batch=batch).argmax(-1)
     return [tokens[i][:20].tolist() for i in np.flatnonzero(found != answers)[:5]]

@@ -1,4 +1,6 @@
-"""Small inline config.json contents of the three families, and where the shared released files lie."""
+"""Small inline config.json contents of the three families, and where the shared released files
+lie.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ RELEASED = {
 
 
 def released(file: str) -> Path:
-    """A released file of the shared data folder; the test is skipped where that folder is absent."""
+    """A released file of the shared data folder; the test is skipped where that folder is
+    absent.
+    """
     path = SHARED / file
     if not path.is_file():
         pytest.skip(f"the shared file {file} is not at hand")

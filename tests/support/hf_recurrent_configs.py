@@ -1,4 +1,6 @@
-"""Small config.json contents of every family with recurrence or short convolutions, sizes all different so that a mix-up shows."""
+"""Small config.json contents of every family with recurrence or short convolutions, sizes all
+different so that a mix-up shows.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,13 @@ OLMO = {
     "model_type": "olmo_hybrid",
     "num_hidden_layers": 5,
     "hidden_size": 64,
-    "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention", "full_attention"],
+    "layer_types": [
+        "linear_attention",
+        "full_attention",
+        "linear_attention",
+        "linear_attention",
+        "full_attention",
+    ],
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
     "linear_key_head_dim": 12,
@@ -54,7 +62,13 @@ MINIMAX = {
 PORTED = {
     **{key: value for key, value in MINIMAX.items() if key != "attn_type_list"},
     "model_type": "minimax",
-    "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention", "full_attention"],
+    "layer_types": [
+        "linear_attention",
+        "linear_attention",
+        "full_attention",
+        "linear_attention",
+        "full_attention",
+    ],
 }
 JAMBA = {
     **_BASE,
@@ -178,7 +192,13 @@ HYMBA = {
     "mamba_d_conv": 4,
     "layer_type": ["h", "h", "h", "h"],
 }
-RWKV = {**_BASE, "model_type": "rwkv", "num_hidden_layers": 3, "hidden_size": 32, "attention_hidden_size": 48}
+RWKV = {
+    **_BASE,
+    "model_type": "rwkv",
+    "num_hidden_layers": 3,
+    "hidden_size": 32,
+    "attention_hidden_size": 48,
+}
 XLSTM = {
     **_BASE,
     "model_type": "xlstm",
@@ -189,9 +209,30 @@ XLSTM = {
     "v_dim_factor": 1.0,
 }
 _FLA = {**_BASE, "num_hidden_layers": 4, "hidden_size": 64}
-GLA = {**_FLA, "model_type": "gla", "num_heads": 4, "expand_k": 0.5, "expand_v": 1.0, "use_short_conv": False, "conv_size": 4, "attn": None}
-RETNET = {**GLA, "model_type": "retnet", "expand_k": 1.0, "expand_v": 2.0, "attn": {"layers": [1, 3], "num_heads": 4, "num_kv_heads": 2}}
-DELTA_NET = {**GLA, "model_type": "delta_net", "num_heads": 2, "use_short_conv": True, "expand_k": 0.75}
+GLA = {
+    **_FLA,
+    "model_type": "gla",
+    "num_heads": 4,
+    "expand_k": 0.5,
+    "expand_v": 1.0,
+    "use_short_conv": False,
+    "conv_size": 4,
+    "attn": None,
+}
+RETNET = {
+    **GLA,
+    "model_type": "retnet",
+    "expand_k": 1.0,
+    "expand_v": 2.0,
+    "attn": {"layers": [1, 3], "num_heads": 4, "num_kv_heads": 2},
+}
+DELTA_NET = {
+    **GLA,
+    "model_type": "delta_net",
+    "num_heads": 2,
+    "use_short_conv": True,
+    "expand_k": 0.75,
+}
 GATED_DELTANET = {
     **_FLA,
     "model_type": "gated_deltanet",
@@ -201,7 +242,10 @@ GATED_DELTANET = {
     "expand_v": 2.0,
     "use_short_conv": True,
     "conv_size": 4,
-    "attn": [{"layers": [0], "num_heads": 4, "num_kv_heads": None}, {"layers": [2], "num_heads": 8, "num_kv_heads": 2, "window_size": 10}],
+    "attn": [
+        {"layers": [0], "num_heads": 4, "num_kv_heads": None},
+        {"layers": [2], "num_heads": 8, "num_kv_heads": 2, "window_size": 10},
+    ],
 }
 DELTAPRODUCT = {
     **GATED_DELTANET,
@@ -210,8 +254,22 @@ DELTAPRODUCT = {
     "allow_neg_eigval": False,
     "attn": None,
 }
-FLA_KDA = {**GATED_DELTANET, "model_type": "kda", "num_v_heads": None, "expand_v": 1.0, "attn": None}
-HGRN2 = {**_FLA, "model_type": "hgrn2", "num_heads": None, "expand_ratio": 16, "use_short_conv": False, "conv_size": 4, "attn": None}
+FLA_KDA = {
+    **GATED_DELTANET,
+    "model_type": "kda",
+    "num_v_heads": None,
+    "expand_v": 1.0,
+    "attn": None,
+}
+HGRN2 = {
+    **_FLA,
+    "model_type": "hgrn2",
+    "num_heads": None,
+    "expand_ratio": 16,
+    "use_short_conv": False,
+    "conv_size": 4,
+    "attn": None,
+}
 LINEAR = {
     **_FLA,
     "model_type": "linear_attn",
@@ -222,8 +280,22 @@ LINEAR = {
     "norm_feature_map": True,
     "attn": None,
 }
-RWKV6 = {**_FLA, "model_type": "rwkv6", "num_heads": 4, "expand_k": 0.5, "expand_v": 1.0, "attn": None}
-RWKV7 = {**_FLA, "model_type": "rwkv7", "head_dim": 16, "num_heads": None, "value_dim": [64, 64, 128, 64], "attn": None}
+RWKV6 = {
+    **_FLA,
+    "model_type": "rwkv6",
+    "num_heads": 4,
+    "expand_k": 0.5,
+    "expand_v": 1.0,
+    "attn": None,
+}
+RWKV7 = {
+    **_FLA,
+    "model_type": "rwkv7",
+    "head_dim": 16,
+    "num_heads": None,
+    "value_dim": [64, 64, 128, 64],
+    "attn": None,
+}
 SAMBA = {
     **_FLA,
     "model_type": "samba",
@@ -238,7 +310,14 @@ NATIVE = {
     "d_model": 48,
     "n_layer": 4,
     "vocab_size": 100,
-    "ssm_cfg": {"layer": "Mamba2", "d_state": 24, "headdim": 16, "expand": 2, "ngroups": 2, "d_conv": 4},
+    "ssm_cfg": {
+        "layer": "Mamba2",
+        "d_state": 24,
+        "headdim": 16,
+        "expand": 2,
+        "ngroups": 2,
+        "d_conv": 4,
+    },
     "attn_layer_idx": [2],
     "attn_cfg": {"num_heads": 4, "num_heads_kv": 2, "head_dim": 20, "d_conv": 3},
 }

@@ -1,9 +1,12 @@
-"""Runs flash-linear-attention's own CUDA kernels on a CPU, in Triton's interpreter, inside our mixers, and compares them with our chunked
-forms: outputs, gradients by inputs and by every parameter, in float32 and float16. Prints a line a case; exits with 1 where one differs.
+"""Runs flash-linear-attention's own CUDA kernels on a CPU, in Triton's interpreter, inside our
+mixers, and compares them with our chunked forms: outputs, gradients by inputs and by every
+parameter, in float32 and float16. Prints a line a case; exits with 1 where one differs.
 
-A program of its own, as Triton must be told before it is imported. The interpreter multiplies float32 exactly (a GPU: in TF32), has no
-bfloat16, so that kernels for half formats run in float16, and proves nothing about speed, memory or compilation. What is patched in it:
-tuning takes the first configuration, since there is nothing to time; a loop counter has `.to`, as when compiled; masks are made boolean.
+A program of its own, as Triton must be told before it is imported. The interpreter multiplies
+float32 exactly (a GPU: in TF32), has no bfloat16, so that kernels for half formats run in float16,
+and proves nothing about speed, memory or compilation. What is patched in it: tuning takes the first
+configuration, since there is nothing to time; a loop counter has `.to`, as when compiled; masks are
+made boolean.
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ LENGTHS = (1, 70)
 RELATIVE = {torch.float32: 5e-5, torch.float16: 1e-2}
 """Largest difference over the largest number of a tensor, or over 1/10 where that is smaller."""
 ALLOWED = {("rwkv", torch.float32): 2e-4}
-"""The kernel told of bounded gates is 1e-4 from float64 where ours is 2e-7: far below bfloat16, the one format it is used in."""
+"""The kernel told of bounded gates is 1e-4 from float64 where ours is 2e-7: far below bfloat16,
+the one format it is used in.
+"""
 
 
 class Counter(int):
@@ -70,7 +75,12 @@ def _counting(name: str) -> Any:
 
 
 def _counters(*bounds: Any) -> Any:
-    return (Counter(x) for x in range(*(int(x.handle.data.item()) if isinstance(x, tl.tensor) else int(x) for x in bounds)))
+    return (
+        Counter(x)
+        for x in range(
+            *(int(x.handle.data.item()) if isinstance(x, tl.tensor) else int(x) for x in bounds)
+        )
+    )
 
 
 def patch() -> None:
@@ -93,7 +103,9 @@ def patch() -> None:
     for name, place in (("create_masked_load", 1), ("create_masked_store", 2)):
         original = getattr(interpreter.InterpreterBuilder, name)
 
-        def boolean(self: Any, *args: Any, original: Any = original, place: int = place, **kwargs: Any) -> Any:
+        def boolean(
+            self: Any, *args: Any, original: Any = original, place: int = place, **kwargs: Any
+        ) -> Any:
             mask = args[place]
             mask = interpreter.TensorHandle(mask.data.astype(np.bool_), mask.dtype)
             return original(self, *args[:place], mask, *args[place + 1 :], **kwargs)
@@ -105,11 +117,24 @@ def results(case: str, dtype: torch.dtype, tokens: int, form: str) -> list[torch
     """The outputs of a form, the last one, and the gradients of both by inputs and parameters."""
     name, sizes = CASES[case]
     made = drawn(mixer(mechanism(name, **sizes), width=WIDTH)).to(dtype)
-    x = torch.randn(2, tokens, WIDTH, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+    x = (
+        torch.randn(2, tokens, WIDTH, generator=torch.Generator().manual_seed(1))
+        .to(dtype)
+        .requires_grad_()
+    )
     with backend(form):
         y, last = made(x), made.last(x)
-    weights = [torch.randn(z.shape, generator=torch.Generator().manual_seed(2)).to(dtype) for z in (y, last)]
-    return [y, last, *torch.autograd.grad([y, last], [x, *made.parameters()], weights, allow_unused=True, materialize_grads=True)]
+    weights = [
+        torch.randn(z.shape, generator=torch.Generator().manual_seed(2)).to(dtype)
+        for z in (y, last)
+    ]
+    return [
+        y,
+        last,
+        *torch.autograd.grad(
+            [y, last], [x, *made.parameters()], weights, allow_unused=True, materialize_grads=True
+        ),
+    ]
 
 
 def main() -> int:
@@ -124,13 +149,18 @@ def main() -> int:
         for dtype, allowed in RELATIVE.items():
             start, worst = time.perf_counter(), 0.0
             for tokens in LENGTHS:
-                pairs = zip(*(results(case, dtype, tokens, form) for form in ("fla", "torch")), strict=True)
+                pairs = zip(
+                    *(results(case, dtype, tokens, form) for form in ("fla", "torch")), strict=True
+                )
                 gaps = [float((a - b).abs().max() / b.abs().max().clamp_min(0.1)) for a, b in pairs]
                 worst = max(worst, *(gap if gap == gap else float("inf") for gap in gaps))
             allowed = ALLOWED.get((case, dtype), allowed)
             wrong += worst > allowed
             seconds, verdict = time.perf_counter() - start, "ok" if worst <= allowed else "DIFFERS"
-            print(f"{case:16} {dtype!s:15} {worst:8.1e} of {allowed:.0e} {seconds:5.1f} s  {verdict}", flush=True)
+            print(
+                f"{case:16} {dtype!s:15} {worst:8.1e} of {allowed:.0e} {seconds:5.1f} s  {verdict}",
+                flush=True,
+            )
     return int(wrong > 0)
 
 

@@ -1,4 +1,6 @@
-"""What documents name: commands with their options, make targets, links. Each check returns what is wrong, or None."""
+"""What documents name: commands with their options, make targets, links. Each check returns what
+is wrong, or None.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ from support.console import ROOT, regions
 
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(?P<code>.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(
-    r"\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"]*\")?\)|^ {0,3}\[[^\]]+\]:\s+(?P<below>\S+)", re.MULTILINE
+    r"\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"]*\")?\)|^"
+    r" {0,3}\[[^\]]+\]:\s+(?P<below>\S+)",
+    re.MULTILINE,
 )
 _OPTION = re.compile(r"(?<![^\s\[(])(--?[A-Za-z][\w-]*)")
 _TARGET = re.compile(r"^([A-Za-z][\w-]*)(?:[ \t]+[A-Za-z][\w-]*)*[ \t]*:(?!=)", re.MULTILINE)
 
 
 def block_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(line number, code) of all lines in code blocks; a command that goes on behind a backslash is one line."""
+    """(line number, code) of all lines in code blocks; a command that goes on behind a backslash
+    is one line.
+    """
     for region in regions(text):
         whole, start = "", 0
         for row, line in enumerate(region.lines):
@@ -43,11 +49,16 @@ def prose(text: str) -> str:
 
 
 def spans(text: str) -> Iterator[tuple[int, str]]:
-    """(line number, code) of all inline code; a span may run over a line's end, never over a blank line."""
+    """(line number, code) of all inline code; a span may run over a line's end, never over a
+    blank line.
+    """
     at = 1
     for paragraph in re.split(r"(\n\s*\n)", prose(text)):
         for found in _SPAN.finditer(paragraph):
-            yield at + paragraph.count("\n", 0, found.start()), " ".join(found["code"].replace("\\|", "|").split())
+            yield (
+                at + paragraph.count("\n", 0, found.start()),
+                " ".join(found["code"].replace("\\|", "|").split()),
+            )
         at += paragraph.count("\n")
 
 
@@ -56,7 +67,10 @@ def commands(text: str) -> Iterator[tuple[int, str]]:
     for line, code in block_lines(text):
         code = code.removeprefix("$ ")
         if re.match(r"(?:\.venv/bin/)?separatrix\s", code):
-            yield line, re.split(r"\s{2,}|\s#\s", code.partition("separatrix")[2].strip())[0]  # behind two blanks a table explains it
+            yield (
+                line,
+                re.split(r"\s{2,}|\s#\s", code.partition("separatrix")[2].strip())[0],
+            )  # behind two blanks a table explains it
     for line, code in spans(text):
         if re.match(r"(?:\.venv/bin/)?separatrix\s", code):
             yield line, code.partition("separatrix")[2].strip()
@@ -71,7 +85,11 @@ def targets(text: str) -> Iterator[tuple[int, str]]:
             yield line, found[1]
     for line, code in spans(text):
         if code.startswith("make "):
-            yield from ((line, word) for word in code.split()[1:] if "=" not in word and not word.startswith("-"))
+            yield from (
+                (line, word)
+                for word in code.split()[1:]
+                if "=" not in word and not word.startswith("-")
+            )
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
@@ -97,23 +115,38 @@ def tree() -> click.Group:
 
 
 def _options(command: click.Command, context: click.Context) -> set[str]:
-    options = [name for option in command.params if isinstance(option, click.Option) for name in (*option.opts, *option.secondary_opts)]
+    options = [
+        name
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    ]
     return {*options, *command.get_help_option_names(context)}
 
 
-def all_options(command: click.Command | None = None, parent: click.Context | None = None) -> set[str]:
+def all_options(
+    command: click.Command | None = None, parent: click.Context | None = None
+) -> set[str]:
     """The options of a command and of all commands below it; of all of `separatrix` by default."""
     command = command or tree()
-    context = click.Context(command, info_name=command.name, parent=parent, **command.context_settings)
+    context = click.Context(
+        command, info_name=command.name, parent=parent, **command.context_settings
+    )
     below = command.commands.values() if isinstance(command, click.Group) else ()
     return _options(command, context).union(*(all_options(one, context) for one in below))
 
 
 def wrong_command(code: str) -> str | None:
-    """What is no command or no option in the arguments of `separatrix`, or in an option that stands alone."""
+    """What is no command or no option in the arguments of `separatrix`, or in an option that
+    stands alone.
+    """
     if _OPTION.match(code):
         option = code.split()[0].partition("=")[0].rstrip("],.")
-        return None if option in all_options() else f"{option} is no option of any command{_near(option, all_options())}"
+        return (
+            None
+            if option in all_options()
+            else f"{option} is no option of any command{_near(option, all_options())}"
+        )
     faults = [_wrong_one(part.strip()) for part in re.split(r" \| ", code)]
     return next((fault for fault in faults if fault), None)
 
@@ -132,7 +165,11 @@ def _wrong_one(code: str) -> str | None:
     if command.context_settings.get("ignore_unknown_options"):
         return None  # sizes of a task stand there as options
     unknown = [option for option in _OPTION.findall(" ".join(words)) if option not in known]
-    return f"{unknown[0]} is no option of {context.command_path}{_near(unknown[0], known)}" if unknown else None
+    return (
+        f"{unknown[0]} is no option of {context.command_path}{_near(unknown[0], known)}"
+        if unknown
+        else None
+    )
 
 
 def _near(word: str, known: object) -> str:
@@ -142,7 +179,9 @@ def _near(word: str, known: object) -> str:
 
 def make_targets(makefile: str) -> set[str]:
     """The targets of a Makefile's text."""
-    return {name for found in _TARGET.finditer(makefile) for name in found[0].partition(":")[0].split()}
+    return {
+        name for found in _TARGET.finditer(makefile) for name in found[0].partition(":")[0].split()
+    }
 
 
 def wrong_link(target: str, document: Path) -> str | None:
@@ -150,7 +189,9 @@ def wrong_link(target: str, document: Path) -> str | None:
     name, _, anchor = target.partition("#")
     file = (document.parent / name).resolve() if name else document
     if not file.exists():
-        return f"{target}: there is no {file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}"
+        return (
+            f"{target}: there is no {file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}"
+        )
     if anchor and file.suffix == ".md" and anchor not in anchors(file.read_text(encoding="utf-8")):
         return f"{target}: no heading of {file.name} has this anchor"
     return None

@@ -17,8 +17,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not audits:
         return
     widest = max(len(audit["task"]) for audit in audits)
-    terminalreporter.section("tasks and the shortcuts tried on them: standard errors above the level (! a leak)")
-    terminalreporter.write_line(" " * widest + "".join(f"  {name:>12}" for name, _, _ in audits[0]["rows"]))
+    terminalreporter.section(
+        "tasks and the shortcuts tried on them: standard errors above the level (! a leak)"
+    )
+    terminalreporter.write_line(
+        " " * widest + "".join(f"  {name:>12}" for name, _, _ in audits[0]["rows"])
+    )
     for audit in sorted(audits, key=lambda audit: audit["task"]):
         cells = (f"{z:+.1f}{'!' if verdict == 'leak' else ''}" for _, z, verdict in audit["rows"])
-        terminalreporter.write_line(f"{audit['task']:{widest}}" + "".join(f"  {cell:>12}" for cell in cells))
+        terminalreporter.write_line(
+            f"{audit['task']:{widest}}" + "".join(f"  {cell:>12}" for cell in cells)
+        )

@@ -1,4 +1,6 @@
-"""A bundle for tests of the report: all 15 cells and two models, made from the real record classes; its numbers are made up."""
+"""A bundle for tests of the report: all 15 cells and two models, made from the real record
+classes; its numbers are made up.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ ROWS = [
     {"key": "sparse", "title": "block-sparse attention"},
     {"key": "hybrid", "title": "hybrid"},
 ]
-COLUMNS = [{"key": "eva", "title": "Eva"}, {"key": "twosum", "title": "2-Sum"}, {"key": "seqcomp", "title": "L-SeqComp"}]
+COLUMNS = [
+    {"key": "eva", "title": "Eva"},
+    {"key": "twosum", "title": "2-Sum"},
+    {"key": "seqcomp", "title": "L-SeqComp"},
+]
 SPECS = {
     "full": "full @ head_dim=16, heads=1, format=p16",
     "linear": "linear*2 @ head_dim=4, heads=1, format=p8",
@@ -23,12 +29,20 @@ SPECS = {
     "sparse": "sparse(block=16, topk=2) @ head_dim=4, heads=1, format=p8",
     "hybrid": "full + linear @ head_dim=16, heads=1, format=p16",
 }
-TASKS = {"eva": "eva:n=64,V=64", "twosum": "twosum:n=32,M=64,form=query", "seqcomp": "seqcomp:L=2,m=50,n_1=60"}
+TASKS = {
+    "eva": "eva:n=64,V=64",
+    "twosum": "twosum:n=32,M=64,form=query",
+    "seqcomp": "seqcomp:L=2,m=50,n_1=60",
+}
 # (row, column): status, the deciding number, the paper's entry
 CELLS = {
     ("full", "eva"): ("SOLVABLE", "1 layer at n = 4,096", "O(polylog n), 1 layer"),
     ("full", "twosum"): ("SOLVABLE", "1 layer, d = 3, n = 4,096", "O(log n), 1 layer, d = 3"),
-    ("full", "seqcomp"): ("SOLVABLE", "L + 1 layers; L layers fail at n >= 11,902", "O(polylog n) with L+1 layers; n^Omega(1) with L"),
+    ("full", "seqcomp"): (
+        "SOLVABLE",
+        "L + 1 layers; L layers fail at n >= 11,902",
+        "O(polylog n) with L+1 layers; n^Omega(1) with L",
+    ),
     ("linear", "eva"): ("FAILS", "n >= 58", "Omega(n log n)"),
     ("linear", "twosum"): ("FAILS", "n >= 61", "Omega(n log n)"),
     ("linear", "seqcomp"): ("FAILS", "n >= 74", ""),
@@ -46,20 +60,34 @@ CELLS = {
 
 def verdict(row: str, column: str, status: str, **fields: Any) -> Verdict:
     statement = {
-        "FAILS": "2 layers carry 320 bits, but the 64^n functions need n log 64 bits: from n = 58 on two of them share one cache.",
-        "SOLVABLE": "One retrieval head with 13 address bits answers every prompt of n = 4,096; the worst score gap is 22.18.",
-        "OPEN": "[Ye26, Thm 1.1] would bite at n = (Hdp)^(2^14) only: no theorem decides this size.",
+        "FAILS": (
+            "2 layers carry 320 bits, but the 64^n functions need n log 64 bits: from n = 58 on two"
+            " of them share one cache."
+        ),
+        "SOLVABLE": (
+            "One retrieval head with 13 address bits answers every prompt of n = 4,096; the worst"
+            " score gap is 22.18."
+        ),
+        "OPEN": (
+            "[Ye26, Thm 1.1] would bite at n = (Hdp)^(2^14) only: no theorem decides this size."
+        ),
     }[status]
     given: dict[str, Any] = {
         "theorem": {"FAILS": "I", "SOLVABLE": "retrieval", "OPEN": "Ye26-1.1"}[status],
         "statement": statement,
         "n": 58 if status == "FAILS" else None,
         "log2_n": "2^18" if status == "OPEN" else None,
-        "numbers": {"cache_bits": 320, "classes_base": 64, "classes_exponent": 58} if status == "FAILS" else {"h": 272, "address_bits": 13},
+        "numbers": (
+            {"cache_bits": 320, "classes_base": 64, "classes_exponent": 58}
+            if status == "FAILS"
+            else {"h": 272, "address_bits": 13}
+        ),
         "method": "integers" if status == "FAILS" else "",
         "slack": "[28.0000000000 +/- 1e-12]" if status == "FAILS" else "",
         "premises": ("the model is causal", "position-wise parts are free"),
-        "assumptions": ("softmax accumulators (numerators and denominator) hold 16 bits per number",),
+        "assumptions": (
+            "softmax accumulators (numerators and denominator) hold 16 bits per number",
+        ),
         "source": "Theorem I, after [Ye26], arXiv 2602.01763, Lemma 2.2",
     }
     return Verdict(architecture=SPECS[row], task=TASKS[column], status=status, **(given | fields))  # pyright: ignore[reportArgumentType]
@@ -93,7 +121,12 @@ def construction(row: str, column: str) -> Construction:
 def certificate(row: str, column: str, n: int) -> Certificate:
     rng = random.Random(n)
     first = [rng.randrange(64) for _ in range(n)]
-    second = [*first[: n // 3], *[(t + 5) % 64 for t in first[n // 3 : n // 3 + 2]], *first[n // 3 + 2 : n - 1], (first[-1] + 1) % 64]
+    second = [
+        *first[: n // 3],
+        *[(t + 5) % 64 for t in first[n // 3 : n // 3 + 2]],
+        *first[n // 3 + 2 : n - 1],
+        (first[-1] + 1) % 64,
+    ]
     details = {"cache_bits": 320, "cache_sha256": "5f" * 32, "prefix_length": n}
     return Certificate(
         architecture=SPECS[row], task=TASKS[column], form="block_swap" if row == "sparse" else "collision", model={"layers": 2},
@@ -104,7 +137,11 @@ def certificate(row: str, column: str, n: int) -> Certificate:
 
 
 def measurement(row: str, column: str, role: str, n: int, correct: tuple[int, ...]) -> Measurement:
-    task = f"seqcomp:L=2,m={n // 4},n_1=3" if column == "seqcomp" else TASKS[column].replace("n=64", f"n={n}").replace("n=32", f"n={n}")
+    task = (
+        f"seqcomp:L=2,m={n // 4},n_1=3"
+        if column == "seqcomp"
+        else TASKS[column].replace("n=64", f"n={n}").replace("n=32", f"n={n}")
+    )
     return Measurement(
         architecture=SPECS["full" if role == "solver" else row], task=task, seeds=(0, 1, 2), correct=correct, total=2000, chance="1/64",
         interval=wilson(max(correct), 2000), role=role,  # pyright: ignore[reportArgumentType]
@@ -117,7 +154,14 @@ def evidence_of(row: str, column: str) -> list[Evidence]:
     status = CELLS[row, column][0]
     records: list[Evidence] = [verdict(row, column, status)]
     if status == "FAILS":
-        lifted = {"theorem": "CPW-1.1", "n": None, "log2_n": "2^14", "numbers": {}, "method": "", "slack": ""}
+        lifted = {
+            "theorem": "CPW-1.1",
+            "n": None,
+            "log2_n": "2^14",
+            "numbers": {},
+            "method": "",
+            "slack": "",
+        }
         records.append(verdict(row, column, "OPEN", **lifted))
         if row != "hybrid":
             records.append(certificate(row, column, 4096 if row == "loglinear" else 48))
@@ -179,4 +223,10 @@ def fake_bundle() -> dict[str, Any]:
     ]  # fmt: skip
     settings = {"quick": True, "seed": 0, "version": "0.1.0"}
     table = {"rows": ROWS, "columns": COLUMNS, "cells": cells}
-    return {"title": "A provable expressiveness hierarchy", "settings": settings, **table, "models": models, "records": records}
+    return {
+        "title": "A provable expressiveness hierarchy",
+        "settings": settings,
+        **table,
+        "models": models,
+        "records": records,
+    }

@@ -1,4 +1,6 @@
-"""The second reader's families of softmax attention alone, written from the tables of hf_configs.md, and its rule for unknown model types."""
+"""The second reader's families of softmax attention alone, written from the tables of
+hf_configs.md, and its rule for unknown model types.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,14 @@ class Part(NamedTuple):
 
 
 Layers = list[list[Part]]
-WORDS = {"full_attention": "f", "attention": "f", "sliding_attention": "w", "chunked_attention": "c", "moe": "-", "mlp": "-"}
+WORDS = {
+    "full_attention": "f",
+    "attention": "f",
+    "sliding_attention": "w",
+    "chunked_attention": "c",
+    "moe": "-",
+    "mlp": "-",
+}
 
 
 def layer_list(c: Config, name: str) -> list[Any] | None:
@@ -40,7 +49,15 @@ def layer_list(c: Config, name: str) -> list[Any] | None:
     return found
 
 
-def softmax(c: Config, symbol: str, *, kv: int | None = None, d: int | None = None, dv: int | None = None, window: int = 0) -> Part:
+def softmax(
+    c: Config,
+    symbol: str,
+    *,
+    kv: int | None = None,
+    d: int | None = None,
+    dv: int | None = None,
+    window: int = 0,
+) -> Part:
     kv = int(kv or c.get("num_key_value_heads") or c["num_attention_heads"])
     d = int(d or c.get("head_dim") or c.get("hidden_size", 0) // c.get("num_attention_heads", 1))
     size = window or c.get("sliding_window", 0)
@@ -69,7 +86,9 @@ def same(c: Config) -> str:
 
 def switched(c: Config, otherwise: bool = False) -> str:
     on = c.get("use_sliding_window", otherwise) is True and "sliding_window" in c
-    return "".join("w" if on and i >= c["max_window_layers"] else "f" for i in range(c["num_hidden_layers"]))
+    return "".join(
+        "w" if on and i >= c["max_window_layers"] else "f" for i in range(c["num_hidden_layers"])
+    )
 
 
 def period(n: int, every: int, symbol: str = "w") -> str:
@@ -87,8 +106,22 @@ def alternating(default: int, name: str = "") -> Callable[[Config], Layers]:
 def exaone(c: Config) -> Layers:
     n, pattern = c["num_hidden_layers"], c.get("sliding_window_pattern", 4)
     if isinstance(pattern, int):
-        return typed(c, lambda: period(n, pattern) if "sliding_window" in c or "sliding_window_pattern" in c else "f" * n)
-    return typed(c, lambda: ("".join("fw"["GL".index(x)] for x in pattern) * n)[:n] if "sliding_window" in c else "f" * n)
+        return typed(
+            c,
+            lambda: (
+                period(n, pattern)
+                if "sliding_window" in c or "sliding_window_pattern" in c
+                else "f" * n
+            ),
+        )
+    return typed(
+        c,
+        lambda: (
+            ("".join("fw"["GL".index(x)] for x in pattern) * n)[:n]
+            if "sliding_window" in c
+            else "f" * n
+        ),
+    )
 
 
 def older(c: Config) -> Layers:
@@ -115,18 +148,33 @@ def gemma4(c: Config) -> Layers:
     types = layer_list(c, "layer_types")
     symbols = [WORDS[word] for word in types] if types is not None else list(period(n, 6))
     symbols[-1] = "f"
-    own = "num_global_key_value_heads" in c and (c.get("attention_k_eq_v") is True or "unified" in c["model_type"])
-    full = softmax(c, "f", kv=c["num_global_key_value_heads"] if own else None, d=c["global_head_dim"])
+    own = "num_global_key_value_heads" in c and (
+        c.get("attention_k_eq_v") is True or "unified" in c["model_type"]
+    )
+    full = softmax(
+        c, "f", kv=c["num_global_key_value_heads"] if own else None, d=c["global_head_dim"]
+    )
     return [[full] if symbol == "f" else [softmax(c, symbol)] for symbol in symbols]
 
 
 def llama4(c: Config) -> Layers:
     n, rope = c["num_hidden_layers"], c.get("no_rope_layers")
-    return typed(c, lambda: "".join("fc"[x] for x in rope) if rope else period(n, c.get("no_rope_layer_interval", 4), "c"))
+    return typed(
+        c,
+        lambda: (
+            "".join("fc"[x] for x in rope)
+            if rope
+            else period(n, c.get("no_rope_layer_interval", 4), "c")
+        ),
+    )
 
 
 def mimo(c: Config) -> Layers:
-    n, pattern, types = c["num_hidden_layers"], layer_list(c, "hybrid_layer_pattern"), layer_list(c, "layer_types")
+    n, pattern, types = (
+        c["num_hidden_layers"],
+        layer_list(c, "hybrid_layer_pattern"),
+        layer_list(c, "layer_types"),
+    )
     if pattern is not None:
         symbols = ["fw"[x] for x in pattern]
     elif types is not None:
@@ -135,36 +183,65 @@ def mimo(c: Config) -> Layers:
         symbols = ["f" if i == 0 or i % 6 == 5 else "w" for i in range(n)]
     window = c.get("sliding_window") or c.get("sliding_window_size") or 0
     full = softmax(c, "f", dv=c["v_head_dim"])
-    own = {"kv": c.get("swa_num_key_value_heads"), "d": c.get("swa_head_dim"), "dv": c.get("swa_v_head_dim"), "window": window}
+    own = {
+        "kv": c.get("swa_num_key_value_heads"),
+        "d": c.get("swa_head_dim"),
+        "dv": c.get("swa_v_head_dim"),
+        "window": window,
+    }
     return [[full] if symbol == "f" else [softmax(c, "w", **own)] for symbol in symbols]
 
 
 def step(c: Config) -> Layers:
-    kv, other = c.get("num_key_value_heads") or c["num_attention_groups"], c.get("attention_other_setting", {})
+    kv, other = (
+        c.get("num_key_value_heads") or c["num_attention_groups"],
+        c.get("attention_other_setting", {}),
+    )
     own = other.get("num_key_value_heads") or other.get("num_attention_groups") or kv
     types = layer_list(c, "layer_types") or ["full_attention"] * c["num_hidden_layers"]
-    return [[softmax(c, "f", kv=kv) if WORDS[word] == "f" else softmax(c, "w", kv=own, d=other.get("head_dim"))] for word in types]
+    return [
+        [
+            (
+                softmax(c, "f", kv=kv)
+                if WORDS[word] == "f"
+                else softmax(c, "w", kv=own, d=other.get("head_dim"))
+            )
+        ]
+        for word in types
+    ]
 
 
 def smallthinker(c: Config) -> Layers:
     layout = layer_list(c, "sliding_window_layout")
     if layout is None:
         return typed(
-            c | {"sliding_window": c.get("sliding_window_size") or c.get("sliding_window") or 0}, lambda: "f" * c["num_hidden_layers"]
+            c | {"sliding_window": c.get("sliding_window_size") or c.get("sliding_window") or 0},
+            lambda: "f" * c["num_hidden_layers"],
         )
-    return [[softmax(c, "fw"[x], window=c.get("sliding_window_size") or c.get("sliding_window") or 0)] for x in layout]
+    return [
+        [softmax(c, "fw"[x], window=c.get("sliding_window_size") or c.get("sliding_window") or 0)]
+        for x in layout
+    ]
 
 
 def minimax_m3(c: Config) -> Layers:
     inner = c.get("sparse_attention_config", {})
     given = inner.get("sparse_attention_freq")
-    freq = None if given is None else layer_list(c | {"sparse_attention_freq": given}, "sparse_attention_freq")
+    freq = (
+        None
+        if given is None
+        else layer_list(c | {"sparse_attention_freq": given}, "sparse_attention_freq")
+    )
     if freq is not None and inner.get("use_sparse_attention") is False:
         freq = [0] * len(freq)
     types = layer_list(c, "layer_types")
     sparse = freq if freq is not None else [word == "minimax_m3_sparse" for word in types or []]
     full = softmax(c, "f")
-    key = inner["sparse_index_dim"] if inner.get("sparse_index_dim") is not None else c.get("index_head_dim", 0)
+    key = (
+        inner["sparse_index_dim"]
+        if inner.get("sparse_index_dim") is not None
+        else c.get("index_head_dim", 0)
+    )
     return [[full._replace(symbol="i", kv=full.kv + key) if yes else full] for yes in sparse]
 
 
@@ -173,19 +250,27 @@ def latents(c: Config) -> Layers:
 
 
 def indexed(c: Config) -> Layers:
-    return [[Part("i", kv=c["kv_lora_rank"] + c["qk_rope_head_dim"] + c["index_head_dim"])]] * c["num_hidden_layers"]
+    return [[Part("i", kv=c["kv_lora_rank"] + c["qk_rope_head_dim"] + c["index_head_dim"])]] * c[
+        "num_hidden_layers"
+    ]
 
 
 def deepseek_v4(c: Config) -> Layers:
-    """0: a window of one vector per token; m = 4 with an indexer and overlap, 128 without: an entry every m tokens, the window, and the
-    content and gate of the tokens that wait (with overlap twice as wide, and one entry back)."""
+    """0: a window of one vector per token; m = 4 with an indexer and overlap, 128 without: an entry
+    every m tokens, the window, and the content and gate of the tokens that wait (with overlap twice
+    as wide, and one entry back).
+    """
     ratios, rates = layer_list(c, "compress_ratios"), c.get("compress_rates", {})
     if ratios is None:
         sparse = int(rates.get("compressed_sparse_attention") or c.get("compress_rate_csa") or 0)
         heavy = int(rates.get("heavily_compressed_attention") or c.get("compress_rate_hca") or 0)
         kinds = [word.split("_")[0] for word in layer_list(c, "layer_types") or []]
     else:
-        sparse, heavy, kinds = 4, 128, [{0: "sliding", 4: "compressed", 128: "heavily"}[ratio] for ratio in ratios]
+        sparse, heavy, kinds = (
+            4,
+            128,
+            [{0: "sliding", 4: "compressed", 128: "heavily"}[ratio] for ratio in ratios],
+        )
     d, key, near = c["head_dim"], c["index_head_dim"], min(TOKENS, c["sliding_window"])
     layers: Layers = []
     for kind in kinds:
@@ -193,9 +278,19 @@ def deepseek_v4(c: Config) -> Layers:
             layers.append([Part("w", bounded=near * d)])
         elif kind == "compressed":
             waiting = min(TOKENS, 2 * sparse - 1) * 2 * 2 * (d + key)
-            layers.append([Part("z", grown=TOKENS // sparse * (d + key), bounded=near * d + waiting)])
+            layers.append(
+                [Part("z", grown=TOKENS // sparse * (d + key), bounded=near * d + waiting)]
+            )
         else:
-            layers.append([Part("z", grown=TOKENS // heavy * d, bounded=near * d + min(TOKENS, heavy - 1) * 2 * d)])
+            layers.append(
+                [
+                    Part(
+                        "z",
+                        grown=TOKENS // heavy * d,
+                        bounded=near * d + min(TOKENS, heavy - 1) * 2 * d,
+                    )
+                ]
+            )
     return layers
 
 
@@ -224,7 +319,9 @@ ATTENTION: dict[str, Callable[[Config], Layers]] = {
     "olmo3": alternating(4),
     "exaone4": exaone,
     "afmoe": alternating(4, "global_attn_every_n_layers"),
-    "cwm": lambda c: typed(c, lambda: "".join("fwww"[i % 4] for i in range(c["num_hidden_layers"]))),
+    "cwm": lambda c: typed(
+        c, lambda: "".join("fwww"[i % 4] for i in range(c["num_hidden_layers"]))
+    ),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified_text"), gemma4),
     **dict.fromkeys(("llama4", "llama4_text"), llama4),
     "mimo_v2_flash": mimo,
@@ -240,15 +337,30 @@ ATTENTION: dict[str, Callable[[Config], Layers]] = {
 def unknown(c: Config) -> Layers:
     """A model type nobody reads: lists before periods, periods before what holds for all layers."""
     types = c.get("layer_types")
-    if "compress_ratios" in c or (isinstance(types, list) and {"compressed_sparse_attention", "heavily_compressed_attention"} & set(types)):
+    if "compress_ratios" in c or (
+        isinstance(types, list)
+        and {"compressed_sparse_attention", "heavily_compressed_attention"} & set(types)
+    ):
         return deepseek_v4(c)
     if "hybrid_layer_pattern" in c:
         return mimo(c)
     if "sliding_window_layout" in c:
         return smallthinker(c)
-    if isinstance(inner := c.get("sparse_attention_config"), dict) and inner.get("sparse_attention_freq") is not None:
+    if (
+        isinstance(inner := c.get("sparse_attention_config"), dict)
+        and inner.get("sparse_attention_freq") is not None
+    ):
         return minimax_m3(c)
-    words = {**WORDS, "conv": "u", "*": "f", "-": "-", "E": "-", 1: "f", "indexed_attention": "i", "minimax_m3_sparse": "b"}
+    words = {
+        **WORDS,
+        "conv": "u",
+        "*": "f",
+        "-": "-",
+        "E": "-",
+        1: "f",
+        "indexed_attention": "i",
+        "minimax_m3_sparse": "b",
+    }
     for name in ("layer_types", "layers_block_type", "hybrid_override_pattern", "attn_type_list"):
         if (listed := layer_list(c, name)) is not None:
             return [[_single(c, words[word])] for word in listed]

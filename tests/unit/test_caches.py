@@ -8,16 +8,39 @@ import pytest
 import torch
 
 from separatrix.architecture import Architecture
-from separatrix.caches import Grid, border_distance, cache_codes, cache_digest, exact, margin, quantise_cache, run, selection_gap
+from separatrix.caches import (
+    Grid,
+    border_distance,
+    cache_codes,
+    cache_digest,
+    exact,
+    margin,
+    quantise_cache,
+    run,
+    selection_gap,
+)
 from separatrix.errors import SizeError, SpecError
 from separatrix.model import Cache, Model, ModelConfig, build
 from separatrix.tasks import Eva
 
-EVERY = ["linear", "linear(normaliser=false)", "gdn", "window(size=3)", "loglinear", "sparse(block=2, topk=1)", "full", "gdn + full|linear"]
+EVERY = [
+    "linear",
+    "linear(normaliser=false)",
+    "gdn",
+    "window(size=3)",
+    "loglinear",
+    "sparse(block=2, topk=1)",
+    "full",
+    "gdn + full|linear",
+]
 
 
 def _model(spec: str, *, n: int = 6, seed: int = 0) -> Model:
-    return exact(build(Architecture.parse(f"{spec} @ heads=1, head_dim=2"), Eva(n=n, V=n), width=4, seed=seed))
+    return exact(
+        build(
+            Architecture.parse(f"{spec} @ heads=1, head_dim=2"), Eva(n=n, V=n), width=4, seed=seed
+        )
+    )
 
 
 def test_two_bits_have_the_levels_minus_two_to_one() -> None:
@@ -28,13 +51,17 @@ def test_two_bits_have_the_levels_minus_two_to_one() -> None:
 
 def test_borders_lie_halfway_between_levels_and_nowhere_else() -> None:
     x = torch.tensor([-9.0, -1.6, 0.4, 0.5, 5.0], dtype=torch.float64)  # borders -1.5, -0.5, 0.5
-    assert Grid(2, 0).border_distance(x).tolist() == pytest.approx([7.5, 0.1, 0.1, 0.0, 4.5], abs=1e-12)
+    assert Grid(2, 0).border_distance(x).tolist() == pytest.approx(
+        [7.5, 0.1, 0.1, 0.0, 4.5], abs=1e-12
+    )
 
 
 def test_one_bit_and_a_step_of_a_half() -> None:
     x = torch.tensor([-3.0, -0.3, -0.2, 7.0], dtype=torch.float64)  # levels -1/2 and 0, border -1/4
     assert Grid(1, -1).round(x).tolist() == [-0.5, -0.5, 0.0, 0.0]
-    assert Grid(1, -1).border_distance(x).tolist() == pytest.approx([2.75, 0.05, 0.05, 7.25], abs=1e-12)
+    assert Grid(1, -1).border_distance(x).tolist() == pytest.approx(
+        [2.75, 0.05, 0.05, 7.25], abs=1e-12
+    )
 
 
 def test_what_is_not_finite_stays_so_and_is_on_the_border() -> None:
@@ -49,7 +76,18 @@ def test_text_and_back(grid: Grid) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["p3", "p0:step=2^0", "p03:step=2^0", "p3:step=2^-0", "p3:step=0.5", "p3:step=2^1 ", "bf16", "", "p٣:step=2^0"]
+    "text",
+    [
+        "p3",
+        "p0:step=2^0",
+        "p03:step=2^0",
+        "p3:step=2^-0",
+        "p3:step=0.5",
+        "p3:step=2^1 ",
+        "bf16",
+        "",
+        "p٣:step=2^0",
+    ],
 )
 def test_bad_texts(text: str) -> None:
     with pytest.raises(SpecError, match="for example p3"):
@@ -64,7 +102,10 @@ def test_sizes_out_of_range(text: str) -> None:
 
 @pytest.mark.parametrize("spec", EVERY)
 def test_a_fine_grid_changes_nothing(spec: str) -> None:
-    model, tokens = _model(spec), torch.randint(6, (3, 7), generator=torch.Generator().manual_seed(0))
+    model, tokens = (
+        _model(spec),
+        torch.randint(6, (3, 7), generator=torch.Generator().manual_seed(0)),
+    )
     fine = run(model, tokens, Grid(32, -26))
     assert torch.allclose(fine.logits, model(tokens), atol=1e-4)  # steps of 1.5e-8, well inside
 
@@ -73,10 +114,14 @@ def test_a_fine_grid_changes_nothing(spec: str) -> None:
 def test_every_carried_number_is_on_the_grid(spec: str) -> None:
     grid, tokens = Grid(3, -1), torch.randint(6, (4, 5), generator=torch.Generator().manual_seed(1))
     after = run(_model(spec), tokens, grid)
-    numbers = torch.cat([x.flatten() for states in after.cache for state in states for x in state.values()])
+    numbers = torch.cat(
+        [x.flatten() for states in after.cache for state in states for x in state.values()]
+    )
     assert set(numbers.tolist()) <= {k / 2 for k in range(-4, 4)}
     assert cache_codes(after.cache, grid).shape == (4, numbers.numel() // 4)
-    assert float(border_distance(after.cache, grid).min()) >= 0.25 - 1e-12  # levels stand half a step from the borders
+    assert (
+        float(border_distance(after.cache, grid).min()) >= 0.25 - 1e-12
+    )  # levels stand half a step from the borders
 
 
 def test_a_run_can_be_cut_anywhere() -> None:
@@ -103,7 +148,17 @@ def test_the_digest_depends_on_every_level_and_on_the_shape() -> None:
     def digest(*rows: list[float]) -> str:
         return cache_digest([[{"S": torch.tensor([rows], dtype=torch.float64)}]], grid)
 
-    assert len({digest([0, 1], [2, 3]), digest([0, 1], [2, -3]), digest([0, 1, 2, 3]), digest([1, 0], [2, 3])}) == 4
+    assert (
+        len(
+            {
+                digest([0, 1], [2, 3]),
+                digest([0, 1], [2, -3]),
+                digest([0, 1, 2, 3]),
+                digest([1, 0], [2, 3]),
+            }
+        )
+        == 4
+    )
     assert digest([0, 1]) == digest([0.2, 0.9])
 
 
@@ -131,7 +186,9 @@ def test_selection_gap_by_hand(topk: int, gap: float) -> None:
             parameter.zero_()
         model.embed.weight[1] = torch.tensor([1.0, 2.0])
         model.get_parameter("blocks.0.mixers.0.q.weight").copy_(torch.eye(2))
-    keys = torch.tensor([[[[1.5, 0.0], [0.0, 2.5], [0.0, 1.0]]]], dtype=torch.float64)  # scores 1.5, 5, 2: gaps 3 and 0.5
+    keys = torch.tensor(
+        [[[[1.5, 0.0], [0.0, 2.5], [0.0, 1.0]]]], dtype=torch.float64
+    )  # scores 1.5, 5, 2: gaps 3 and 0.5
     assert selection_gap(model, 1, [[{"compressed_keys": keys}]], 6) == gap
 
 

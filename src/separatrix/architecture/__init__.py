@@ -1,4 +1,6 @@
-"""Architectures: stacks of layers, each layer one mechanism or several head-wise, with declared sizes."""
+"""Architectures: stacks of layers, each layer one mechanism or several head-wise, with declared
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,35 @@ from typing import Any
 
 from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
 from separatrix.errors import SizeError, SpecError
-from separatrix.mechanisms import MECHANISMS, CacheItem, LogLinear, Mechanism, Sparse, check_size_names, mechanism
+from separatrix.mechanisms import (
+    MECHANISMS,
+    CacheItem,
+    LogLinear,
+    Mechanism,
+    Sparse,
+    check_size_names,
+    mechanism,
+)
 from separatrix.numbers.bits import Bits
 
-__all__ = ["MECHANISMS", "Architecture", "CacheItem", "Group", "Layer", "LogLinear", "Mechanism", "Sparse", "mechanism"]
+__all__ = [
+    "MECHANISMS",
+    "Architecture",
+    "CacheItem",
+    "Group",
+    "Layer",
+    "LogLinear",
+    "Mechanism",
+    "Sparse",
+    "mechanism",
+]
 
 
 @dataclass(frozen=True)
 class Group:
-    """What stands between two reading layers: sigma bits at a stated length, split by where they stand."""
+    """What stands between two reading layers: sigma bits at a stated length, split by where they
+    stand.
+    """
 
     inside: int
     """Bits of the bounded heads inside the reading layer before this group (0 for group 0)."""
@@ -32,7 +54,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one: head-wise hybrid).
+    """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one:
+    head-wise hybrid).
 
     Raises SizeError for an empty stack or one of more than 10,000 layers.
     """
@@ -46,7 +69,9 @@ class Architecture:
 
     def __post_init__(self) -> None:
         if not self.layers or any(not layer for layer in self.layers):
-            raise SizeError("an architecture has at least one layer, and every layer at least one mechanism")
+            raise SizeError(
+                "an architecture has at least one layer, and every layer at least one mechanism"
+            )
         if len(self.layers) > MOST_LAYERS:
             raise SizeError(f"{len(self.layers):,} layers; at most {MOST_LAYERS:,} are read")
 
@@ -74,7 +99,13 @@ class Architecture:
         runs = [(layer, len(list(same))) for layer, same in groupby(self.layers)]
         return {
             "name": self.name,
-            "layers": [{"times": times, "heads": [{"mechanism": part.name, **part.sizes()} for part in layer]} for layer, times in runs],
+            "layers": [
+                {
+                    "times": times,
+                    "heads": [{"mechanism": part.name, **part.sizes()} for part in layer],
+                }
+                for layer, times in runs
+            ],
             "notes": list(self.notes),
             "vocabulary": self.vocabulary,
             "context": self.context,
@@ -82,13 +113,18 @@ class Architecture:
 
     @classmethod
     def from_json(cls, data: Any) -> Architecture:
-        """Inverse of `to_json`. Raises SpecError for missing or unknown fields, and what `mechanism` raises."""
+        """Inverse of `to_json`. Raises SpecError for missing or unknown fields, and what
+        `mechanism` raises.
+        """
         if (
             not isinstance(data, dict)
             or set(data) != {"name", "layers", "notes", "vocabulary", "context"}
             or not isinstance(data["layers"], list)
         ):
-            raise SpecError("an architecture in JSON has exactly the fields name, layers (a list), notes, vocabulary, context")
+            raise SpecError(
+                "an architecture in JSON has exactly the fields name, layers (a list), notes,"
+                " vocabulary, context"
+            )
         layers: list[Layer] = []
         for number, run in enumerate(data["layers"]):
             if (
@@ -97,34 +133,55 @@ class Architecture:
                 or type(run["times"]) is not int
                 or not isinstance(run["heads"], list)
             ):
-                raise SpecError(f"layers[{number}] must have exactly the fields times (an integer) and heads (a list)")
+                raise SpecError(
+                    f"layers[{number}] must have exactly the fields times (an integer) and heads (a"
+                    " list)"
+                )
             if not 1 <= run["times"] <= MOST_LAYERS - len(layers):
-                raise SizeError(f"layers[{number}].times is {run['times']}; the stack may have 1 to {MOST_LAYERS:,} layers")
+                raise SizeError(
+                    f"layers[{number}].times is {run['times']}; the stack may have 1 to"
+                    f" {MOST_LAYERS:,} layers"
+                )
             parts = []
             for part in run["heads"]:
                 if not isinstance(part, dict) or not isinstance(part.get("mechanism"), str):
-                    raise SpecError(f"layers[{number}]: each entry of heads is an object with a 'mechanism'")
+                    raise SpecError(
+                        f"layers[{number}]: each entry of heads is an object with a 'mechanism'"
+                    )
                 name, sizes = part["mechanism"], {k: v for k, v in part.items() if k != "mechanism"}
                 if name in MECHANISMS:
                     check_size_names(MECHANISMS[name], sizes, where=f" in layers[{number}]")
                 parts.append(mechanism(name, where=f" in layers[{number}]", **sizes))
             layers += [tuple(parts)] * run["times"]
         name, notes, numbers = data["name"], data["notes"], (data["vocabulary"], data["context"])
-        if not isinstance(name, str) or not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        if (
+            not isinstance(name, str)
+            or not isinstance(notes, list)
+            or not all(isinstance(note, str) for note in notes)
+        ):
             raise SpecError("name must be a text and notes a list of texts")
-        if any(number is not None and (type(number) is not int or number < 1) for number in numbers):
-            raise SizeError(f"vocabulary and context are {numbers[0]!r} and {numbers[1]!r}; each must be a positive integer or null")
+        if any(
+            number is not None and (type(number) is not int or number < 1) for number in numbers
+        ):
+            raise SizeError(
+                f"vocabulary and context are {numbers[0]!r} and {numbers[1]!r}; each must be a"
+                " positive integer or null"
+            )
         return cls(tuple(layers), name, tuple(notes), *numbers)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
-        """The distinct layers, and for every layer which of them it is: real stacks repeat a few layers many times."""
+        """The distinct layers, and for every layer which of them it is: real stacks repeat a few
+        layers many times.
+        """
         numbers: dict[Layer, int] = {}
         which = tuple(numbers.setdefault(layer, len(numbers)) for layer in self.layers)
         return tuple(numbers), which
 
     def counted(self) -> list[tuple[Layer, int]]:
-        """The distinct layers, each with how often it stands in the stack, in order of first appearance."""
+        """The distinct layers, each with how often it stands in the stack, in order of first
+        appearance.
+        """
         kinds, which = self._kinds
         return [(layer, which.count(number)) for number, layer in enumerate(kinds)]
 
@@ -140,7 +197,9 @@ class Architecture:
         return sum(part.read_bits() for part in self.layers[index])
 
     def groups(self, t: int) -> tuple[Group, ...]:
-        """Groups 0..k of bounded layers around the k reading layers, sized for lengths up to t (theory.md, section 5)."""
+        """Groups 0..k of bounded layers around the k reading layers, sized for lengths up to t
+        (theory.md, section 5).
+        """
         kinds, which = self._kinds
         bounded = [bounded_bits(layer, t) for layer in kinds]
         marks = (-1, *self.reading)
@@ -148,11 +207,19 @@ class Architecture:
         for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
             inside = bounded[which[left]] if left >= 0 else 0
             between = sum(bounded[number] for number in which[left + 1 : right])
-            groups.append(Group(inside, between + (_convolution_bits(self.layers[right], t) if right < len(self.layers) else 0)))
+            groups.append(
+                Group(
+                    inside,
+                    between
+                    + (_convolution_bits(self.layers[right], t) if right < len(self.layers) else 0),
+                )
+            )
         return tuple(groups)
 
     def cache(self, t: int) -> dict[str, Bits]:
-        """Bits carried after t tokens, by kind (state, convolution, window, kv), over all layers together."""
+        """Bits carried after t tokens, by kind (state, convolution, window, kv), over all layers
+        together.
+        """
         total: dict[str, Bits] = {}
         for layer, times in self.counted():
             for part in layer:
@@ -165,7 +232,9 @@ class Architecture:
         return sum(part.cache_bits(t) * times for layer, times in self.counted() for part in layer)
 
     def flops(self, t: int) -> int:
-        """Floating-point operations that mixing the t-th token takes in all layers (a multiply-add counts 2), projections not counted."""
+        """Floating-point operations that mixing the t-th token takes in all layers (a
+        multiply-add counts 2), projections not counted.
+        """
         return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
 
     @cached_property
@@ -176,16 +245,22 @@ class Architecture:
 
 
 def bounded_bits(layer: Layer, t: int) -> int:
-    """Cache bits of a layer's bounded heads, and the open blocks and windows of its reading ones, at any length up to t."""
+    """Cache bits of a layer's bounded heads, and the open blocks and windows of its reading
+    ones, at any length up to t.
+    """
     return sum(part.open_bits(t) if part.reading else part.cache_bits(t) for part in layer)
 
 
 def _convolution_bits(layer: Layer, t: int) -> int:
-    """Short convolutions on q, k, v of a layer's reading heads: a bounded layer before it (theory.md, section 1)."""
+    """Short convolutions on q, k, v of a layer's reading heads: a bounded layer before it
+    (theory.md, section 1).
+    """
     items = (item for part in layer if part.reading for item in part.cache(t))
     return sum(item.bits.total for item in items if item.kind == "convolution")
 
 
 def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:
     """An architecture from mechanisms (or tuples of them), first layer first."""
-    return Architecture(tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), name)
+    return Architecture(
+        tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), name
+    )

@@ -1,4 +1,6 @@
-"""A model of which the layers are known and some sizes are not: it can be drawn and counted, but not judged."""
+"""A model of which the layers are known and some sizes are not: it can be drawn and counted, but
+not judged.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,17 @@ Part = Mechanism | type[Mechanism]
 
 @dataclass(frozen=True)
 class Outline:
-    """The layers of a model, first layer first, and the names of the sizes nobody gave, such as "mamba2.state" or "dtype"."""
+    """The layers of a model, first layer first, and the names of the sizes nobody gave, such as
+    "mamba2.state" or "dtype".
+    """
 
     layers: tuple[tuple[Part, ...], ...]
     name: str
     missing: tuple[str, ...]
     shapes: tuple[tuple[Part, ...], ...] = ()
-    """As `layers`, but with the sizes of mechanisms of which the number format alone is unknown: they tell numbers, never bits."""
+    """As `layers`, but with the sizes of mechanisms of which the number format alone is unknown:
+    they tell numbers, never bits.
+    """
     notes: tuple[str, ...] = ()
     vocabulary: int | None = None
     context: int | None = None
@@ -47,7 +53,9 @@ class Outline:
 
     @property
     def shaped(self) -> Architecture | None:
-        """The layers and heads of which everything but the number format is known, to count numbers, or None if there are none."""
+        """The layers and heads of which everything but the number format is known, to count
+        numbers, or None if there are none.
+        """
         return _whole(self.shapes)
 
     @property
@@ -68,7 +76,9 @@ def _whole(layers: tuple[tuple[Part, ...], ...]) -> Architecture | None:
 
 
 class UnknownSizes(ConfigError):
-    """A file leaves sizes open. The message names them and how to supply them; `outline` is what is known."""
+    """A file leaves sizes open. The message names them and how to supply them; `outline` is what
+    is known.
+    """
 
     def __init__(self, message: str, outline: Outline) -> None:
         super().__init__(message)

@@ -1,4 +1,6 @@
-"""Released models by name: their facts are package data (presets.json), read by the same reader as any config.json."""
+"""Released models by name: their facts are package data (presets.json), read by the same reader
+as any config.json.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,26 @@ from separatrix.errors import UnknownNameError
 
 
 class Facts(TypedDict):
-    """Where a model was released, the family that reads it, and the fields of its config.json that matter."""
+    """Where a model was released, the family that reads it, and the fields of its config.json
+    that matter.
+    """
 
     source: str
     family: str
     config: dict[str, object]
 
 
-PRESETS: dict[str, Facts] = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
+PRESETS: dict[str, Facts] = json.loads(
+    Path(__file__).with_name("presets.json").read_text(encoding="utf-8")
+)
 """Name -> facts."""
 
 
-def preset(name: str, *, settings: Settings | None = None, pattern: str | None = None) -> Architecture:
-    """The released model of that name, with sizes or the stack given by hand, as `from_config` takes them.
+def preset(
+    name: str, *, settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
+    """The released model of that name, with sizes or the stack given by hand, as `from_config`
+    takes them.
 
     Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
     """

@@ -1,4 +1,6 @@
-"""One text, one architecture: a preset's name, a path, an architecture or config.json written out as JSON, or a spec."""
+"""One text, one architecture: a preset's name, a path, an architecture or config.json written
+out as JSON, or a spec.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,23 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _WAYS = "Read are a preset, a path to a config.json, or a stack such as 'full*2 + gdn*24'."
 
 
-def resolve(text: str, *, settings: Settings | None = None, pattern: str | None = None) -> Architecture:
-    """The architecture that `text` names, with sizes (`settings`) and, for a model's file, the stack (`pattern`) given by hand.
+def resolve(
+    text: str, *, settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
+    """The architecture that `text` names, with sizes (`settings`) and, for a model's file, the
+    stack (`pattern`) given by hand.
 
-    Raises ConfigError for a path or model file that cannot be read, UnknownSizes where it leaves sizes open, and UnknownNameError,
-    SpecError or SizeError for a spec, a pattern, or a setting that fits no layer.
+    Raises ConfigError for a path or model file that cannot be read, UnknownSizes where it leaves
+    sizes open, and UnknownNameError, SpecError or SizeError for a spec, a pattern, or a setting
+    that fits no layer.
     """
     text = text.strip()
     if text in PRESETS or text.lower() in PRESETS:
         return preset(text if text in PRESETS else text.lower(), settings=settings, pattern=pattern)
     if text.startswith("{"):
-        return _from_data(parse_json(text, "the JSON given"), "", "the JSON given", settings, pattern)
+        return _from_data(
+            parse_json(text, "the JSON given"), "", "the JSON given", settings, pattern
+        )
     if _looks_like_path(text):
         return _from_path(text, settings, pattern)
     text = " ".join(text.split())
@@ -39,15 +47,19 @@ def resolve(text: str, *, settings: Settings | None = None, pattern: str | None 
     if _NAME.fullmatch(text) and text not in MECHANISMS:
         if os.path.exists(text):
             return _from_path(text, settings, pattern)
-        error = UnknownNameError.of("architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix presets")
+        error = UnknownNameError.of(
+            "architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix presets"
+        )
         raise UnknownNameError(f"{error} {_WAYS}")
     _no_pattern(pattern)
     return with_settings(Architecture.parse(text), settings)
 
 
 def with_settings(architecture: Architecture, settings: Settings | None) -> Architecture:
-    """The architecture with sizes set by hand in place of its own, and a note that says so. Raises UnknownNameError for a setting that fits
-    no layer, SizeError or SpecError for a value that does not."""
+    """The architecture with sizes set by hand in place of its own, and a note that says so. Raises
+    UnknownNameError for a setting that fits no layer, SizeError or SpecError for a value that does
+    not.
+    """
     if not settings:
         return architecture
     among = {part.name for layer, _ in architecture.counted() for part in layer}
@@ -73,7 +85,9 @@ def _looks_like_path(text: str) -> bool:
 def _from_path(text: str, settings: Settings | None, pattern: str | None) -> Architecture:
     path = Path(text).expanduser() if text.startswith("~/") else Path(text)
     if not os.path.exists(path):
-        raise ConfigError(f"{label(Path(text))}: no such file or folder (nothing is downloaded). {_WAYS}")
+        raise ConfigError(
+            f"{label(Path(text))}: no such file or folder (nothing is downloaded). {_WAYS}"
+        )
     file = config_file(path)
     data = load_json(file)
     if _is_architecture(data):
@@ -85,7 +99,9 @@ def _is_architecture(data: Any) -> bool:
     return isinstance(data, dict) and "layers" in data and "model_type" not in data
 
 
-def _from_data(data: Any, name: str, where: str, settings: Settings | None, pattern: str | None) -> Architecture:
+def _from_data(
+    data: Any, name: str, where: str, settings: Settings | None, pattern: str | None
+) -> Architecture:
     if not _is_architecture(data):
         return from_config(data, name, where=where, settings=settings, pattern=pattern)
     try:
@@ -98,5 +114,6 @@ def _from_data(data: Any, name: str, where: str, settings: Settings | None, patt
 def _no_pattern(pattern: str | None) -> None:
     if pattern is not None:
         raise SpecError(
-            "--pattern gives the layers of a model's config.json; a spec and an architecture in JSON have their own: leave it out"
+            "--pattern gives the layers of a model's config.json; a spec and an architecture in"
+            " JSON have their own: leave it out"
         )

@@ -1,4 +1,6 @@
-"""Sizes given by hand, over what a file or spec says: `mamba2.state=128`, `dtype=bf16`, `vocabulary=32000`."""
+"""Sizes given by hand, over what a file or spec says: `mamba2.state=128`, `dtype=bf16`,
+`vocabulary=32000`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.numbers.formats import NumberFormat
 
-_WAY = "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16, vocabulary=N, context=N"
+_WAY = (
+    "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16,"
+    " vocabulary=N, context=N"
+)
 MOST = 10**12
 
 
@@ -25,7 +30,9 @@ class Settings:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Settings:
-        """Settings from texts such as "mamba2.state=128". Raises SpecError, UnknownNameError or SizeError that names the text."""
+        """Settings from texts such as "mamba2.state=128". Raises SpecError, UnknownNameError or
+        SizeError that names the text.
+        """
         sizes: dict[tuple[str, str], Any] = {}
         whole: dict[str, Any] = {}
         for text in texts:
@@ -48,15 +55,24 @@ class Settings:
                 whole[name] = number
             else:
                 raise UnknownNameError.of(
-                    "setting", name[:60], ["dtype", "vocabulary", "context"], where=f" in --set {text[:60]!r}; {_WAY}"
+                    "setting",
+                    name[:60],
+                    ["dtype", "vocabulary", "context"],
+                    where=f" in --set {text[:60]!r}; {_WAY}",
                 )
         return cls(sizes, **whole)
 
     def __bool__(self) -> bool:
-        return bool(self.sizes) or any(value is not None for value in (self.dtype, self.vocabulary, self.context))
+        return bool(self.sizes) or any(
+            value is not None for value in (self.dtype, self.vocabulary, self.context)
+        )
 
-    def over(self, cls: type[Mechanism], sizes: Mapping[str, Any], among: Iterable[str]) -> dict[str, Any]:
-        """`sizes` of a mechanism with what is set by hand in their place; `among` are the names of all mechanisms of the model."""
+    def over(
+        self, cls: type[Mechanism], sizes: Mapping[str, Any], among: Iterable[str]
+    ) -> dict[str, Any]:
+        """`sizes` of a mechanism with what is set by hand in their place; `among` are the names
+        of all mechanisms of the model.
+        """
         own = {f.name for f in fields(cls)}
         changed = dict(sizes)
         if self.dtype is not None:
@@ -73,10 +89,15 @@ class Settings:
         for name, size in self.sizes:
             meant = _meant(name, set(there))
             if meant not in there:
-                raise UnknownNameError(f"--set {name}.{size}: no layer of this model is '{name}'; it has {', '.join(there)}")
+                raise UnknownNameError(
+                    f"--set {name}.{size}: no layer of this model is '{name}'; it has"
+                    f" {', '.join(there)}"
+                )
             if size not in {f.name for f in fields(MECHANISMS[meant])}:
                 known = [f.name for f in fields(MECHANISMS[meant])]
-                raise UnknownNameError.of(f"size of '{meant}'", size, known, where=f" in --set {name}.{size}")
+                raise UnknownNameError.of(
+                    f"size of '{meant}'", size, known, where=f" in --set {name}.{size}"
+                )
 
     def notes(self) -> list[str]:
         """What was set by hand, to be printed with every verdict."""
@@ -92,10 +113,22 @@ def _meant(name: str, there: set[str]) -> str:
 
 def _check_name(name: str, size: str, text: str) -> None:
     if name not in MECHANISMS:
-        raise UnknownNameError.of("mechanism", name[:60], MECHANISMS, where=f" in --set {text[:60]!r}", listing="separatrix mechanisms")
-    known = {f.name for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name]) for f in fields(cls)}
+        raise UnknownNameError.of(
+            "mechanism",
+            name[:60],
+            MECHANISMS,
+            where=f" in --set {text[:60]!r}",
+            listing="separatrix mechanisms",
+        )
+    known = {
+        f.name
+        for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name])
+        for f in fields(cls)
+    }
     if size not in known:
-        raise UnknownNameError.of(f"size of '{name}'", size[:60], known, where=f" in --set {text[:60]!r}")
+        raise UnknownNameError.of(
+            f"size of '{name}'", size[:60], known, where=f" in --set {text[:60]!r}"
+        )
 
 
 def _value(text: str) -> Any:

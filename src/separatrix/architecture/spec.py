@@ -1,4 +1,5 @@
-"""Architectures as text: `full*2 + gdn*24`, `(gdn*3 + full)*12 @ heads=16, bf16`, `full(heads=2)|gdn`.
+"""Architectures as text: `full*2 + gdn*24`, `(gdn*3 + full)*12 @ heads=16, bf16`,
+`full(heads=2)|gdn`.
 
     architecture := stack ["@" sizes]
     stack        := item ("+" item)*
@@ -8,8 +9,8 @@
     sizes        := size ("," size)*
     size         := name "=" value | number format (fp32, bf16, fp16, pN)
 
-Sizes after "@" hold for every layer that has them; a layer's own sizes win. `format_spec` writes the canonical text, and
-parsing it gives the same architecture back.
+Sizes after "@" hold for every layer that has them; a layer's own sizes win. `format_spec` writes
+the canonical text, and parsing it gives the same architecture back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from separatrix.mechanisms import MECHANISMS, Mechanism, check_size_names, mecha
 from separatrix.numbers.formats import NumberFormat
 
 MOST_LAYERS = 10_000
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>[0-9][0-9_]*)|(?P<mark>[-+*()|@,=]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>[0-9][0-9_]*)|(?P<mark>[-+*()|@,=]))"
+)
 
 Layer = tuple[Mechanism, ...]
 
@@ -47,7 +50,9 @@ def _tokenise(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             place += len(text[place:]) - len(text[place:].lstrip())
-            raise SpecError(f"unexpected character {text[place]!r} at position {place} of '{shown(text)}'")
+            raise SpecError(
+                f"unexpected character {text[place]!r} at position {place} of '{shown(text)}'"
+            )
         kind = match.lastgroup or ""
         tokens.append(_Token(kind, match[kind], match.start(kind)))
         place = match.end()
@@ -65,7 +70,9 @@ class _Heads:
 
 def _with_common(heads: _Heads, common: dict[str, Any]) -> _Heads:
     own = {f.name for f in fields(MECHANISMS[heads.name])}
-    return _Heads(heads.name, {k: v for k, v in common.items() if k in own} | heads.sizes, heads.place)
+    return _Heads(
+        heads.name, {k: v for k, v in common.items() if k in own} | heads.sizes, heads.place
+    )
 
 
 class _Parser:
@@ -82,7 +89,11 @@ class _Parser:
         if self._accept("@"):
             place = self._peek().place
             common = self._sizes()
-            known = {f.name for part in {h.name for layer in stack for h in layer} for f in fields(MECHANISMS[part])}
+            known = {
+                f.name
+                for part in {h.name for layer in stack for h in layer}
+                for f in fields(MECHANISMS[part])
+            }
             for size in common:
                 if size not in known:
                     raise UnknownNameError.of("size", size, known, where=self._at(place))
@@ -105,7 +116,10 @@ class _Parser:
 
     def _item(self, depth: int) -> list[tuple[_Heads, ...]]:
         if depth > 50:
-            raise SpecError(f"parentheses nested more than 50 deep in '{self.text[:40]}...'; write the stack flatter")
+            raise SpecError(
+                f"parentheses nested more than 50 deep in '{self.text[:40]}...'; write the stack"
+                " flatter"
+            )
         if self._accept("("):
             layers = self._stack(depth + 1)
             self._expect(")")
@@ -127,7 +141,9 @@ class _Parser:
         token = self._take("name", "a mechanism")
         where = self._at(token.place)
         if token.text not in MECHANISMS:
-            raise UnknownNameError.of("mechanism", token.text, MECHANISMS, where=where, listing="separatrix mechanisms")
+            raise UnknownNameError.of(
+                "mechanism", token.text, MECHANISMS, where=where, listing="separatrix mechanisms"
+            )
         sizes: dict[str, Any] = {}
         if self._accept("("):
             sizes = self._sizes()
@@ -147,7 +163,8 @@ class _Parser:
                     NumberFormat(value)
                 except SpecError:
                     raise SpecError(
-                        f"expected '=' after '{value}'{self._at(token.place)}, or a number format (fp32, bf16, fp16, pN)"
+                        f"expected '=' after '{value}'{self._at(token.place)}, or a number format"
+                        " (fp32, bf16, fp16, pN)"
                     ) from None
             if key in sizes:
                 raise SpecError(f"size '{key}' is given twice{self._at(token.place)}")
@@ -172,7 +189,9 @@ class _Parser:
 
     def _limit(self, layers: int) -> None:
         if layers > MOST_LAYERS:
-            raise SizeError(f"'{self.text[:40]}' has {layers:,} layers; at most {MOST_LAYERS:,} are read")
+            raise SizeError(
+                f"'{self.text[:40]}' has {layers:,} layers; at most {MOST_LAYERS:,} are read"
+            )
 
     def _peek(self) -> _Token:
         return self.tokens[self.next]
@@ -210,17 +229,23 @@ def _bounded_int(text: str, where: str) -> int:
 
 
 def parse_layers(text: str) -> tuple[Layer, ...]:
-    """The layers of a spec, first layer first. Raises SpecError, UnknownNameError or SizeError, each with the position."""
+    """The layers of a spec, first layer first. Raises SpecError, UnknownNameError or SizeError,
+    each with the position.
+    """
     if not text.strip():
         raise SpecError("the architecture is empty; write a stack such as 'full*2 + gdn*24'")
     return tuple(_Parser(text).parse())
 
 
 def parse_sizes(text: str) -> list[tuple[tuple[str, dict[str, Any]], ...]]:
-    """As `parse_layers`, but every mechanism as its name and the sizes that the text gives it; values are not checked."""
+    """As `parse_layers`, but every mechanism as its name and the sizes that the text gives it;
+    values are not checked.
+    """
     if not text.strip():
         raise SpecError("the pattern is empty; write a stack such as '(mamba2*7 + full)*4'")
-    return [tuple((heads.name, heads.sizes) for heads in layer) for layer in _Parser(text).parse_sizes()]
+    return [
+        tuple((heads.name, heads.sizes) for heads in layer) for layer in _Parser(text).parse_sizes()
+    ]
 
 
 def format_spec(layers: Sequence[Layer]) -> str:
@@ -232,26 +257,38 @@ def format_spec(layers: Sequence[Layer]) -> str:
         for f in fields(part):
             values.setdefault(f.name, set()).add(getattr(part, f.name))
             defaults.setdefault(f.name, set()).add(f.default)
-    common = {k: next(iter(v)) for k, v in values.items() if len(v) == 1 and None not in v and v != defaults[k]}
+    common = {
+        k: next(iter(v))
+        for k, v in values.items()
+        if len(v) == 1 and None not in v and v != defaults[k]
+    }
     words = [_format_layer(layer, common) for layer in layers]
     text = _fold(words)
     return f"{text} @ {_format_sizes(common)}" if common else text
 
 
 def _format_sizes(sizes: dict[str, Any]) -> str:
-    return ", ".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in sorted(sizes.items()))
+    return ", ".join(
+        f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in sorted(sizes.items())
+    )
 
 
 def _format_layer(layer: Layer, common: dict[str, Any]) -> str:
     texts = []
     for part in layer:
-        own = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in common and getattr(part, f.name) != f.default}
+        own = {
+            f.name: getattr(part, f.name)
+            for f in fields(part)
+            if f.name not in common and getattr(part, f.name) != f.default
+        }
         texts.append(f"{part.name}({_format_sizes(own)})" if own else part.name)
     return "|".join(texts)
 
 
 def _fold(words: Sequence[str]) -> str:
-    """Words joined by ' + ', repeats written 'a*3' or '(a + b)*3', the longest repeat at each place first."""
+    """Words joined by ' + ', repeats written 'a*3' or '(a + b)*3', the longest repeat at each
+    place first.
+    """
     items, i = [], 0
     while i < len(words):
         best_period, best_times = 1, 1
@@ -266,6 +303,8 @@ def _fold(words: Sequence[str]) -> str:
             items.append(words[i])
             i += 1
             continue
-        items.append(f"{block[0]}*{best_times}" if best_period == 1 else f"({_fold(block)})*{best_times}")
+        items.append(
+            f"{block[0]}*{best_times}" if best_period == 1 else f"({_fold(block)})*{best_times}"
+        )
         i += best_period * best_times
     return " + ".join(items)

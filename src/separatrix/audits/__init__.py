@@ -1,4 +1,6 @@
-"""The leak audit: whether anything but solving a task beats what the task says a guess may reach."""
+"""The leak audit: whether anything but solving a task beats what the task says a guess may
+reach.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a probe hands back, and how the best of several ways to guess is picked without looking at the instances that judge it."""
+"""What a probe hands back, and how the best of several ways to guess is picked without looking
+at the instances that judge it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from separatrix.tasks.base.task import Tokens
 
 
 class Guess(NamedTuple):
-    """`answers` (batch,), and for tasks answered yes or no the `score` (batch,): how likely 1 is."""
+    """`answers` (batch,), and for tasks answered yes or no the `score` (batch,): how likely 1
+    is.
+    """
 
     answers: Tokens
     score: NDArray[np.float64]
@@ -30,11 +34,16 @@ class Guess(NamedTuple):
 
 Seen = TypeVar("Seen", Prompts, Tokens)
 Learner = Callable[[Seen, Tokens, int, Seen], Guess]
-"""(what is seen of the instances to fit to, their answers, number of answers, what is seen of those to judge by) -> a guess for the latter."""
+"""(what is seen of the instances to fit to, their answers, number of answers, what is seen of
+those to judge by) -> a guess for the latter.
+"""
 
 
-def best_of(learners: Sequence[Learner[Seen]], fitted: Seen, targets: Tokens, answers: int, tested: Seen) -> Guess:
-    """The guess of the learner that does best on the fitting half, each half of which is judged by a fit to the other.
+def best_of(
+    learners: Sequence[Learner[Seen]], fitted: Seen, targets: Tokens, answers: int, tested: Seen
+) -> Guess:
+    """The guess of the learner that does best on the fitting half, each half of which is judged by
+    a fit to the other.
 
     Best is the most right answers, or for two answers the strongest correlation, which tells more.
     """
@@ -43,7 +52,13 @@ def best_of(learners: Sequence[Learner[Seen]], fitted: Seen, targets: Tokens, an
     one, other = slice(len(targets) // 2), slice(len(targets) // 2, None)
 
     def merit(learner: Learner[Seen]) -> float:
-        guesses = [(learner(fitted[a], targets[a], answers, fitted[b]), targets[b]) for a, b in ((one, other), (other, one))]
-        return sum(guess.correlation(right) if answers == 2 else guess.right(right) for guess, right in guesses)
+        guesses = [
+            (learner(fitted[a], targets[a], answers, fitted[b]), targets[b])
+            for a, b in ((one, other), (other, one))
+        ]
+        return sum(
+            guess.correlation(right) if answers == 2 else guess.right(right)
+            for guess, right in guesses
+        )
 
     return max(learners, key=merit)(fitted, targets, answers, tested)

@@ -1,4 +1,6 @@
-"""Multinomial logistic regression in float64 by L-BFGS: deterministic, one thread, a fraction of a second."""
+"""Multinomial logistic regression in float64 by L-BFGS: deterministic, one thread, a fraction of
+a second.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Features = NDArray[np.float64]
 
 
 def regression(features: Features, targets: Tokens, answers: int, asked: Features) -> Guess:
-    """The likeliest answers for `asked` (batch, features) after a fit to `features` (instances, features), and how likely 1 is."""
+    """The likeliest answers for `asked` (batch, features) after a fit to `features` (instances,
+    features), and how likely 1 is.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -36,11 +40,19 @@ def _logits(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def _fit(x: Tensor, targets: Tensor, answers: int) -> Tensor:
-    """Weights (features + 1, answers) from zero; the gradient is written out, which takes half the time of automatic differentiation."""
+    """Weights (features + 1, answers) from zero; the gradient is written out, which takes half
+    the time of automatic differentiation.
+    """
     weights = torch.zeros(x.shape[1] + 1, answers, dtype=torch.float64)
     weights.grad = torch.zeros_like(weights)
     grad, rows = weights.grad, torch.arange(len(x))
-    optimiser = torch.optim.LBFGS([weights], max_iter=ITERATIONS, tolerance_grad=1e-3, tolerance_change=1e-6, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(
+        [weights],
+        max_iter=ITERATIONS,
+        tolerance_grad=1e-3,
+        tolerance_change=1e-6,
+        line_search_fn="strong_wolfe",
+    )
 
     def loss() -> Tensor:
         logs = torch.log_softmax(_logits(x, weights), dim=1)

@@ -16,9 +16,17 @@ def table(audit: Audit) -> str:
     """What was drawn, one line per probe, and the outcome."""
     cells = [HEADINGS, *map(_cells, audit.rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(HEADINGS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    head = f"{audit.task}   {audit.fitted:,} instances to fit, {audit.tested:,} others to judge, seed {audit.seed}"
-    return "\n".join([head, *([f"({audit.note})"] if audit.note else []), "", *lines, "", outcome(audit)])
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    head = (
+        f"{audit.task}   {audit.fitted:,} instances to fit, {audit.tested:,} others to judge, seed"
+        f" {audit.seed}"
+    )
+    return "\n".join(
+        [head, *([f"({audit.note})"] if audit.note else []), "", *lines, "", outcome(audit)]
+    )
 
 
 def legend(audit: Audit) -> str:
@@ -33,7 +41,10 @@ def outcome(audit: Audit) -> str:
         return f"{audit.task}: {', '.join(gains)} above the level of the task without its shift"
     if not audit.leaks:
         return f"{audit.task}: no shortcut goes beyond its level"
-    return f"{audit.task}: LEAK; {', '.join(audit.leaks)} above the level of the task twice, by more than 3 standard errors each time"
+    return (
+        f"{audit.task}: LEAK; {', '.join(audit.leaks)} above the level of the task twice, by more"
+        " than 3 standard errors each time"
+    )
 
 
 def summary(audits: Iterable[Audit]) -> str:
@@ -42,13 +53,18 @@ def summary(audits: Iterable[Audit]) -> str:
     names = [row.probe for row in audits[0].rows] if audits else []
     widest = max((len(audit.task) for audit in audits), default=0)
     head = " " * widest + "".join(f"  {name:>12}" for name in names)
-    lines = [f"{audit.task:{widest}}" + "".join(f"  {_z(row):>12}" for row in audit.rows) for audit in audits]
+    lines = [
+        f"{audit.task:{widest}}" + "".join(f"  {_z(row):>12}" for row in audit.rows)
+        for audit in audits
+    ]
     return "\n".join([head, *lines])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     z = f"{row.z:+.1f}" + ("" if row.test == "accuracy" else f" ({row.test})")
-    more = f" ({row.drawn:,} drawn)" if row.drawn > 2 * row.judged and row.probe != "answers" else ""
+    more = (
+        f" ({row.drawn:,} drawn)" if row.drawn > 2 * row.judged and row.probe != "answers" else ""
+    )
     return (row.probe, f"{row.accuracy:.4f}", level(row.level), z, row.verdict + more)
 
 

@@ -1,4 +1,6 @@
-"""The shortcuts of `separatrix.tasks.PROBES`, each a pure function: (prompts fitted to, their answers, number of answers, prompts judged) -> guess."""
+"""The shortcuts of `separatrix.tasks.PROBES`, each a pure function: (prompts fitted to, their
+answers, number of answers, prompts judged) -> guess.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,21 @@ def counts(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> G
 
 
 def position(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The token at the best single place, counted from either end, but not the last one: by a table, or itself, shifted."""
+    """The token at the best single place, counted from either end, but not the last one: by a
+    table, or itself, shifted.
+    """
     places = fitted.places()
-    return best_column(places, targets, answers, tested.places()) if places.shape[1] else constant(targets, len(tested))
+    return (
+        best_column(places, targets, answers, tested.places())
+        if places.shape[1]
+        else constant(targets, len(tested))
+    )
 
 
 def last_tokens(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The best of: a table of the last token, the last token shifted, a table of the last two, logistic regression on the last three."""
+    """The best of: a table of the last token, the last token shifted, a table of the last two,
+    logistic regression on the last three.
+    """
     learners: list[Learner[Prompts]] = [_last, _last_three]
     if answers > 2:
         learners.append(_last_shifted)
@@ -45,8 +55,12 @@ def last_tokens(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts)
 
 
 def nearest_key(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The token behind the latest earlier token whose id is nearest to the last one's without being equal: by a table, or itself, shifted."""
-    return best_column(_behind_nearest(fitted)[:, None], targets, answers, _behind_nearest(tested)[:, None])
+    """The token behind the latest earlier token whose id is nearest to the last one's without
+    being equal: by a table, or itself, shifted.
+    """
+    return best_column(
+        _behind_nearest(fitted)[:, None], targets, answers, _behind_nearest(tested)[:, None]
+    )
 
 
 PROBE: dict[str, Learner[Prompts]] = {
@@ -67,7 +81,10 @@ def _last_shifted(fitted: Prompts, targets: Tokens, answers: int, tested: Prompt
 
 
 def _last_two(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    one, other = (prompts.back[:, -2].astype(np.uint64) * _MIX + prompts.last.astype(np.uint64) for prompts in (fitted, tested))
+    one, other = (
+        prompts.back[:, -2].astype(np.uint64) * _MIX + prompts.last.astype(np.uint64)
+        for prompts in (fitted, tested)
+    )
     return table(one.view(np.int64), targets, answers, other.view(np.int64))
 
 
@@ -75,7 +92,9 @@ def _last_three(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts)
     from separatrix.audits.logistic import regression
 
     ids = frequent(fitted.back[:, -3:], answers=answers, nothing=fitted.nothing, groups=3)
-    one, other = (indicated(prompts.back[:, -3:], ids, prompts.nothing) for prompts in (fitted, tested))
+    one, other = (
+        indicated(prompts.back[:, -3:], ids, prompts.nothing) for prompts in (fitted, tested)
+    )
     return regression(one, targets, answers, other)
 
 
@@ -89,4 +108,8 @@ def _behind_nearest(prompts: Prompts) -> Tokens:
     distance[(distance == 0) | (back == prompts.nothing)] = far
     latest = distance.shape[1] - 1 - distance[:, ::-1].argmin(axis=1)
     rows = np.arange(len(back))
-    return np.where(distance[rows, latest] == far, prompts.nothing, back[rows, np.minimum(latest + 1, back.shape[1] - 1)])
+    return np.where(
+        distance[rows, latest] == far,
+        prompts.nothing,
+        back[rows, np.minimum(latest + 1, back.shape[1] - 1)],
+    )

@@ -11,9 +11,11 @@ from separatrix.tasks.base.task import Tokens
 
 @dataclass(frozen=True)
 class Prompts:
-    """Rows of `front` (batch, longest) begin at the first column, those of `back` (batch, longest) end at the last.
+    """Rows of `front` (batch, longest) begin at the first column, those of `back` (batch, longest)
+    end at the last.
 
-    Places that a row does not have hold `nothing`, an id one more than the largest. Rows of one length are the same array twice.
+    Places that a row does not have hold `nothing`, an id one more than the largest. Rows of one
+    length are the same array twice.
     """
 
     front: Tokens
@@ -33,7 +35,9 @@ class Prompts:
         return self.back[:, -1]
 
     def places(self) -> Tokens:
-        """Every place but the last token's, counted from the first token and, where rows differ in length, from the last too."""
+        """Every place but the last token's, counted from the first token and, where rows differ
+        in length, from the last too.
+        """
         if self.back is self.front:
             return self.front[:, :-1]
         earlier = np.where(self.front[:, 1:] == self.nothing, self.nothing, self.front[:, :-1])
@@ -41,7 +45,9 @@ class Prompts:
 
 
 def cut(tokens: Tokens, places: Tokens, *, nothing: int) -> Prompts:
-    """Rows of `tokens` (batch, length) up to the token at `places` (batch,), that token included."""
+    """Rows of `tokens` (batch, length) up to the token at `places` (batch,), that token
+    included.
+    """
     column = np.arange(tokens.shape[1])
     front = np.where(column <= places[:, None], tokens, nothing)
     source = column - (tokens.shape[1] - 1 - places[:, None])

@@ -16,7 +16,9 @@ BOUND = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One probe: `right` of `judged` instances, none of which it was fitted to, and what the task says it may reach."""
+    """One probe: `right` of `judged` instances, none of which it was fitted to, and what the
+    task says it may reach.
+    """
 
     probe: str
     sees: str
@@ -28,7 +30,9 @@ class Row:
     test: Test
     """Which test that is."""
     drawn: int
-    """Instances drawn for this probe: to fit, to judge, and again where it was suspected at first."""
+    """Instances drawn for this probe: to fit, to judge, and again where it was suspected at
+    first.
+    """
 
     promised: bool = True
     """Whether the task promises the level."""
@@ -72,7 +76,9 @@ class Audit:
         return {row.probe: row for row in self.rows}[probe]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for `evidence.canonical`: levels are fractions, measured numbers have six decimals."""
+        """Plain data for `evidence.canonical`: levels are fractions, measured numbers have six
+        decimals.
+        """
         return {
             "task": self.task,
             "seed": self.seed,

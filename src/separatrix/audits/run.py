@@ -29,15 +29,20 @@ AGAIN = 4
 """How many times as many instances a suspected probe is tried on again."""
 
 
-def audit(task: Task | TextTask | str, *, seed: int = 0, fitted: int = 4000, tested: int = 4000) -> Audit:
-    """Every probe of `tasks.PROBES` on a task, or the task of a text, and the answers' distribution. Fitted to `fitted` instances, judged on others.
+def audit(
+    task: Task | TextTask | str, *, seed: int = 0, fitted: int = 4000, tested: int = 4000
+) -> Audit:
+    """Every probe of `tasks.PROBES` on a task, or the task of a text, and the answers'
+    distribution. Fitted to `fitted` instances, judged on others.
 
-    A row that lies more than 3 standard errors above its level is drawn again from a fresh seed with four times as many instances, and is a leak only
-    if it is above again: one in 740 rows is, once, by luck alone. For tasks answered yes or no whose level is chance, the score of a probe must not
-    correlate with the answer either, which tells more than its accuracy. Where answers are due at several places, chance and the levels are those at
-    a uniformly chosen one of them, and what stands after it is hidden. Under a shift no level is promised,
-    and rows are within or above it. Raises SpecError for a chain of thought, which is there to be followed, and
-    SizeError for a task with more than 1,024 answers or prompts too long to draw, and for bad numbers of instances.
+    A row that lies more than 3 standard errors above its level is drawn again from a fresh seed
+    with four times as many instances, and is a leak only if it is above again: one in 740 rows is,
+    once, by luck alone. For tasks answered yes or no whose level is chance, the score of a probe
+    must not correlate with the answer either, which tells more than its accuracy. Where answers are
+    due at several places, chance and the levels are those at a uniformly chosen one of them, and
+    what stands after it is hidden. Under a shift no level is promised, and rows are within or above
+    it. Raises SpecError for a chain of thought, which is there to be followed, and SizeError for a
+    task with more than 1,024 answers or prompts too long to draw, and for bad numbers of instances.
     """
     if isinstance(task, str):
         task = parse_any_task(task)
@@ -45,19 +50,47 @@ def audit(task: Task | TextTask | str, *, seed: int = 0, fitted: int = 4000, tes
     _check(subject, seed, fitted, tested)
     rows = _tried((ANSWERS, *PROBES), subject, np.random.default_rng((seed, 0)), fitted, tested)
     if suspected := [name for name, row in rows.items() if row.verdict == "leak"]:
-        rows |= _tried(suspected, subject, np.random.default_rng((seed, 1)), AGAIN * fitted, AGAIN * tested, before=fitted + tested)
-    return Audit(task=subject.spec, seed=seed, fitted=fitted, tested=tested, rows=tuple(rows.values()), note=subject.note)
+        rows |= _tried(
+            suspected,
+            subject,
+            np.random.default_rng((seed, 1)),
+            AGAIN * fitted,
+            AGAIN * tested,
+            before=fitted + tested,
+        )
+    return Audit(
+        task=subject.spec,
+        seed=seed,
+        fitted=fitted,
+        tested=tested,
+        rows=tuple(rows.values()),
+        note=subject.note,
+    )
 
 
-def _tried(names: Sequence[str], task: Subject, rng: np.random.Generator, fitted: int, tested: int, before: int = 0) -> dict[str, Row]:
+def _tried(
+    names: Sequence[str],
+    task: Subject,
+    rng: np.random.Generator,
+    fitted: int,
+    tested: int,
+    before: int = 0,
+) -> dict[str, Row]:
     prompts, targets = task.draw(fitted + tested, rng)
     drawn = before + fitted + tested
     return {
-        name: _answers(task, targets, drawn) if name == ANSWERS else _probed(name, task, prompts, targets, fitted, drawn) for name in names
+        name: (
+            _answers(task, targets, drawn)
+            if name == ANSWERS
+            else _probed(name, task, prompts, targets, fitted, drawn)
+        )
+        for name in names
     }
 
 
-def _probed(name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int) -> Row:
+def _probed(
+    name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int
+) -> Row:
     """The row of one probe."""
     judged, level = targets[fitted:], task.level(name)
     guess = PROBE[name](prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
@@ -79,22 +112,48 @@ def _probed(name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted:
 
 
 def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
-    """The row of the answers: all of them against the uniform distribution, or where that is not meant the most frequent one against chance."""
-    right, even = int(np.bincount(targets).max()), task.answers > 1 and task.chance * task.answers == 1
+    """The row of the answers: all of them against the uniform distribution, or where that is not
+    meant the most frequent one against chance.
+    """
+    right, even = (
+        int(np.bincount(targets).max()),
+        task.answers > 1 and task.chance * task.answers == 1,
+    )
     test: Test = "chi-square" if even else "most frequent"
     z = uneven(targets, task.answers) if even else largest_above(targets, task.answers, task.chance)
-    sees = "nothing: are all answers equally frequent" if even else "nothing: is any answer more frequent than stated"
-    return Row(probe=ANSWERS, sees=sees, right=right, judged=len(targets), level=task.chance, z=z, test=test, drawn=drawn)
+    sees = (
+        "nothing: are all answers equally frequent"
+        if even
+        else "nothing: is any answer more frequent than stated"
+    )
+    return Row(
+        probe=ANSWERS,
+        sees=sees,
+        right=right,
+        judged=len(targets),
+        level=task.chance,
+        z=z,
+        test=test,
+        drawn=drawn,
+    )
 
 
 def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:
-    for name, value, low in (("seed", seed, 0), ("fitted", fitted, LEAST), ("tested", tested, LEAST)):
+    for name, value, low in (
+        ("seed", seed, 0),
+        ("fitted", fitted, LEAST),
+        ("tested", tested, LEAST),
+    ):
         if type(value) is not int or value < low:
             raise SizeError(f"audit: {name} is {value!r}; it must be an integer of at least {low}")
     if task.answers > MOST_ANSWERS:
-        raise SizeError(f"{task.spec}: {task.answers:,} answers are too many to audit; choose a size with at most {MOST_ANSWERS:,}")
+        raise SizeError(
+            f"{task.spec}: {task.answers:,} answers are too many to audit; choose a size with at"
+            f" most {MOST_ANSWERS:,}"
+        )
     if (fitted + tested) * task.length > MOST_TOKENS:
         most = MOST_TOKENS // (fitted + tested)
         raise SizeError(
-            f"{task.spec}: {fitted + tested:,} prompts of {task.length:,} tokens are too much to audit; choose a size with at most {most:,} tokens"
+            f"{task.spec}: {fitted + tested:,} prompts of {task.length:,} tokens are too much to"
+            f" audit; choose a size with at most {most:,} tokens"
         )

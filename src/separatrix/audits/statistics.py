@@ -1,4 +1,6 @@
-"""How far a measured number lies above what it should be, in standard errors of a normal distribution."""
+"""How far a measured number lies above what it should be, in standard errors of a normal
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def above(right: int, instances: int, level: Fraction) -> float:
 
 
 def uneven(targets: Tokens, answers: int) -> float:
-    """Pearson's chi-square of the answers against the uniform distribution, as the normal deviate of Wilson and Hilferty (1931)."""
+    """Pearson's chi-square of the answers against the uniform distribution, as the normal
+    deviate of Wilson and Hilferty (1931).
+    """
     seen, expected = np.bincount(targets, minlength=answers), len(targets) / answers
     per_degree = float(((seen - expected) ** 2).sum() / expected) / (answers - 1)
     spread = 2 / (9 * (answers - 1))
@@ -37,7 +41,9 @@ def uneven(targets: Tokens, answers: int) -> float:
 
 
 def largest_above(targets: Tokens, answers: int, level: Fraction) -> float:
-    """Standard errors by which the most frequent answer lies above `level`, as rare by luck among `answers` of them (Šidák) as that many by itself."""
+    """Standard errors by which the most frequent answer lies above `level`, as rare by luck
+    among `answers` of them (Šidák) as that many by itself.
+    """
     z = above(int(np.bincount(targets).max()), len(targets), level)
     if not -_FARTHEST < z < _FARTHEST:
         return z

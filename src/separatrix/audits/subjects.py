@@ -18,7 +18,9 @@ Draw = Callable[[int, np.random.Generator], tuple[Prompts, Tokens]]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """`draw(instances, rng)` gives prompts of at most `length` tokens and their right answers (instances,), classes in [0, answers)."""
+    """`draw(instances, rng)` gives prompts of at most `length` tokens and their right answers
+    (instances,), classes in [0, answers).
+    """
 
     spec: str
     answers: int
@@ -32,10 +34,13 @@ class Subject:
 
 
 def of_tokens(task: Task) -> Subject:
-    """The prompts as they are; where answers are due at several places, each cut at a uniform one of them. Raises SpecError for a chain of thought."""
+    """The prompts as they are; where answers are due at several places, each cut at a uniform
+    one of them. Raises SpecError for a chain of thought.
+    """
     if isinstance(task, Thought):
         raise SpecError(
-            f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the task without it: {task.task.spec}"
+            f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the"
+            f" task without it: {task.task.spec}"
         )
 
     shift = getattr(task, "shift", PLAIN)
@@ -57,5 +62,12 @@ def of_tokens(task: Task) -> Subject:
         ),  # a shift may make its own chance larger than a level of the task without it
         draw=draw,
         promised=shift == PLAIN,
-        note="" if shift == PLAIN else f"shift={shift} promises nothing about shortcuts; the levels are those of the task without it",
+        note=(
+            ""
+            if shift == PLAIN
+            else (
+                f"shift={shift} promises nothing about shortcuts; the levels are those of the task"
+                " without it"
+            )
+        ),
     )

@@ -9,17 +9,25 @@ from separatrix.tasks.text import TEXT_TASKS, parse_any_task
 
 
 def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
-    """Task texts to audit: of a bare name the first `sizes` of its grid, a text with sizes by itself. Raises UnknownNameError, SizeError."""
+    """Task texts to audit: of a bare name the first `sizes` of its grid, a text with sizes by
+    itself. Raises UnknownNameError, SizeError.
+    """
     name, colon, _ = (part.strip() for part in name_or_text.partition(":"))
     every = TASKS | TEXT_TASKS
     if name not in every:
         raise UnknownNameError.of("task", name, every, listing="separatrix tasks")
     if type(sizes) is not int or sizes < 1:
         raise SizeError(f"audit: sizes is {sizes!r}; it must be an integer of at least 1")
-    return (name_or_text.strip(),) if colon else tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
+    return (
+        (name_or_text.strip(),)
+        if colon
+        else tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
+    )
 
 
 def accuracies(text: str, *, seed: int = 0) -> dict[str, float]:
-    """Accuracy of every probe of `tasks.PROBES` on the task of a text, on instances it was not fitted to. Raises as `audit` and `parse_task` do."""
+    """Accuracy of every probe of `tasks.PROBES` on the task of a text, on instances it was not
+    fitted to. Raises as `audit` and `parse_task` do.
+    """
     found = audit(parse_any_task(text), seed=seed)
     return {probe: found[probe].accuracy for probe in PROBES}

@@ -1,8 +1,9 @@
 """Tasks in words, read as tokens that the same probes take.
 
-Every sentence becomes its wording, the names taken out, and then its names; the cue after the question is the same in every prompt and left out.
-The candidates of a prompt are numbered in the order in which they are first named, and the number is the answer's class. The other names get numbers
-at random: their order would tell which facts share a name, and so do a part of the task.
+Every sentence becomes its wording, the names taken out, and then its names; the cue after the
+question is the same in every prompt and left out. The candidates of a prompt are numbered in the
+order in which they are first named, and the number is the answer's class. The other names get
+numbers at random: their order would tell which facts share a name, and so do a part of the task.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ _NAMES_OF_A_FACT = 2
 
 
 def of_words(task: TextTask) -> Subject:
-    """The task as the probes see it; the level of every probe is its chance, one in as many as there are candidates.
+    """The task as the probes see it; the level of every probe is its chance, one in as many as
+    there are candidates.
 
-    One hop is asked for by a key, and what stands behind a key nearby is one way to find it: the nearest key may then be always right.
+    One hop is asked for by a key, and what stands behind a key nearby is one way to find it: the
+    nearest key may then be always right.
     """
     known, one_hop = frozenset(names()), task.sizes().get("k") == 1
 
@@ -44,7 +47,9 @@ def of_words(task: TextTask) -> Subject:
     )
 
 
-def _tokens(items: list[TextItem], known: frozenset[str], rng: np.random.Generator) -> tuple[Prompts, Tokens]:
+def _tokens(
+    items: list[TextItem], known: frozenset[str], rng: np.random.Generator
+) -> tuple[Prompts, Tokens]:
     wordings: dict[str, int] = {}
     rows, answers = [], []
     for item in items:
@@ -54,12 +59,17 @@ def _tokens(items: list[TextItem], known: frozenset[str], rng: np.random.Generat
         mentioned = dict.fromkeys(word for word in chain(*sentences) if word in known)
         candidates = [name for name in mentioned if name in item.choices]
         others = [name for name in mentioned if name not in item.choices]
-        numbers = chain(range(len(candidates)), (len(candidates) + rng.permutation(len(others))).tolist())
+        numbers = chain(
+            range(len(candidates)), (len(candidates) + rng.permutation(len(others))).tolist()
+        )
         number = dict(zip(candidates + others, numbers, strict=True))
         row: list[int] = []
         for words in sentences:
             wording = " ".join(word if word not in known else "_" for word in words)
-            row += [-1 - wordings.setdefault(wording, len(wordings)), *(number[word] for word in words if word in known)]
+            row += [
+                -1 - wordings.setdefault(wording, len(wordings)),
+                *(number[word] for word in words if word in known),
+            ]
         rows.append(row)
         answers.append(number[item.answer])
     return _aligned(rows, len(wordings)), np.array(answers)
@@ -73,4 +83,8 @@ def _aligned(rows: list[list[int]], wordings: int) -> Prompts:
     largest = int(tokens.max())
     tokens = np.where(tokens < 0, largest - tokens, tokens)
     nothing = largest + wordings + 1
-    return Prompts(tokens, tokens, nothing) if lengths.min() == longest else cut(tokens, lengths - 1, nothing=nothing)
+    return (
+        Prompts(tokens, tokens, nothing)
+        if lengths.min() == longest
+        else cut(tokens, lengths - 1, nothing=nothing)
+    )

@@ -1,4 +1,6 @@
-"""The lines of a capability card: what a model of that architecture can and cannot do at a context, each with the theorem that says so."""
+"""The lines of a capability card: what a model of that architecture can and cannot do at a
+context, each with the theorem that says so.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ DEFAULT_VOCABULARY = 50_000
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines at a context of that many tokens. Raises SizeError for a context beyond 10^12."""
+    """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
+    10^12.
+    """
     values = max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
     return [
         *recall(architecture, context, values),

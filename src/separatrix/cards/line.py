@@ -10,7 +10,9 @@ from separatrix.evidence.records import Status, Verdict
 
 @dataclass(frozen=True)
 class CardLine:
-    """One question and its answer; `n` is the smallest n of a FAILS, `verdict` the record behind the line where a task record exists."""
+    """One question and its answer; `n` is the smallest n of a FAILS, `verdict` the record behind
+    the line where a task record exists.
+    """
 
     question: str
     status: Status
@@ -19,7 +21,9 @@ class CardLine:
     theorem: str
     verdict: Verdict | None = None
     explain: str = ""
-    """Two sentences of plain English: what the line means to someone who designs a model, and why it is so."""
+    """Two sentences of plain English: what the line means to someone who designs a model, and
+    why it is so.
+    """
 
 
 def kinds(architecture: Architecture) -> str:
@@ -27,7 +31,11 @@ def kinds(architecture: Architecture) -> str:
     groups = {part.group for layer, _ in architecture.counted() for part in layer}
     words = [
         word
-        for group, word in (("recurrent", "states"), ("windowed", "windows"), ("convolution", "convolution buffers"))
+        for group, word in (
+            ("recurrent", "states"),
+            ("windowed", "windows"),
+            ("convolution", "convolution buffers"),
+        )
         if group in groups
     ]
     return " and ".join(words) or "nothing"

@@ -1,4 +1,6 @@
-"""What a table or a card says of verdicts in short: derived here once, so that `verify` can derive it again."""
+"""What a table or a card says of verdicts in short: derived here once, so that `verify` can
+derive it again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from separatrix.evidence.records import Evidence, Verdict
 from separatrix.tasks import parse_task
 from separatrix.theory.base import counted, number, size_in_words
 
-KINDS = {"state": "recurrent state", "convolution": "convolution buffers", "window": "windows", "kv": "keys and values"}
+KINDS = {
+    "state": "recurrent state",
+    "convolution": "convolution buffers",
+    "window": "windows",
+    "kv": "keys and values",
+}
 
 
 def decisive(verdict: Verdict) -> str:
@@ -22,7 +29,9 @@ def decisive(verdict: Verdict) -> str:
 
 
 def bound_curve(verdict: Verdict) -> dict[str, Any]:
-    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried, around the n where they cross."""
+    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
+    around the n where they cross.
+    """
     architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
     tasks = task.family()
     ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
@@ -37,8 +46,12 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def model_summary(architecture: Architecture, context: int, records: dict[str, Evidence]) -> dict[str, Any]:
-    """A real model in short: pattern, memory and the card's lines at a context; the verdicts behind the lines are added to `records`."""
+def model_summary(
+    architecture: Architecture, context: int, records: dict[str, Evidence]
+) -> dict[str, Any]:
+    """A real model in short: pattern, memory and the card's lines at a context; the verdicts
+    behind the lines are added to `records`.
+    """
     lines = []
     for line in card(architecture, context):
         if line.verdict is not None:
@@ -70,5 +83,13 @@ def _memory(architecture: Architecture, context: int) -> list[list[str]]:
     for kind, title in KINDS.items():
         if kind in cache and cache[kind].total:
             grows = "grows" if doubled[kind] > cache[kind] else "does not grow"
-            rows.append([title, f"{cache[kind].total:,} bits = {cache[kind].total / 8 / 2**20:,.1f} MiB, {grows}"])
+            rows.append(
+                [
+                    title,
+                    (
+                        f"{cache[kind].total:,} bits = {cache[kind].total / 8 / 2**20:,.1f} MiB,"
+                        f" {grows}"
+                    ),
+                ]
+            )
     return rows

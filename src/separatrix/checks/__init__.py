@@ -1,6 +1,8 @@
-"""Checks any evidence without the code that found it: every claim is derived again from the record alone.
+"""Checks any evidence without the code that found it: every claim is derived again from the record
+alone.
 
-Imports floors 0 to 2 only (records, nouns, theorems, mixers); never constructions, searches or training.
+Imports floors 0 to 2 only (records, nouns, theorems, mixers); never constructions, searches or
+training.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from pathlib import Path
 
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence.bundles import from_bundle, read_json
-from separatrix.evidence.records import Certificate, Construction, Evidence, Measurement, Verdict, from_envelope
+from separatrix.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+    from_envelope,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -25,7 +34,9 @@ class Checked:
 
 
 def verify(record: Evidence, *, folder: Path) -> Checked:
-    """Derives every claim of a record again; `folder` holds the files it refers to. Raises CheckFailed when a claim is not true."""
+    """Derives every claim of a record again; `folder` holds the files it refers to. Raises
+    CheckFailed when a claim is not true.
+    """
     try:
         return Checked(record, ("its fields match its content hash", *_check(record, folder)))
     except SeparatrixError as error:
@@ -37,7 +48,10 @@ def _check(record: Evidence, folder: Path) -> list[str]:
         from separatrix.theory import recheck
 
         recheck(record)
-        return [f"theorem {record.theorem} evaluated again on the architecture and the task: the same status, numbers and sentence"]
+        return [
+            f"theorem {record.theorem} evaluated again on the architecture and the task: the same"
+            " status, numbers and sentence"
+        ]
     if isinstance(record, Construction):
         from separatrix.checks.construction import verify_construction
 
@@ -54,11 +68,19 @@ def _check(record: Evidence, folder: Path) -> list[str]:
 
 
 def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked]:
-    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them. Raises EvidenceError, naming the record."""
+    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them. Raises
+    EvidenceError, naming the record.
+    """
     if path.is_dir():
-        found = [path / name for name in ("evidence.json", "construction.json", "certificate.json") if (path / name).is_file()]
+        found = [
+            path / name
+            for name in ("evidence.json", "construction.json", "certificate.json")
+            if (path / name).is_file()
+        ]
         if not found:
-            raise EvidenceError(f"{path}: a folder without evidence.json, construction.json or certificate.json")
+            raise EvidenceError(
+                f"{path}: a folder without evidence.json, construction.json or certificate.json"
+            )
         path = found[0]
     data = read_json(path)
     if not isinstance(data, dict) or data.get("kind") != "bundle":
@@ -71,13 +93,16 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
         try:
             checked.append(verify(record, folder=path.parent))
         except EvidenceError as error:
-            raise CheckFailed(f"{path}: record {digest[:12]} ({record.architecture} on {record.task}): {error}") from None
+            raise CheckFailed(
+                f"{path}: record {digest[:12]} ({record.architecture} on {record.task}): {error}"
+            ) from None
         if progress is not None:
             progress(number + 1, len(records))
     try:
         verify_table(body, records)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise EvidenceError(
-            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again with this version"
+            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
+            " with this version"
         ) from None
     return checked

@@ -15,24 +15,39 @@ from separatrix.mixers.sparse import SparseMixer
 _SHUT_GATE = -32.0
 
 
-def prove_blocks(part: Live, head: int, queries: Array, keys: Array, places: NDArray[np.int64], *, key_sum: Fraction) -> Fraction | None:
-    """The smallest lead of the block that holds `places[i]`, over all queries i whose place is in a complete block; None without a rival.
+def prove_blocks(
+    part: Live,
+    head: int,
+    queries: Array,
+    keys: Array,
+    places: NDArray[np.int64],
+    *,
+    key_sum: Fraction,
+) -> Fraction | None:
+    """The smallest lead of the block that holds `places[i]`, over all queries i whose place is in a
+    complete block; None without a rival.
 
-    The last token sees the blocks before its own as complete; its own is read in any case. `key_sum` is the largest sum of absolute values
-    of a key, for which the caller bounds rounding errors. Raises CheckFailed where the weights do not bear it out.
+    The last token sees the blocks before its own as complete; its own is read in any case.
+    `key_sum` is the largest sum of absolute values of a key, for which the caller bounds rounding
+    errors. Raises CheckFailed where the weights do not bear it out.
     """
     mixer, where = part.mixer, f"layer {part.layer}"
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None  # no gates: `part.sparse_head` refuses options
     weights, gate = array(mixer.pool_k), array(mixer.mix)
     if array(mixer.pool_v).any() or gate[head] > _SHUT_GATE or np.delete(gate, head).any():
-        raise CheckFailed(f"{where}: the compressed values are not shut off (pool_v = 0, mix = {_SHUT_GATE:g} or less)")
+        raise CheckFailed(
+            f"{where}: the compressed values are not shut off (pool_v = 0, mix = {_SHUT_GATE:g} or"
+            " less)"
+        )
     complete = (len(keys) - 1) // mixer.block
     closed = np.flatnonzero(places < complete * mixer.block)
     if complete < 2 or not len(closed):
         return None
     inside = keys[: complete * mixer.block].reshape(complete, mixer.block, -1).transpose(1, 0, 2)
-    pooled = exact_product(weights[None], inside.reshape(mixer.block, -1), bits=24).reshape(complete, -1)
+    pooled = exact_product(weights[None], inside.reshape(mixer.block, -1), bits=24).reshape(
+        complete, -1
+    )
     if largest_row_sum(pooled) > key_sum:
         raise CheckFailed(f"{where}: a pooled key is larger than every key")
     scores = exact_product(queries[closed], pooled.T)
@@ -41,5 +56,7 @@ def prove_blocks(part: Live, head: int, queries: Array, keys: Array, places: NDA
     scores[row, block] = -np.inf
     lead = float((right - scores.max(1)).min())
     if lead <= 0:
-        raise CheckFailed(f"{where}: for some query another block scores no less than the one the task asks for")
+        raise CheckFailed(
+            f"{where}: for some query another block scores no less than the one the task asks for"
+        )
     return Fraction(lead)

@@ -1,4 +1,6 @@
-"""Checks the table of a bundle: every cell and every real model says what its records and its architecture say."""
+"""Checks the table of a bundle: every cell and every real model says what its records and its
+architecture say.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from separatrix.evidence.records import Evidence, Measurement, Verdict
 
 
 def verify_table(body: dict[str, Any], records: dict[str, Evidence]) -> None:
-    """Raises CheckFailed when a cell has no evidence, refers to a record that is not there, or claims what its verdicts do not.
+    """Raises CheckFailed when a cell has no evidence, refers to a record that is not there, or
+    claims what its verdicts do not.
 
     The prose of a cell (its story and the paper's entry) is covered by the content hash alone.
     """
@@ -21,25 +24,51 @@ def verify_table(body: dict[str, Any], records: dict[str, Evidence]) -> None:
         where = f"cell {cell['row']} x {cell['column']}"
         missing = [digest for digest in cell["records"] if digest not in records]
         if missing or not cell["records"]:
-            raise CheckFailed(f"{where}: {'no evidence' if not missing else f'its record {missing[0][:12]} is not in the bundle'}")
+            raise CheckFailed(
+                f"{where}:"
+                f" {'no evidence' if not missing else f'its record {missing[0][:12]} is not in the bundle'}"
+            )
         mine = [records[digest] for digest in cell["records"]]
         used.update(cell["records"])
-        main = next((v for v in mine if isinstance(v, Verdict) and (v.status, v.statement) == (cell["status"], cell["headline"])), None)
+        main = next(
+            (
+                v
+                for v in mine
+                if isinstance(v, Verdict)
+                and (v.status, v.statement) == (cell["status"], cell["headline"])
+            ),
+            None,
+        )
         if main is None:
-            raise CheckFailed(f"{where} says {cell['status']}: '{cell['headline'][:80]}', but no verdict of it says so")
-        if cell["number"] != decisive(main) or (cell["bound"] is not None and cell["bound"] != bound_curve(main)):
-            raise CheckFailed(f"{where}: its number '{cell['number']}' or its curve is not that of its verdict")
+            raise CheckFailed(
+                f"{where} says {cell['status']}: '{cell['headline'][:80]}', but no verdict of it"
+                " says so"
+            )
+        if cell["number"] != decisive(main) or (
+            cell["bound"] is not None and cell["bound"] != bound_curve(main)
+        ):
+            raise CheckFailed(
+                f"{where}: its number '{cell['number']}' or its curve is not that of its verdict"
+            )
         if not any(isinstance(record, Measurement) for record in mine):
             raise CheckFailed(f"{where}: no measurement")
     for model in body["models"]:
         derived: dict[str, Evidence] = {}
-        architecture = replace(Architecture.parse(model["spec"]), vocabulary=model["vocabulary"], notes=tuple(model["notes"]))
+        architecture = replace(
+            Architecture.parse(model["spec"]),
+            vocabulary=model["vocabulary"],
+            notes=tuple(model["notes"]),
+        )
         again = model_summary(architecture, model["context"], derived)
         again["assumptions"] = list(architecture.assumptions)
         wrong = [name for name, value in again.items() if model[name] != value]
         if wrong:
-            raise CheckFailed(f"model {model['name']}: its {wrong[0]} is not what its architecture gives")
+            raise CheckFailed(
+                f"model {model['name']}: its {wrong[0]} is not what its architecture gives"
+            )
         used.update(derived)
     unused = sorted(set(records) - used)
     if unused:
-        raise CheckFailed(f"record {unused[0][:12]} belongs to no cell and no model: the bundle was edited")
+        raise CheckFailed(
+            f"record {unused[0][:12]} belongs to no cell and no model: the bundle was edited"
+        )

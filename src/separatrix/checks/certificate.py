@@ -1,6 +1,8 @@
-"""Checks a certificate: rebuilds the model inside it, runs it on the inputs and derives every recorded detail again.
+"""Checks a certificate: rebuilds the model inside it, runs it on the inputs and derives every
+recorded detail again.
 
-It imports nothing of the searches. `quantise` defines what a model with rounded numbers is; every claim about the run is checked here.
+It imports nothing of the searches. `quantise` defines what a model with rounded numbers is; every
+claim about the run is checked here.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ from separatrix.tasks.base.task import Tokens
 
 
 def verify_certificate(record: Certificate) -> list[str]:
-    """What was checked, in sentences. Raises EvidenceError when a claim of the certificate is not true."""
+    """What was checked, in sentences. Raises EvidenceError when a claim of the certificate is
+    not true.
+    """
     try:
         task, model = _task(record), embedded_model(record.model, record.weights)
         _belong_together(record, task, model)
@@ -51,40 +55,68 @@ def verify_certificate(record: Certificate) -> list[str]:
     numbers = sum(p.numel() for p in model.parameters())
     answers = " and ".join(map(str, record.answers))
     return [
-        f"the model was built again from the {numbers:,} weights inside the certificate: {record.architecture}",
-        f"the {'prompts are instances' if len(inputs) > 1 else 'prompt is an instance'} of {record.task}; right: {answers}",
+        (
+            f"the model was built again from the {numbers:,} weights inside the certificate:"
+            f" {record.architecture}"
+        ),
+        (
+            f"the {'prompts are instances' if len(inputs) > 1 else 'prompt is an instance'} of"
+            f" {record.task}; right: {answers}"
+        ),
         *said,
     ]
 
 
 def _task(record: Certificate) -> Task:
     task = parse_task(record.task)
-    if task.spec != record.task or Architecture.parse(record.architecture).spec != record.architecture:
-        raise EvidenceError(f"'{record.task}' or '{record.architecture}' is not in canonical form; the file was edited")
+    if (
+        task.spec != record.task
+        or Architecture.parse(record.architecture).spec != record.architecture
+    ):
+        raise EvidenceError(
+            f"'{record.task}' or '{record.architecture}' is not in canonical form; the file was"
+            " edited"
+        )
     return task
 
 
 def _belong_together(record: Certificate, task: Task, model: Model) -> None:
     config = model.config
     if model.architecture.spec != record.architecture:
-        raise EvidenceError(f"the model inside is '{model.architecture.spec}', but the certificate is about '{record.architecture}'")
-    if (config.vocabulary, config.answers) != (task.vocabulary, task.answers) or config.length < task.length:
         raise EvidenceError(
-            f"the model inside has {config.vocabulary} token ids, {config.answers} answers and length {config.length};"
-            f" {task.spec} has {task.vocabulary}, {task.answers} and {task.length}"
+            f"the model inside is '{model.architecture.spec}', but the certificate is about"
+            f" '{record.architecture}'"
+        )
+    if (config.vocabulary, config.answers) != (
+        task.vocabulary,
+        task.answers,
+    ) or config.length < task.length:
+        raise EvidenceError(
+            f"the model inside has {config.vocabulary} token ids, {config.answers} answers and"
+            f" length {config.length}; {task.spec} has {task.vocabulary}, {task.answers} and"
+            f" {task.length}"
         )
 
 
 def _inputs(record: Certificate, task: Task) -> Tokens:
-    """The prompts (1 or 2, length), once they are instances with the recorded answers and the model's output is wrong on one of them."""
+    """The prompts (1 or 2, length), once they are instances with the recorded answers and the
+    model's output is wrong on one of them.
+    """
     if record.form not in _FORMS:
-        raise EvidenceError(f"unknown form of certificate '{str(record.form)[:20]}'; known: {', '.join(_FORMS)}")
+        raise EvidenceError(
+            f"unknown form of certificate '{str(record.form)[:20]}'; known: {', '.join(_FORMS)}"
+        )
     wanted = 1 if record.form == "wrong_answer" else 2
     if len(record.inputs) != wanted or len(record.answers) != wanted:
-        raise EvidenceError(f"a certificate of the form {record.form} has {wanted} inputs and answers")
+        raise EvidenceError(
+            f"a certificate of the form {record.form} has {wanted} inputs and answers"
+        )
     for prompt in record.inputs:
         if len(prompt) != task.length or not all(0 <= token < task.vocabulary for token in prompt):
-            raise EvidenceError(f"an input is no prompt of {task.spec}: {task.length} tokens from 0 to {task.vocabulary - 1}")
+            raise EvidenceError(
+                f"an input is no prompt of {task.spec}: {task.length} tokens from 0 to"
+                f" {task.vocabulary - 1}"
+            )
     inputs = np.array(record.inputs, np.int64)
     right = task.answer(inputs).tolist()
     if right != record.answers:
@@ -96,11 +128,16 @@ def _inputs(record: Certificate, task: Task) -> Tokens:
     return inputs
 
 
-def _collision(record: Certificate, task: Task, model: Model, inputs: Tokens) -> tuple[list[str], dict[str, Any]]:
+def _collision(
+    record: Certificate, task: Task, model: Model, inputs: Tokens
+) -> tuple[list[str], dict[str, Any]]:
     grid, copy = _grid(record), exact(model)
     cut = record.details.get("prefix_length")
     if type(cut) is not int or not 0 < cut < task.length:
-        raise EvidenceError(f"the prefix length {str(cut)[:20]} does not lie between 0 and the prompt's {task.length}")
+        raise EvidenceError(
+            f"the prefix length {str(cut)[:20]} does not lie between 0 and the prompt's"
+            f" {task.length}"
+        )
     if not np.array_equal(inputs[0, cut:], inputs[1, cut:]):
         raise EvidenceError(f"the prompts do not end alike after their first {cut} tokens")
     before, derived = _twice(copy, inputs, cut, grid, None, record.output)
@@ -109,33 +146,60 @@ def _collision(record: Certificate, task: Task, model: Model, inputs: Tokens) ->
         raise EvidenceError(f"the two prefixes of {cut} tokens leave different caches")
     bits = codes[0].shape[1] * grid.bits
     said = [
-        f"their first {cut} tokens differ and leave the same cache, all {bits:,} bits of it ({grid.bits} bits per number, {grid})",
+        (
+            f"their first {cut} tokens differ and leave the same cache, all {bits:,} bits of it"
+            f" ({grid.bits} bits per number, {grid})"
+        ),
         _ending(record, task.length - cut, derived),
     ]
-    return said, {"prefix_length": cut, "cache_bits": bits, "cache_sha256": cache_digest(before[0].cache, grid), **derived}
+    return said, {
+        "prefix_length": cut,
+        "cache_bits": bits,
+        "cache_sha256": cache_digest(before[0].cache, grid),
+        **derived,
+    }
 
 
-def _block_swap(record: Certificate, task: Task, model: Model, inputs: Tokens) -> tuple[list[str], dict[str, Any]]:
+def _block_swap(
+    record: Certificate, task: Task, model: Model, inputs: Tokens
+) -> tuple[list[str], dict[str, Any]]:
     grid, copy, cut = _grid(record), exact(model), task.length - 1
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
-        raise EvidenceError(f"'{record.architecture}' is not one layer of sparse heads: there are no blocks to swap")
+        raise EvidenceError(
+            f"'{record.architecture}' is not one layer of sparse heads: there are no blocks to swap"
+        )
     if not parts[0].plain:
-        raise EvidenceError(f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block swap is about plain ones")
+        raise EvidenceError(
+            f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block"
+            " swap is about plain ones"
+        )
     size, bos = parts[0].block, int(model.config.bos)
-    blocks, slots = (cut + bos) // size, {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])}
+    blocks, slots = (
+        (cut + bos) // size,
+        {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])},
+    )
     if len(slots) != 1 or not max(slots) < blocks:
-        raise EvidenceError(f"the prompts differ in the blocks {sorted(slots)}; they must differ in one of {blocks} complete blocks")
+        raise EvidenceError(
+            f"the prompts differ in the blocks {sorted(slots)}; they must differ in one of {blocks}"
+            " complete blocks"
+        )
     before, derived = _twice(copy, inputs, cut, grid, MESSAGES, record.output)
     codes = [cache_codes(one.cache, grid, names=MESSAGES) for one in before]
     if not torch.equal(*codes):
         raise EvidenceError("the two blocks send different messages")
     gap = min(selection_gap(copy, int(inputs[0, cut]), one.cache, cut) for one in before)
     if gap < LEAST_MARGIN:
-        raise EvidenceError(f"the scores of the last block opened and the next differ by {gap:.1e}: which is opened depends on rounding")
+        raise EvidenceError(
+            f"the scores of the last block opened and the next differ by {gap:.1e}: which is opened"
+            " depends on rounding"
+        )
     message, (slot,) = codes[0].shape[1] // blocks * grid.bits, slots
     said = [
-        f"they differ in block {slot} only, whose two contents send one message of {message:,} bits; the other {blocks - 1} are equal",
+        (
+            f"they differ in block {slot} only, whose two contents send one message of {message:,}"
+            f" bits; the other {blocks - 1} are equal"
+        ),
         _ending(record, 1, derived),
     ]
     return said, {
@@ -148,9 +212,14 @@ def _block_swap(record: Certificate, task: Task, model: Model, inputs: Tokens) -
     }
 
 
-def _wrong_answer(record: Certificate, task: Task, model: Model, inputs: Tokens) -> tuple[list[str], dict[str, Any]]:
+def _wrong_answer(
+    record: Certificate, task: Task, model: Model, inputs: Tokens
+) -> tuple[list[str], dict[str, Any]]:
     if record.cache_format is not None:
-        raise EvidenceError(f"a wrong answer is the model's as it is, without the cache format '{record.cache_format}'")
+        raise EvidenceError(
+            "a wrong answer is the model's as it is, without the cache format"
+            f" '{record.cache_format}'"
+        )
     tokens, copy = torch.from_numpy(inputs), exact(model)
     with torch.no_grad():
         own, cache = model(tokens)[0].double(), copy.init_cache(1)
@@ -160,10 +229,15 @@ def _wrong_answer(record: Certificate, task: Task, model: Model, inputs: Tokens)
     _output(own, record.output, LEAST_FLOAT32_MARGIN)
     gap = _output(logits[0], record.output, LEAST_FLOAT32_MARGIN)
     kind = str(model.head.weight.dtype).removeprefix("torch.")
-    return [f"the model answers {record.output}, in {kind} and token by token in float64, by a margin of {gap:.3e}"], {"margin": gap}
+    return [
+        f"the model answers {record.output}, in {kind} and token by token in float64, by a margin"
+        f" of {gap:.3e}"
+    ], {"margin": gap}
 
 
-_FORMS: dict[str, Callable[[Certificate, Task, Model, Tokens], tuple[list[str], dict[str, Any]]]] = {
+_FORMS: dict[
+    str, Callable[[Certificate, Task, Model, Tokens], tuple[list[str], dict[str, Any]]]
+] = {
     "collision": _collision,
     "block_swap": _block_swap,
     "wrong_answer": _wrong_answer,
@@ -172,22 +246,36 @@ _FORMS: dict[str, Callable[[Certificate, Task, Model, Tokens], tuple[list[str], 
 
 def _grid(record: Certificate) -> Grid:
     if record.cache_format is None:
-        raise EvidenceError(f"a certificate of the form {record.form} must name the grid its cached numbers are rounded to")
+        raise EvidenceError(
+            f"a certificate of the form {record.form} must name the grid its cached numbers are"
+            " rounded to"
+        )
     return Grid.parse(record.cache_format)
 
 
 def _twice(
     copy: Model, inputs: Tokens, cut: int, grid: Grid, names: frozenset[str] | None, output: int
 ) -> tuple[list[RoundedRun], dict[str, Any]]:
-    """Each prompt run alone up to the cut, and the distances of the whole runs. Raises EvidenceError unless both answer `output` alike."""
+    """Each prompt run alone up to the cut, and the distances of the whole runs. Raises
+    EvidenceError unless both answer `output` alike.
+    """
     prompts = [torch.from_numpy(prompt[None]) for prompt in inputs]
     before = [run(copy, prompt[:, :cut], grid, names=names) for prompt in prompts]
-    ends = [run(copy, p[:, cut:], grid, names=names, after=b, seen=cut) for p, b in zip(prompts, before, strict=True)]
+    ends = [
+        run(copy, p[:, cut:], grid, names=names, after=b, seen=cut)
+        for p, b in zip(prompts, before, strict=True)
+    ]
     if not torch.equal(ends[0].logits, ends[1].logits):
         raise EvidenceError("the model's logits on the two prompts differ")
-    border, gap = min(float(one.border[0]) for one in ends), _output(ends[0].logits[0], output, LEAST_MARGIN)
+    border, gap = (
+        min(float(one.border[0]) for one in ends),
+        _output(ends[0].logits[0], output, LEAST_MARGIN),
+    )
     if border < LEAST_BORDER:
-        raise EvidenceError(f"a number comes within {border:.1e} of a rounding border: another machine might round it the other way")
+        raise EvidenceError(
+            f"a number comes within {border:.1e} of a rounding border: another machine might round"
+            " it the other way"
+        )
     return before, {"border_distance": border, "margin": gap}
 
 
@@ -195,26 +283,42 @@ def _output(logits: Tensor, output: int, least: float) -> float:
     """The margin of the answer, if it is the recorded one and safe."""
     gap = margin(logits)
     if int(logits.argmax()) != output:
-        raise EvidenceError(f"the model answers {int(logits.argmax())}; the certificate says {output}")
+        raise EvidenceError(
+            f"the model answers {int(logits.argmax())}; the certificate says {output}"
+        )
     if not gap >= least:
-        raise EvidenceError(f"the two largest logits differ by {gap:.1e} only; at least {least:g} is needed to reproduce the answer")
+        raise EvidenceError(
+            f"the two largest logits differ by {gap:.1e} only; at least {least:g} is needed to"
+            " reproduce the answer"
+        )
     return gap
 
 
 def _ending(record: Certificate, tokens: int, derived: dict[str, Any]) -> str:
     return (
-        f"after the {tokens:,} token{'s' if tokens > 1 else ''} they share, both have the same logits and get the answer {record.output},"
-        f" by a margin of {derived['margin']:.3e}; no number came closer than {derived['border_distance']:.3e} to a rounding border"
+        f"after the {tokens:,} token{'s' if tokens > 1 else ''} they share, both have the same"
+        f" logits and get the answer {record.output}, by a margin of {derived['margin']:.3e}; no"
+        f" number came closer than {derived['border_distance']:.3e} to a rounding border"
     )
 
 
 def _compare(recorded: dict[str, Any], derived: dict[str, Any]) -> None:
-    """Raises EvidenceError unless exactly the derived details are recorded; distances agree to the four digits recorded."""
+    """Raises EvidenceError unless exactly the derived details are recorded; distances agree to
+    the four digits recorded.
+    """
     if set(recorded) != set(derived):
         odd = sorted(set(recorded).symmetric_difference(derived))
-        raise EvidenceError(f"the details are not those of this form; missing or unknown: {', '.join(odd)[:120]}")
+        raise EvidenceError(
+            f"the details are not those of this form; missing or unknown: {', '.join(odd)[:120]}"
+        )
     for name, value in derived.items():
-        near = [f"{value * (1 + off):.3e}" for off in (-1e-6, 0.0, 1e-6)] if isinstance(value, float) else [value]
+        near = (
+            [f"{value * (1 + off):.3e}" for off in (-1e-6, 0.0, 1e-6)]
+            if isinstance(value, float)
+            else [value]
+        )
         if recorded[name] not in near or type(recorded[name]) is not type(near[0]):
             told = near[0] if isinstance(value, float) and math.isfinite(value) else value
-            raise EvidenceError(f"{name} is {told}; the certificate says {str(recorded[name])[:70]!r}")
+            raise EvidenceError(
+                f"{name} is {told}; the certificate says {str(recorded[name])[:70]!r}"
+            )

@@ -1,7 +1,8 @@
 """Proves a chain of retrieval heads from its weights, for every input of the task.
 
-Keys are functions of the position, values of the token, queries of the last token and of what was fetched before: the zeros of the matrices
-show it. So the states of a hop can be enumerated, its scores computed exactly, and the key that wins compared with the one the task asks for.
+Keys are functions of the position, values of the token, queries of the last token and of what was
+fetched before: the zeros of the matrices show it. So the states of a hop can be enumerated, its
+scores computed exactly, and the key that wins compared with the one the task asks for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 
 from separatrix.checks.blocks import prove_blocks
 from separatrix.checks.carry import prove_arrival
-from separatrix.checks.exact import Array, columns, exact_product, exact_sum, largest, largest_row_sum, most_terms
+from separatrix.checks.exact import (
+    Array,
+    columns,
+    exact_product,
+    exact_sum,
+    largest,
+    largest_row_sum,
+    most_terms,
+)
 from separatrix.checks.stack import Head, Live, Writers, array, live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
@@ -29,7 +38,9 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the task asks of one hop: the place to read, given a part of the last token and what the hop before has fetched."""
+    """What the task asks of one hop: the place to read, given a part of the last token and what
+    the hop before has fetched.
+    """
 
     fetches: str
     values: int
@@ -41,7 +52,9 @@ class Wanted:
 
 
 def wanted(task: Task) -> list[Wanted]:
-    """The hops of a task whose answer is found by following pointers. Raises CheckFailed for another task."""
+    """The hops of a task whose answer is found by following pointers. Raises CheckFailed for
+    another task.
+    """
     if isinstance(task, Eva):
         return [Wanted("f(x)", task.V, np.arange(task.n), lambda x, before: x)]
     if not isinstance(task, SeqComp):
@@ -50,13 +63,22 @@ def wanted(task: Task) -> list[Wanted]:
     parts = [0 * tokens, 0 * tokens, *task.split_w(tokens)]
     hops = [Wanted("z_0", task.m, parts[0], lambda a, before: task.position_z0 + 0 * (a + before))]
     for level in range(1, task.L + 1):
-        hops.append(Wanted(f"i_{level}", task.entries(level), parts[level], lambda a, i, level=level: task.position(level, a, i)))
+        hops.append(
+            Wanted(
+                f"i_{level}",
+                task.entries(level),
+                parts[level],
+                lambda a, i, level=level: task.position(level, a, i),
+            )
+        )
     return hops
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a hop leaves behind: its proof, the field its threshold wrote for each value (values, width), its error, key and value numbers used."""
+    """What a hop leaves behind: its proof, the field its threshold wrote for each value (values,
+    width), its error, key and value numbers used.
+    """
 
     entry: dict[str, Any]
     field: Array
@@ -79,12 +101,18 @@ def prove_chain(
     hops, live = wanted(task), live_parts(model)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
-    stack = Stack(task, model, Writers(array(model.embed.weight), array(model.position.weight), live))
+    stack = Stack(
+        task, model, Writers(array(model.embed.weight), array(model.position.weight), live)
+    )
     done: list[Fetched] = []
     for number, (part, hop) in enumerate(zip(live, hops, strict=True)):
         before = done[-1] if done else None
         carry = carried and before is None
-        done.append(prove_carry(stack, part, hop) if carry else prove_fetch(stack, part, hop, number, before, sparse=sparse))
+        done.append(
+            prove_carry(stack, part, hop)
+            if carry
+            else prove_fetch(stack, part, hop, number, before, sparse=sparse)
+        )
     margin = prove_readout(stack, done[-1].field, f"mlp {len(done) - 1}").margin(done[-1].error)
     full = done[carried:]
     sizes = {
@@ -95,10 +123,14 @@ def prove_chain(
     return [f.entry for f in done], margin, ({"carriers": 1} if carried else {}) | sizes
 
 
-def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetched | None, *, sparse: bool) -> Fetched:
-    """One head of full or sparse attention at the last token, which asks with what the hop before left behind.
+def prove_fetch(
+    stack: Stack, part: Live, hop: Wanted, number: int, last: Fetched | None, *, sparse: bool
+) -> Fetched:
+    """One head of full or sparse attention at the last token, which asks with what the hop before
+    left behind.
 
-    A sparse head reads only some keys, the right one among them if `prove_blocks` says so: the bounds are those of reading all.
+    A sparse head reads only some keys, the right one among them if `prove_blocks` says so: the
+    bounds are those of reading all.
     """
     index, head = part.sparse_head() if sparse else part.full_head()
     where, source = f"layer {part.layer}", f"mlp {number - 1}"
@@ -106,10 +138,18 @@ def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetche
     stack.writers.allow(head.v.reads, f"{where}, v", "tokens")
     stack.writers.allow(head.q.reads, f"{where}, q", "tokens", "positions", source)
     keys = head.k.of_rows(stack.position)
-    states = States.of(head, hop, stack.embed[: len(hop.part)], stack.position[-1:], stack.nothing if last is None else last.field)
+    states = States.of(
+        head,
+        hop,
+        stack.embed[: len(hop.part)],
+        stack.position[-1:],
+        stack.nothing if last is None else last.field,
+    )
     outputs = head.o.of_rows(head.v.of_rows(stack.embed))  # other positions may hold any token
     threshold, field = prove_threshold(stack, part, outputs[: hop.values], f"attention {number}")
-    linked = head.q.matrix[:, stack.writers.written[source]] if last is not None else np.zeros((0, 0))
+    linked = (
+        head.q.matrix[:, stack.writers.written[source]] if last is not None else np.zeros((0, 0))
+    )
     fetch = Fetch(
         keys=len(keys),
         gap=states.gap(hop, keys),
@@ -122,7 +162,9 @@ def prove_fetch(stack: Stack, part: Live, hop: Wanted, number: int, last: Fetche
         shut=SHUT if sparse else Fraction(0),
     )
     bounds = fetch.bounds(Fraction(0) if last is None else last.error)
-    entry = fetch_entry(part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds)
+    entry = fetch_entry(
+        part.place, fetches=hop.fetches, queries=states.count, fetch=fetch, bounds=bounds
+    )
     if sparse:
         queries, places = states.every(hop)
         lead = prove_blocks(part, index, queries, keys, places, key_sum=fetch.key_sum)
@@ -136,13 +178,28 @@ def prove_carry(stack: Stack, part: Live, hop: Wanted) -> Fetched:
     """A recurrent layer that brings the value at the one place asked for to the last token."""
     place = np.unique(np.asarray(hop.place(hop.part, 0)))
     if len(place) != 1:
-        raise CheckFailed(f"{hop.fetches}: a state of bounded size carries one place, but the task asks for {len(place)}")
+        raise CheckFailed(
+            f"{hop.fetches}: a state of bounded size carries one place, but the task asks for"
+            f" {len(place)}"
+        )
     head, arrival = prove_arrival(stack.writers, part, stack.position, int(place[0]))
     outputs = head.o.of_rows(head.v.of_rows(stack.embed)) * arrival.scale  # a power of two
     threshold, field = prove_threshold(stack, part, outputs[: hop.values], "attention 0")
-    carry = Carry(keys=len(stack.position), others=arrival.others, shrinks=arrival.shrinks, value=largest(outputs), threshold=threshold)
+    carry = Carry(
+        keys=len(stack.position),
+        others=arrival.others,
+        shrinks=arrival.shrinks,
+        value=largest(outputs),
+        threshold=threshold,
+    )
     bounds = carry.bounds()
-    entry = carry_entry(part.place, fetches=hop.fetches, mechanism=part.mixer.mechanism.name, carry=carry, bounds=bounds)
+    entry = carry_entry(
+        part.place,
+        fetches=hop.fetches,
+        mechanism=part.mixer.mechanism.name,
+        carry=carry,
+        bounds=bounds,
+    )
     return Fetched(entry, field, bounds.clean_error, 0, 0)
 
 
@@ -151,13 +208,18 @@ class Stack:
 
     def __init__(self, task: Task, model: Model, writers: Writers) -> None:
         self.model, self.writers = model, writers
-        self.embed, self.position = array(model.embed.weight), array(model.position.weight)[: task.length]
+        self.embed, self.position = (
+            array(model.embed.weight),
+            array(model.position.weight)[: task.length],
+        )
         self.nothing = np.zeros((1, model.config.width))
 
 
 @dataclass(frozen=True)
 class States:
-    """Every query one hop can have: `of_part` (parts, head_dim) of the last token plus `of_field` (values, head_dim) of what was fetched before."""
+    """Every query one hop can have: `of_part` (parts, head_dim) of the last token plus
+    `of_field` (values, head_dim) of what was fetched before.
+    """
 
     parts: NDArray[np.int64]
     of_part: Array
@@ -165,11 +227,17 @@ class States:
 
     @classmethod
     def of(cls, head: Head, hop: Wanted, embed: Array, position: Array, field: Array) -> States:
-        """Last tokens with one query are one state; the task must ask the same of all of them (CheckFailed otherwise)."""
+        """Last tokens with one query are one state; the task must ask the same of all of them
+        (CheckFailed otherwise).
+        """
         fixed = exact_sum(embed, np.broadcast_to(position, embed.shape))
-        rows, first, inverse = np.unique(head.q.of_rows(fixed), axis=0, return_index=True, return_inverse=True)
+        rows, first, inverse = np.unique(
+            head.q.of_rows(fixed), axis=0, return_index=True, return_inverse=True
+        )
         if (hop.part[first][inverse.reshape(-1)] != hop.part).any():
-            raise CheckFailed(f"{hop.fetches}: two last tokens that ask for different places have one query")
+            raise CheckFailed(
+                f"{hop.fetches}: two last tokens that ask for different places have one query"
+            )
         return cls(hop.part[first], rows, head.q.of_rows(field))
 
     @property
@@ -177,18 +245,26 @@ class States:
         return len(self.of_part) * len(self.of_field)
 
     def largest_query(self) -> Fraction:
-        return max(largest(self.of_part), largest(self.of_field))  # every row of q picks one coordinate, so the two never add up
+        return max(
+            largest(self.of_part), largest(self.of_field)
+        )  # every row of q picks one coordinate, so the two never add up
 
     def every(self, hop: Wanted) -> tuple[Array, NDArray[np.int64]]:
         """All queries (states, head_dim) and the place each must read."""
         part, value = np.divmod(np.arange(self.count), len(self.of_field))
-        return exact_sum(self.of_part[part], self.of_field[value]), np.asarray(hop.place(self.parts[part], value))
+        return exact_sum(self.of_part[part], self.of_field[value]), np.asarray(
+            hop.place(self.parts[part], value)
+        )
 
     def gap(self, hop: Wanted, keys: Array) -> Fraction:
-        """The smallest lead, over all states, of the key the task asks for. Raises CheckFailed when another key wins or ties."""
+        """The smallest lead, over all states, of the key the task asks for. Raises CheckFailed
+        when another key wins or ties.
+        """
         smallest, rows = np.inf, max(1, _CHUNK // len(keys))
         for start in range(0, self.count, rows):
-            part, value = np.divmod(np.arange(start, min(start + rows, self.count)), len(self.of_field))
+            part, value = np.divmod(
+                np.arange(start, min(start + rows, self.count)), len(self.of_field)
+            )
             scores = exact_product(exact_sum(self.of_part[part], self.of_field[value]), keys.T)
             row, place = np.arange(len(part)), np.asarray(hop.place(self.parts[part], value))
             right = scores[row, place]
@@ -197,32 +273,54 @@ class States:
             if lead.min() <= 0:
                 worst = int(lead.argmin())
                 winner, asked = int(scores[worst].argmax()), int(place[worst])
-                raise CheckFailed(f"{hop.fetches}: position {winner} scores no less than position {asked}, the one the task asks for")
+                raise CheckFailed(
+                    f"{hop.fetches}: position {winner} scores no less than position {asked}, the"
+                    " one the task asks for"
+                )
             smallest = min(smallest, float(lead.min()))
         return Fraction(smallest)
 
 
-def prove_threshold(stack: Stack, part: Live, fetched: Array, source: str) -> tuple[Threshold, Array]:
-    """The MLP's sizes and its exact outputs (values, width). Raises CheckFailed unless it reads `source` only and is constant near every value."""
+def prove_threshold(
+    stack: Stack, part: Live, fetched: Array, source: str
+) -> tuple[Threshold, Array]:
+    """The MLP's sizes and its exact outputs (values, width). Raises CheckFailed unless it reads
+    `source` only and is constant near every value.
+    """
     if not part.mlp:
         raise CheckFailed(f"layer {part.layer}: no MLP cleans what was fetched")
     stack.writers.allow(columns(part.mlp["up.weight"]), f"layer {part.layer}, MLP", source)
-    up, up_bias, down, down_bias = (part.mlp[name] for name in ("up.weight", "up.bias", "down.weight", "down.bias"))
+    up, up_bias, down, down_bias = (
+        part.mlp[name] for name in ("up.weight", "up.bias", "down.weight", "down.bias")
+    )
     if most_terms(up) > 1:
-        raise CheckFailed(f"layer {part.layer}: a hidden unit reads several coordinates; a construction's read one each")
-    hidden = exact_sum(exact_product(fetched, up.T), np.broadcast_to(up_bias, (len(fetched), len(up_bias))))
+        raise CheckFailed(
+            f"layer {part.layer}: a hidden unit reads several coordinates; a construction's read"
+            " one each"
+        )
+    hidden = exact_sum(
+        exact_product(fetched, up.T), np.broadcast_to(up_bias, (len(fetched), len(up_bias)))
+    )
     radius = None
     for coordinate in np.flatnonzero(columns(up)):
         units = np.flatnonzero(up[:, coordinate])
         for state in np.unique(hidden[:, units], axis=0):
             slope = exact_product((up[units, coordinate] * (state > 0))[None], down[:, units].T)
             if slope.any():
-                raise CheckFailed(f"layer {part.layer}: the MLP is not constant near a fetched value")
-            near = min(Fraction(abs(float(h))) / Fraction(abs(float(w))) for h, w in zip(state, up[units, coordinate], strict=True))
+                raise CheckFailed(
+                    f"layer {part.layer}: the MLP is not constant near a fetched value"
+                )
+            near = min(
+                Fraction(abs(float(h))) / Fraction(abs(float(w)))
+                for h, w in zip(state, up[units, coordinate], strict=True)
+            )
             radius = near if radius is None else min(radius, near)
     if not radius:
         raise CheckFailed(f"layer {part.layer}: the MLP does not clean what was fetched")
-    clean = exact_sum(exact_product(np.maximum(hidden, 0.0), down.T), np.broadcast_to(down_bias, (len(fetched), len(down_bias))))
+    clean = exact_sum(
+        exact_product(np.maximum(hidden, 0.0), down.T),
+        np.broadcast_to(down_bias, (len(fetched), len(down_bias))),
+    )
     sizes = Threshold(
         radius=radius,
         up_terms=most_terms(up),
@@ -236,19 +334,25 @@ def prove_threshold(stack: Stack, part: Live, fetched: Array, source: str) -> tu
 
 
 def prove_readout(stack: Stack, field: Array, source: str) -> Readout:
-    """The head's sizes and exact lead. Raises CheckFailed when some answer's logit is not the largest for what was fetched."""
+    """The head's sizes and exact lead. Raises CheckFailed when some answer's logit is not the
+    largest for what was fetched.
+    """
     weight, bias = array(stack.model.head.weight), array(stack.model.head.bias)
     stack.writers.allow(columns(weight), "the head", source)
     smallest, rows = np.inf, max(1, _CHUNK // len(weight))
     for start in range(0, len(field), rows):
         some = field[start : start + rows]
-        logits = exact_sum(exact_product(some, weight.T), np.broadcast_to(bias, (len(some), len(bias))))
+        logits = exact_sum(
+            exact_product(some, weight.T), np.broadcast_to(bias, (len(some), len(bias)))
+        )
         row, answer = np.arange(len(some)), np.arange(start, start + len(some))
         right = logits[row, answer]
         logits[row, answer] = -np.inf
         lead = right - logits.max(1)
         if lead.min() <= 0:
-            raise CheckFailed(f"answer {int(answer[lead.argmin()])} has not the largest logit when it was fetched")
+            raise CheckFailed(
+                f"answer {int(answer[lead.argmin()])} has not the largest logit when it was fetched"
+            )
         smallest = min(smallest, float(lead.min()))
     return Readout(
         gap=Fraction(smallest),

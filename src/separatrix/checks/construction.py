@@ -1,4 +1,6 @@
-"""Checks a construction: derives the whole proof again from the weights, for every input of the task, and runs the model against the oracle."""
+"""Checks a construction: derives the whole proof again from the weights, for every input of the
+task, and runs the model against the oracle.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ PROOFS: dict[str, tuple[type[Task], Callable[[Any, Model], Proved], float]] = {
     "carried": (SeqComp, partial(prove_chain, carried=True), 2.0**10),
     "match2": (TwoSum, prove_match, 2.0**41),
 }
-"""Name of a construction -> its task, its proof, and the largest weight with which nothing in float32 can overflow."""
+"""Name of a construction -> its task, its proof, and the largest weight with which nothing in
+float32 can overflow.
+"""
 EXHAUSTIVE_UP_TO = 5_000
 _RANDOM_INPUTS = 64
 _WORK = 1 << 28
@@ -48,7 +52,8 @@ _BATCH = 1 << 24
 def verify_construction(record: Construction, folder: Path) -> list[str]:
     """What was checked, in plain sentences. `folder` holds the weights.
 
-    Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what they do not do.
+    Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what
+    they do not do.
     """
     try:
         return _verify(record, folder)
@@ -64,7 +69,9 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     kind, prove, limit = PROOFS[record.name]
     task = parse_task(record.task)
     if not isinstance(task, kind) or task.spec != record.task:
-        raise CheckFailed(f"'{record.task}' is not the canonical text of a task that '{record.name}' solves")
+        raise CheckFailed(
+            f"'{record.task}' is not the canonical text of a task that '{record.name}' solves"
+        )
     config = _config(record, task)
     model = _model(record, config, folder)
     _bounded(model, limit)
@@ -75,9 +82,15 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     _compare(record, task, model, layers, margin, used)
     inputs = _run(task, model)
     return [
-        "the weights are the file the record names, and the model is built from its own description",
+        (
+            "the weights are the file the record names, and the model is built from its own"
+            " description"
+        ),
         f"every mixer and MLP that is not among the {len(layers)} of the proof is exactly zero",
-        f"the proof derived again from the weights, for every input: the same numbers; the right logit leads by at least {down(margin)} in float32",
+        (
+            "the proof derived again from the weights, for every input: the same numbers; the"
+            f" right logit leads by at least {down(margin)} in float32"
+        ),
         f"run in float32 on {inputs}: every answer right",
     ]
 
@@ -85,22 +98,41 @@ def _verify(record: Construction, folder: Path) -> list[str]:
 def _config(record: Construction, task: Task) -> ModelConfig:
     """The model's description. Raises CheckFailed when it is not for this task and architecture."""
     config = ModelConfig.from_json(record.model)
-    if Architecture.parse(record.architecture).spec != record.architecture or config.architecture != record.architecture:
-        raise CheckFailed(f"architecture '{record.architecture}' is not canonical, or not the one of the model")
-    if (config.vocabulary, config.length, config.answers, config.norm) != (task.vocabulary, task.length, task.answers, False):
-        raise CheckFailed(f"the model's vocabulary, length and answers are not those of {task.spec}, or it has norms")
+    if (
+        Architecture.parse(record.architecture).spec != record.architecture
+        or config.architecture != record.architecture
+    ):
+        raise CheckFailed(
+            f"architecture '{record.architecture}' is not canonical, or not the one of the model"
+        )
+    if (config.vocabulary, config.length, config.answers, config.norm) != (
+        task.vocabulary,
+        task.length,
+        task.answers,
+        False,
+    ):
+        raise CheckFailed(
+            f"the model's vocabulary, length and answers are not those of {task.spec}, or it has"
+            " norms"
+        )
     return config
 
 
 def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
-    """The model with the weights of the file. Raises EvidenceError for a file that is missing, changed, or does not fit."""
+    """The model with the weights of the file. Raises EvidenceError for a file that is missing,
+    changed, or does not fit.
+    """
     if not re.fullmatch(r"[A-Za-z0-9_-]+\.safetensors", record.weights):
-        raise EvidenceError(f"'{record.weights}' is no name of a safetensors file beside the record")
+        raise EvidenceError(
+            f"'{record.weights}' is no name of a safetensors file beside the record"
+        )
     path = folder / record.weights
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise EvidenceError(f"{path}: the weights cannot be read: {error.strerror or error}") from None
+        raise EvidenceError(
+            f"{path}: the weights cannot be read: {error.strerror or error}"
+        ) from None
     if sha256(data) != record.weights_sha256:
         raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
     if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
@@ -113,10 +145,17 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         with torch.device("meta"):
             model = Model(config)
     except (RuntimeError, OverflowError) as error:
-        raise EvidenceError(f"the model described cannot be built: {str(error).splitlines()[0]}") from None
+        raise EvidenceError(
+            f"the model described cannot be built: {str(error).splitlines()[0]}"
+        ) from None
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(t.dtype != torch.float32 for t in tensors.values()):
-        raise EvidenceError(f"{path}: names, shapes or number format of the weights are not those of the model described")
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(
+        t.dtype != torch.float32 for t in tensors.values()
+    ):
+        raise EvidenceError(
+            f"{path}: names, shapes or number format of the weights are not those of the model"
+            " described"
+        )
     model.load_state_dict(tensors, assign=True)
     return model.requires_grad_(False)
 
@@ -124,31 +163,65 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
 def _bounded(model: Model, limit: float) -> None:
     for name, tensor in model.state_dict().items():
         size = tensor.abs()
-        if not bool(((size == 0) | (size >= SMALLEST) & (size <= limit)).all()):  # also false for NaN
-            raise CheckFailed(f"weight {name} holds a number that is not finite, larger than {limit:g}, or smaller than {SMALLEST:g}")
+        if not bool(
+            ((size == 0) | (size >= SMALLEST) & (size <= limit)).all()
+        ):  # also false for NaN
+            raise CheckFailed(
+                f"weight {name} holds a number that is not finite, larger than {limit:g}, or"
+                f" smaller than {SMALLEST:g}"
+            )
 
 
 def _in_float32(model: Model) -> None:
-    """Raises CheckFailed when a layer that is used declares numbers narrower than the float32 the proof is about."""
+    """Raises CheckFailed when a layer that is used declares numbers narrower than the float32
+    the proof is about.
+    """
     for part in live_parts(model):
         mechanism = part.mixer.mechanism
-        narrowest = min(mechanism.p, getattr(mechanism, "accumulator_bits", mechanism.p), getattr(mechanism, "state_p", mechanism.p))
+        narrowest = min(
+            mechanism.p,
+            getattr(mechanism, "accumulator_bits", mechanism.p),
+            getattr(mechanism, "state_p", mechanism.p),
+        )
         if narrowest < 32:
-            raise CheckFailed(f"layer {part.layer} declares numbers of {narrowest} bits; the proof is about float32")
+            raise CheckFailed(
+                f"layer {part.layer} declares numbers of {narrowest} bits; the proof is about"
+                " float32"
+            )
 
 
-def _compare(record: Construction, task: Task, model: Model, layers: list[dict[str, Any]], margin: Fraction, used: dict[str, int]) -> None:
-    """Raises CheckFailed, naming the field, where the record says something else than was derived."""
+def _compare(
+    record: Construction,
+    task: Task,
+    model: Model,
+    layers: list[dict[str, Any]],
+    margin: Fraction,
+    used: dict[str, int],
+) -> None:
+    """Raises CheckFailed, naming the field, where the record says something else than was
+    derived.
+    """
     config, final = model.config, down(margin)
     proof = {"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final}
     if canonical(record.proof) != canonical(proof):
-        raise CheckFailed(f"the proof recorded is not the one the weights have: {_difference(record.proof, proof)}")
+        raise CheckFailed(
+            "the proof recorded is not the one the weights have:"
+            f" {_difference(record.proof, proof)}"
+        )
     known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
-    whole = {"width": config.width, "hidden": config.hidden, "parameters": sum(p.numel() for p in model.parameters())}
+    whole = {
+        "width": config.width,
+        "hidden": config.hidden,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
     sizes = {**known, **used, **whole}
     if canonical(record.sizes) != canonical(sizes):
-        raise CheckFailed(f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}")
-    statement = construction_statement(task=task.spec, architecture=record.architecture, sizes=sizes, margin=final)
+        raise CheckFailed(
+            f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"
+        )
+    statement = construction_statement(
+        task=task.spec, architecture=record.architecture, sizes=sizes, margin=final
+    )
     if record.statement != statement:
         raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
 
@@ -156,15 +229,23 @@ def _compare(record: Construction, task: Task, model: Model, layers: list[dict[s
 def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:
     """The first entry in which two plain objects differ."""
     left, right = dict(_flat(recorded, "")), dict(_flat(derived, ""))
-    name = min(key for key in {*left, *right} if left.get(key) != right.get(key) or type(left.get(key)) is not type(right.get(key)))
+    name = min(
+        key
+        for key in {*left, *right}
+        if left.get(key) != right.get(key) or type(left.get(key)) is not type(right.get(key))
+    )
     return f"{name} is {left.get(name)!r}, derived {right.get(name)!r}"
 
 
 def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
     if isinstance(value, dict):
-        return [pair for key, part in value.items() for pair in _flat(part, f"{name}.{key}".lstrip("."))]
+        return [
+            pair for key, part in value.items() for pair in _flat(part, f"{name}.{key}".lstrip("."))
+        ]
     if isinstance(value, list):
-        return [pair for number, part in enumerate(value) for pair in _flat(part, f"{name}[{number}]")]
+        return [
+            pair for number, part in enumerate(value) for pair in _flat(part, f"{name}[{number}]")
+        ]
     return [(name, value)]
 
 
@@ -173,10 +254,16 @@ def _run(task: Task, model: Model) -> str:
     ranges = _ranges(task)
     count = prod(ranges) if len(ranges) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
     if count <= EXHAUSTIVE_UP_TO:
-        tokens, what = np.array(list(itertools.product(*map(range, ranges))), np.int64), f"all {count:,} inputs"
+        tokens, what = (
+            np.array(list(itertools.product(*map(range, ranges))), np.int64),
+            f"all {count:,} inputs",
+        )
     else:
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
-        tokens, what = task.sample(number, np.random.default_rng(0)).tokens, f"{number} random input{'s' * (number > 1)}"
+        tokens, what = (
+            task.sample(number, np.random.default_rng(0)).tokens,
+            f"{number} random input{'s' * (number > 1)}",
+        )
     batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
@@ -184,7 +271,10 @@ def _run(task: Task, model: Model) -> str:
             found = model(torch.from_numpy(some)).argmax(-1).numpy()
         wrong = np.flatnonzero(found != task.answer(some))
         if len(wrong):
-            raise CheckFailed(f"input {some[wrong[0]].tolist()[:20]} is answered {int(found[wrong[0]])}, which is wrong")
+            raise CheckFailed(
+                f"input {some[wrong[0]].tolist()[:20]} is answered {int(found[wrong[0]])}, which is"
+                " wrong"
+            )
     return what
 
 
@@ -194,7 +284,9 @@ def _heads(model: Model) -> list[int]:
 
 
 def _cost(model: Model, tokens: int) -> int:
-    """Roughly, the work of one input: every layer but the last for every pair of tokens, or as much again per token."""
+    """Roughly, the work of one input: every layer but the last for every pair of tokens, or as
+    much again per token.
+    """
     last = len(model.architecture.layers[-1])
     return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))
 

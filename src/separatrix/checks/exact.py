@@ -1,4 +1,6 @@
-"""Reading weights exactly: float32 numbers as float64, products that provably have no rounding error, matrices that only pick and scale."""
+"""Reading weights exactly: float32 numbers as float64, products that provably have no rounding
+error, matrices that only pick and scale.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LARGEST, SMALLEST = 2.0**60, 2.0**-30
 
 
 def lowest_bit(array: Array) -> int:
-    """An e such that every number of the array is a multiple of 2^e; the largest such e, and 0 for an array of zeros."""
+    """An e such that every number of the array is a multiple of 2^e; the largest such e, and 0
+    for an array of zeros.
+    """
     numbers = np.abs(array[array != 0.0])
     if not numbers.size:
         return 0
@@ -27,13 +31,18 @@ def lowest_bit(array: Array) -> int:
 
 
 def exact_product(left: Array, right: Array, *, bits: int = 53) -> Array:
-    """left @ right with no rounding, whatever the order of the sums, in float64 (or float32: `bits=24`); CheckFailed for numbers too wide for it."""
+    """left @ right with no rounding, whatever the order of the sums, in float64 (or float32:
+    `bits=24`); CheckFailed for numbers too wide for it.
+    """
     if not left.size or not right.size:
         return left @ right
     terms = int(((left != 0.0).any(0) & (right != 0.0).any(1)).sum())
     size = Fraction(float(np.abs(left).max())) * Fraction(float(np.abs(right).max())) * terms
     if size > Fraction(2) ** (bits + lowest_bit(left) + lowest_bit(right)):
-        raise CheckFailed(f"a product of weights needs more than {bits} bits: these are not the dyadic weights of a construction")
+        raise CheckFailed(
+            f"a product of weights needs more than {bits} bits: these are not the dyadic weights of"
+            " a construction"
+        )
     return left @ right
 
 
@@ -42,7 +51,10 @@ def exact_sum(left: Array, right: Array) -> Array:
     if left.size and right.size:
         size = Fraction(float(np.abs(left).max())) + Fraction(float(np.abs(right).max()))
         if size > Fraction(2) ** (53 + min(lowest_bit(left), lowest_bit(right))):
-            raise CheckFailed("a sum of weights needs more than 53 bits: these are not the dyadic weights of a construction")
+            raise CheckFailed(
+                "a sum of weights needs more than 53 bits: these are not the dyadic weights of a"
+                " construction"
+            )
     return left + right
 
 
@@ -68,18 +80,26 @@ def columns(array: Array) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Picks:
-    """A (rows, columns) matrix with at most one non-zero entry per row, a power of two: applying it in float32 has no rounding error."""
+    """A (rows, columns) matrix with at most one non-zero entry per row, a power of two: applying
+    it in float32 has no rounding error.
+    """
 
     matrix: Array
 
     @classmethod
     def of(cls, matrix: Array, what: str) -> Picks:
-        """Raises CheckFailed, naming `what`, when the matrix does more than pick coordinates and scale them by powers of two."""
+        """Raises CheckFailed, naming `what`, when the matrix does more than pick coordinates and
+        scale them by powers of two.
+        """
         if most_terms(matrix) > 1:
-            raise CheckFailed(f"{what} adds several coordinates up; a construction's matrices pick one each")
+            raise CheckFailed(
+                f"{what} adds several coordinates up; a construction's matrices pick one each"
+            )
         used = np.abs(matrix[matrix != 0.0])
         if (np.frexp(used)[0] != 0.5).any() or (used > LARGEST).any() or (used < SMALLEST).any():
-            raise CheckFailed(f"{what} scales by a number that is no power of two between 2^-30 and 2^60")
+            raise CheckFailed(
+                f"{what} scales by a number that is no power of two between 2^-30 and 2^60"
+            )
         return cls(matrix)
 
     @property

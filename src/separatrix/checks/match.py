@@ -1,4 +1,6 @@
-"""Proves a Match2 head from its weights, for every input of the task: all M x M scores, exact, of the float32 numbers themselves."""
+"""Proves a Match2 head from its weights, for every input of the task: all M x M scores, exact,
+of the float32 numbers themselves.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,25 @@ from separatrix.tasks import TwoSum
 _ROWS = 512
 
 
-def prove_match(task: TwoSum, model: Model) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
-    """The proof of the one layer, the final margin and the sizes used. Raises CheckFailed where the weights do not bear it out."""
+def prove_match(
+    task: TwoSum, model: Model
+) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
+    """The proof of the one layer, the final margin and the sizes used. Raises CheckFailed where
+    the weights do not bear it out.
+    """
     if not model.config.bos or task.form != "query":
         raise CheckFailed("this construction answers the query form and has a start token")
     live = live_parts(model)
     if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
-        raise CheckFailed(f"{len(live)} layers write, or one has an MLP; this construction is one head without an MLP")
-    head, embed, position = live[0].full_head()[1], array(model.embed.weight), array(model.position.weight)
+        raise CheckFailed(
+            f"{len(live)} layers write, or one has an MLP; this construction is one head without"
+            " an MLP"
+        )
+    head, embed, position = (
+        live[0].full_head()[1],
+        array(model.embed.weight),
+        array(model.position.weight),
+    )
     writers = Writers(embed, position, live)
     for matrix, what in ((head.q, "q"), (head.k, "k")):
         writers.allow(matrix.reads, what, "tokens")
@@ -33,39 +46,62 @@ def prove_match(task: TwoSum, model: Model) -> tuple[list[dict[str, Any]], Fract
     value = _value(head, position)
     threshold = _threshold(model, writers, value)
 
-    queries, keys, blank = head.q.of_rows(embed[: task.M]), head.k.of_rows(embed[: task.M]), head.k.of_rows(embed[task.M :])
+    queries, keys, blank = (
+        head.q.of_rows(embed[: task.M]),
+        head.k.of_rows(embed[: task.M]),
+        head.k.of_rows(embed[task.M :]),
+    )
     terms = int((columns(keys) & columns(queries)).sum())
-    match = Match(earlier=task.n, **_gaps(queries, keys, blank), terms=terms, value=value, threshold=threshold)
+    match = Match(
+        earlier=task.n, **_gaps(queries, keys, blank), terms=terms, value=value, threshold=threshold
+    )
     used = int((columns(queries) & (columns(keys) | columns(blank))).sum())
-    return [match_entry(live[0].place, match=match)], match.margin(), {"layers": 1, "head_dim": used, "value_dim": 1}
+    return (
+        [match_entry(live[0].place, match=match)],
+        match.margin(),
+        {"layers": 1, "head_dim": used, "value_dim": 1},
+    )
 
 
 def _value(head: Head, position: Array) -> Fraction:
-    """The output for a match. Raises CheckFailed unless the start token and the query count 0 and every token between them the same."""
+    """The output for a match. Raises CheckFailed unless the start token and the query count 0
+    and every token between them the same.
+    """
     outputs = head.o.of_rows(head.v.of_rows(position))
     found = np.flatnonzero(columns(outputs))
     if len(found) != 1 or int(head.v.matrix.any(1).sum()) != 1:
         raise CheckFailed("the head of a Match2 construction writes one number")
     column = outputs[:, found[0]]
     if column[0] != 0.0 or column[-1] != 0.0 or (column[1:-1] != column[1]).any() or column[1] <= 0:
-        raise CheckFailed("the value must be 0 at the start token and at the query, and one positive number in between")
+        raise CheckFailed(
+            "the value must be 0 at the start token and at the query, and one positive number in"
+            " between"
+        )
     return Fraction(float(column[1]))
 
 
 def _threshold(model: Model, writers: Writers, value: Fraction) -> Fraction:
-    """The output from which the answer is 1. Raises CheckFailed unless the logits are (a number, the output itself)."""
+    """The output from which the answer is 1. Raises CheckFailed unless the logits are (a number,
+    the output itself).
+    """
     weight, bias = array(model.head.weight), array(model.head.bias)
     writers.allow(columns(weight), "the head", "attention 0")
     if weight[0].any() or most_terms(weight) != 1 or weight[1].sum() != 1.0 or bias[1] != 0.0:
-        raise CheckFailed("the logits of a Match2 construction are a threshold and the head's output")
+        raise CheckFailed(
+            "the logits of a Match2 construction are a threshold and the head's output"
+        )
     threshold = Fraction(float(bias[0]))
     if not 0 < threshold < value:
-        raise CheckFailed(f"the threshold {float(threshold)} does not lie between 0 and the output of a match")
+        raise CheckFailed(
+            f"the threshold {float(threshold)} does not lie between 0 and the output of a match"
+        )
     return threshold
 
 
 def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
-    """Match over blank, blank over every other key, the widest match over blank, and the largest sum of products, over all queries; exact."""
+    """Match over blank, blank over every other key, the widest match over blank, and the largest
+    sum of products, over all queries; exact.
+    """
     count = len(queries)
     blanks = exact_product(queries, blank.T)[:, 0]
     if most_terms(blank) != 1 or (blanks.astype(np.float32).astype(np.float64) != blanks).any():
@@ -73,17 +109,28 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
     match, rest, widest, products = np.inf, np.inf, -np.inf, 0.0
     for start in range(0, count, _ROWS):
         rows = np.arange(start, min(start + _ROWS, count))
-        scores, row, partner = exact_product(queries[rows], keys.T), np.arange(len(rows)), -rows % count
+        scores, row, partner = (
+            exact_product(queries[rows], keys.T),
+            np.arange(len(rows)),
+            -rows % count,
+        )
         products = max(products, float(exact_product(np.abs(queries[rows]), np.abs(keys).T).max()))
         over = scores[row, partner] - blanks[rows]
         match, widest = min(match, float(over.min())), max(widest, float(over.max()))
         scores[row, partner] = -np.inf
         rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
     if match <= 0 or rest <= 0:
-        raise CheckFailed("some query scores a key that does not cancel it above the blank key, or the blank key above one that does")
+        raise CheckFailed(
+            "some query scores a key that does not cancel it above the blank key, or the blank key"
+            " above one that does"
+        )
     for x in {0, count // 2} if count % 2 == 0 else {0}:
-        if ((queries[x] != 0.0) & (keys[x] != 0.0)).sum() != 1 or np.float32(queries[x] @ keys[x]) != queries[x] @ keys[x]:
-            raise CheckFailed(f"value {x} cancels itself, but the score of its match is not exact in float32")
+        if ((queries[x] != 0.0) & (keys[x] != 0.0)).sum() != 1 or np.float32(
+            queries[x] @ keys[x]
+        ) != queries[x] @ keys[x]:
+            raise CheckFailed(
+                f"value {x} cancels itself, but the score of its match is not exact in float32"
+            )
     return {
         "match_over_blank": Fraction(match),
         "blank_over_rest": Fraction(rest),

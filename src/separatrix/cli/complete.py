@@ -1,4 +1,6 @@
-"""Names that the shell completes: presets, tasks, mechanisms, theorems. Each takes what was typed so far."""
+"""Names that the shell completes: presets, tasks, mechanisms, theorems. Each takes what was
+typed so far.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`separatrix design` and `separatrix compare`: registered in cli.py; everything heavy is imported when a command runs."""
+"""`separatrix design` and `separatrix compare`: registered in cli.py; everything heavy is
+imported when a command runs.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,25 @@ def compare(
     models: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more of: a preset, a config.json or its folder, a spec such as 'full + gdn*24'.",
+            help=(
+                "Two or more of: a preset, a config.json or its folder, a spec such as 'full +"
+                " gdn*24'."
+            ),
             autocompletion=complete.models,
         ),
     ],
-    context: Annotated[str | None, typer.Option(help="Tokens of context (default: the smallest of the models' own, else 8192).")] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens of context (default: the smallest of the models' own, else 8192)."
+        ),
+    ] = None,
     imports: Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Capability cards side by side, differences marked. Example: compare qwen3-next-80b recurrentgemma-2b"""
+    """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
+    recurrentgemma-2b
+    """
     from separatrix.architecture.resolve import resolve
     from separatrix.numbers.amounts import parse_context
     from separatrix.report.compare import compare_json, render_comparison
@@ -48,54 +60,120 @@ def design(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left out fill the context.",
+            help=(
+                "A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left"
+                " out fill the context."
+            ),
             autocompletion=complete.tasks,
         ),
     ] = None,
-    context: Annotated[str | None, typer.Option(help="Tokens of context (default: the base model's own, else 8192).")] = None,
-    cache: Annotated[str | None, typer.Option(help="Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB.")] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="Tokens of context (default: the base model's own, else 8192)."),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            help="Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB."
+        ),
+    ] = None,
     base: Annotated[
         str | None,
         typer.Option(
-            help="A preset, config.json or spec whose layers, sizes and depth are varied (default: free choice).",
+            help=(
+                "A preset, config.json or spec whose layers, sizes and depth are varied (default:"
+                " free choice)."
+            ),
             autocompletion=complete.models,
         ),
     ] = None,
     layers: Annotated[
-        str | None, typer.Option(help="Numbers of layers, such as 24 or 12,24 or 8-16 (default: the base's, else 24).")
+        str | None,
+        typer.Option(
+            help="Numbers of layers, such as 24 or 12,24 or 8-16 (default: the base's, else 24)."
+        ),
     ] = None,
-    readers: Annotated[str | None, typer.Option(help="Numbers of reading layers, such as 0-4 (default: all).")] = None,
-    place: Annotated[str, typer.Option(help="Where they stand: any, or some of even,start,end.")] = "any",
+    readers: Annotated[
+        str | None, typer.Option(help="Numbers of reading layers, such as 0-4 (default: all).")
+    ] = None,
+    place: Annotated[
+        str, typer.Option(help="Where they stand: any, or some of even,start,end.")
+    ] = "any",
     reading: Annotated[
         list[str] | None,
-        typer.Option(help="A reading layer, repeatable: full, sparse, 'mla(latent=512)' (default: the base's, else full)."),
+        typer.Option(
+            help=(
+                "A reading layer, repeatable: full, sparse, 'mla(latent=512)' (default: the base's,"
+                " else full)."
+            )
+        ),
     ] = None,
     bounded: Annotated[
-        list[str] | None, typer.Option(help="Bounded layers, repeatable: gdn, 'rglru*2 + window' (default: the base's, else gdn, window).")
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Bounded layers, repeatable: gdn, 'rglru*2 + window' (default: the base's, else"
+                " gdn, window)."
+            )
+        ),
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(help="Sizes of a state: key dimensions per head, or N of Mamba (default: the base's, half, double; else 64,128,256)."),
+        typer.Option(
+            help=(
+                "Sizes of a state: key dimensions per head, or N of Mamba (default: the base's,"
+                " half, double; else 64,128,256)."
+            )
+        ),
     ] = None,
-    window: Annotated[str | None, typer.Option(help="Tokens of a window (default: the base's, half, double; else 512,2048).")] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(help="Tokens of a window (default: the base's, half, double; else 512,2048)."),
+    ] = None,
     block: Annotated[
-        str | None, typer.Option(help="Tokens of a block of sparse attention (default: the base's, half, double; else 32,64).")
+        str | None,
+        typer.Option(
+            help=(
+                "Tokens of a block of sparse attention (default: the base's, half, double; else"
+                " 32,64)."
+            )
+        ),
     ] = None,
     topk: Annotated[
-        str | None, typer.Option(help="Blocks or tokens opened by sparse attention (default: the base's, half, double; else 4,16).")
+        str | None,
+        typer.Option(
+            help=(
+                "Blocks or tokens opened by sparse attention (default: the base's, half, double;"
+                " else 4,16)."
+            )
+        ),
     ] = None,
     heads: Annotated[int | None, typer.Option(help="Heads, without --base (default 16).")] = None,
-    kv_heads: Annotated[int | None, typer.Option(help="Key-value heads, without --base (default: heads).")] = None,
-    head_dim: Annotated[int | None, typer.Option(help="Dimension of a head, without --base (default 128).")] = None,
-    format: Annotated[str | None, typer.Option(help="Number format, without --base (default bf16).")] = None,
-    state_format: Annotated[str | None, typer.Option(help="Number format of states, without --base (default: format).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the fronts: a file ending in .html, .svg or .png.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print every point of the fronts, not the first 12.")] = False,
+    kv_heads: Annotated[
+        int | None, typer.Option(help="Key-value heads, without --base (default: heads).")
+    ] = None,
+    head_dim: Annotated[
+        int | None, typer.Option(help="Dimension of a head, without --base (default 128).")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Number format, without --base (default bf16).")
+    ] = None,
+    state_format: Annotated[
+        str | None, typer.Option(help="Number format of states, without --base (default: format).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the fronts: a file ending in .html, .svg or .png.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every point of the fronts, not the first 12.")
+    ] = False,
     imports: Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Layouts that could do the tasks within a cache budget, and those that provably do: how many reading layers, of which kind, where.
-    Example: design --task seqcomp:L=3 --task eva:V=50000 --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits."""
+    """Layouts that could do the tasks within a cache budget, and those that provably do: how many
+    reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
+    --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
+    """
     from separatrix.architecture.resolve import resolve
     from separatrix.design import Choices, space_of, task_for_context
     from separatrix.design import design as search
@@ -103,7 +181,10 @@ def design(
     from separatrix.report.pareto import design_json, render_design
 
     if not task:
-        raise SpecError("--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix tasks` lists all)")
+        raise SpecError(
+            "--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix tasks`"
+            " lists all)"
+        )
     if cache is None:
         raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
     budget = parse_bits(cache, what="--cache")
@@ -153,13 +234,22 @@ def _integers(option: str, text: str | None) -> tuple[int, ...]:
     values: list[int] = []
     for part in (text or "").split(",") if text is not None else ():
         low, dash, high = (piece.strip() for piece in part.partition("-"))
-        if not low.isdecimal() or (dash and not high.isdecimal()) or len(low) > 13 or len(high) > 13:
+        if (
+            not low.isdecimal()
+            or (dash and not high.isdecimal())
+            or len(low) > 13
+            or len(high) > 13
+        ):
             raise SpecError(
-                f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers such as 4,8 or a range such as 0-4"
+                f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers"
+                " such as 4,8 or a range such as 0-4"
             )
         first, last = int(low), int(high) if dash else int(low)
         if last < first or last - first > 10_000:
-            raise SpecError(f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write the smaller number first")
+            raise SpecError(
+                f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write"
+                " the smaller number first"
+            )
         values += range(first, last + 1)
     return tuple(values)
 

@@ -1,4 +1,6 @@
-"""`separatrix mechanisms` and `separatrix check-mechanism`, and the option --import: registered in cli.py."""
+"""`separatrix mechanisms` and `separatrix check-mechanism`, and the option --import: registered
+in cli.py.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def _import_all(modules: list[str] | None) -> list[str] | None:
 Imports = Annotated[
     list[str] | None,
     typer.Option(
-        "--import", metavar="MODULE", callback=_import_all, help="A module or .py file that registers mixers of your own, repeatable."
+        "--import",
+        metavar="MODULE",
+        callback=_import_all,
+        help="A module or .py file that registers mixers of your own, repeatable.",
     ),
 ]
 
@@ -37,10 +42,14 @@ mechanisms_app = typer.Typer(rich_markup_mode=None)
 def mechanisms(
     context: typer.Context,
     imports: Imports = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print all of them as one Markdown page.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print all of them as one Markdown page.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """The token mixers: what they carry and read, what a token costs, what others call them, and whether a model can be built here."""
+    """The token mixers: what they carry and read, what a token costs, what others call them, and
+    whether a model can be built here.
+    """
     if context.invoked_subcommand:
         return
     from separatrix.report.mechanisms import LEGEND, page, rows, shown
@@ -54,8 +63,14 @@ def mechanisms(
         print_json(rows())
         return
     narrow = ("symbol", "grows", "elsewhere") if console().width < WIDE else ()
-    print_rows([{key: value for key, value in shown(row).items() if key not in narrow} for row in rows()], False)
-    console().print(f"\n{LEGEND}{'; a wider terminal also shows how the state grows, and other names' if narrow else ''}", highlight=False)
+    print_rows(
+        [{key: value for key, value in shown(row).items() if key not in narrow} for row in rows()],
+        False,
+    )
+    console().print(
+        f"\n{LEGEND}{'; a wider terminal also shows how the state grows, and other names' if narrow else ''}",
+        highlight=False,
+    )
 
 
 @mechanisms_app.command("show")
@@ -78,21 +93,31 @@ def check_mechanism(
             autocompletion=complete.mechanisms,
         ),
     ],
-    width: Annotated[int | None, typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16).")] = None,
-    sizes: Annotated[list[str] | None, typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16.")] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16)."),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16."),
+    ] = None,
     within: Annotated[
         float,
         typer.Option(
             "--tolerance",
             min=0,
             max=0.1,
-            help="How far forms may differ, of the largest number; 1e-5 for a layer that computes in float32 inside.",
+            help=(
+                "How far forms may differ, of the largest number; 1e-5 for a layer that computes in"
+                " float32 inside."
+            ),
         ),
     ] = 1e-9,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Runs every law of a token mixer on a class of your own: equal forms, causality, measured cache, half formats, vmap, speed.
+    """Runs every law of a token mixer on a class of your own: equal forms, causality, measured
+    cache, half formats, vmap, speed.
 
     Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
     """
@@ -119,7 +144,9 @@ def _sizes(texts: list[str]) -> dict[str, Any]:
         if not equals:
             name, value = "format", name
         if not name or not value:
-            raise SpecError(f"--set {text[:60]!r} is no setting; write SIZE=VALUE, such as --set state=32")
+            raise SpecError(
+                f"--set {text[:60]!r} is no setting; write SIZE=VALUE, such as --set state=32"
+            )
         if name in found:
             raise SpecError(f"--set {name} is given twice; keep one")
         number = value.replace("_", "")

@@ -1,4 +1,6 @@
-"""Constructions: explicit weights, inside the ordinary `Model`, that answer every input of a task; each with a proof object."""
+"""Constructions: explicit weights, inside the ordinary `Model`, that answer every input of a
+task; each with a proof object.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ CONSTRUCTIONS: dict[str, Callable[[Any, Architecture | None], Built]] = {
     "match2": match2,
 }
 
-_FOR: dict[type[Task], tuple[str, ...]] = {Eva: ("retrieval", "sparse-retrieval"), SeqComp: ("seqcomp", "carried"), TwoSum: ("match2",)}
+_FOR: dict[type[Task], tuple[str, ...]] = {
+    Eva: ("retrieval", "sparse-retrieval"),
+    SeqComp: ("seqcomp", "carried"),
+    TwoSum: ("match2",),
+}
 """Task -> the constructions that solve it, the first that fits wins."""
 
 
 def construct(task: Task, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of the task, in float32, placed in `architecture` (default: the smallest stack that holds them).
+    """Weights that answer every input of the task, in float32, placed in `architecture` (default:
+    the smallest stack that holds them).
 
-    Layers that the construction does not use add zero. Raises SizeError, saying what is needed, when no known construction fits.
+    Layers that the construction does not use add zero. Raises SizeError, saying what is needed,
+    when no known construction fits.
     """
     reasons = []
     for name in _FOR.get(type(task), ()):

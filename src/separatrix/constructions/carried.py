@@ -1,7 +1,9 @@
-"""L-SeqComp in L full layers behind one recurrent layer (theory.md, section 5, tightness for hybrids; section 6).
+"""L-SeqComp in L full layers behind one recurrent layer (theory.md, section 5, tightness for
+hybrids; section 6).
 
-The recurrent layer carries z_0 to the last token, which saves the full layer that fetches it; the L full layers are those of seqcomp.py.
-Three spaces are added to those of seqcomp.py, all written by positions:
+The recurrent layer carries z_0 to the last token, which saves the full layer that fetches it; the L
+full layers are those of seqcomp.py. Three spaces are added to those of seqcomp.py, all written by
+positions:
 
     space   width   z_0   w    other positions
     here    1       1     .    .
@@ -25,9 +27,23 @@ from fractions import Fraction
 from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import CLAMP, chain_proof
-from separatrix.constructions.parts.placement import Place, empty_model, in_float32, last_full, mlp_after, places, recurrent_head
+from separatrix.constructions.parts.placement import (
+    Place,
+    empty_model,
+    in_float32,
+    last_full,
+    mlp_after,
+    places,
+    recurrent_head,
+)
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, threshold
-from separatrix.constructions.seqcomp import key_width, level_hops, spaces, write_embeddings, write_level
+from separatrix.constructions.seqcomp import (
+    key_width,
+    level_hops,
+    spaces,
+    write_embeddings,
+    write_level,
+)
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full, GatedDeltaNet, Linear
 from separatrix.mixers.gdn import GDNMixer
@@ -42,21 +58,30 @@ KEEP = 32.0
 
 
 def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of `task` in L full layers and one recurrent layer before them (default: a stack of just those).
+    """Weights that answer every input of `task` in L full layers and one recurrent layer before
+    them (default: a stack of just those).
 
-    Raises SizeError when the architecture lacks the full layers, or a linear (not taylor; elu only with its normaliser) or gated DeltaNet
-    layer before them, and for an n that float32 cannot be bounded for.
+    Raises SizeError when the architecture lacks the full layers, or a linear (not taylor; elu only
+    with its normaliser) or gated DeltaNet layer before them, and for an n that float32 cannot be
+    bounded for.
     """
     keys, values, code = key_width(task), bits_for(task.answers), bits_for(task.m)
     if architecture is None:
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
-        architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])  # equal dimensions run in the fused kernel
+        architecture = stack(
+            [carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L]
+        )  # equal dimensions run in the fused kernel
     rest = last_full(task, architecture, task.L, head_dim=keys, value_dim=values)
-    before = [place for place in places(architecture, lambda part: carries(part, code)) if place[0] < rest[0][0]]
+    before = [
+        place
+        for place in places(architecture, lambda part: carries(part, code))
+        if place[0] < rest[0][0]
+    ]
     if not before:
         raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec} with {task.L} full layers: it needs a linear (identity, relu, or elu "
-            f"with normaliser) or gdn layer with value_dim >= {code} and numbers of at least 32 bits before them"
+            f"'{architecture.spec}' cannot hold the construction for {task.spec} with {task.L} full"
+            " layers: it needs a linear (identity, relu, or elu with normaliser) or gdn layer with"
+            f" value_dim >= {code} and numbers of at least 32 bits before them"
         )
     first = before[-1]
 
@@ -74,19 +99,32 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
 
     part = architecture.layers[first[0]][first[1]]
     carry = carry_of(part, keys=task.length)
-    entry = carry_entry(first, fetches="z_0", mechanism=part.name, carry=carry, bounds=carry.bounds())
-    layers, margin = chain_proof(level_hops(task, rest), keys=task.length, code=values, before=carry.bounds().clean_error)
+    entry = carry_entry(
+        first, fetches="z_0", mechanism=part.name, carry=carry, bounds=carry.bounds()
+    )
+    layers, margin = chain_proof(
+        level_hops(task, rest), keys=task.length, code=values, before=carry.bounds().clean_error
+    )
     sizes = {"carriers": 1, "layers": task.L, "head_dim": keys, "value_dim": values}
     return built(task, model, name="carried", sizes=sizes, layers=[entry, *layers], margin=margin)
 
 
 def carries(part: Mechanism, code: int) -> bool:
     """Whether a mechanism can carry `code` bits to the last token in the way described above."""
-    if not isinstance(part, Linear | GatedDeltaNet) or not part.plain or part.dv < code or not in_float32(part):
+    if (
+        not isinstance(part, Linear | GatedDeltaNet)
+        or not part.plain
+        or part.dv < code
+        or not in_float32(part)
+    ):
         return False
     if NumberFormat(part.state_format or part.format).bits < 32:
         return False
-    return not isinstance(part, Linear) or part.feature in ("identity", "relu") or (part.feature == "elu" and part.normaliser)
+    return (
+        not isinstance(part, Linear)
+        or part.feature in ("identity", "relu")
+        or (part.feature == "elu" and part.normaliser)
+    )
 
 
 def carry_of(part: Mechanism, *, keys: int) -> Carry:
@@ -94,7 +132,13 @@ def carry_of(part: Mechanism, *, keys: int) -> Carry:
     soft = isinstance(part, Linear) and part.feature == "elu"
     gated = isinstance(part, GatedDeltaNet)
     zero = Fraction(0)
-    return Carry(keys=keys, others=ELU_OFF if soft else zero, shrinks=GATES_OFF if gated else zero, value=Fraction(1), threshold=CLAMP)
+    return Carry(
+        keys=keys,
+        others=ELU_OFF if soft else zero,
+        shrinks=GATES_OFF if gated else zero,
+        value=Fraction(1),
+        threshold=CLAMP,
+    )
 
 
 def write_carrier(task: SeqComp, model: Model, space: Spaces, place: Place) -> None:

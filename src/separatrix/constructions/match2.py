@@ -1,8 +1,9 @@
 """2-Sum per query (Match2) in one full layer with one head of dimension 3 [San23].
 
-With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score c (cos cos - sin sin) = c cos(2 pi (x + x_j)/M) is largest, c, exactly where x + x_j = 0
-mod M, and at most c cos(2 pi/M) elsewhere. A blank key between the two, at c cos^2(pi/M), collects the weight when nothing matches:
-match over blank = blank over the best other key = c sin^2(pi/M) = G.
+With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score c (cos cos - sin sin) = c cos(2 pi (x + x_j)/M)
+is largest, c, exactly where x + x_j = 0 mod M, and at most c cos(2 pi/M) elsewhere. A blank key
+between the two, at c cos^2(pi/M), collects the weight when nothing matches: match over blank =
+blank over the best other key = c sin^2(pi/M) = G.
 
     space       width   start token   position of x_j (j = 1..n)   position of the query   token t    start token's embedding
     circle      2       .             .                            .                       phi(t)     0
@@ -15,12 +16,14 @@ The head, at the last token, whose token is x:
 
     K = (cos, sin, blank)     Q = c (cos, -sin, ask)     V = earlier
 
-Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/8 (the query itself may match, at 2x = 0, but its value is
-0). Something matches: at least about 1/2, the query itself matching too. The logits are (1/4, y).
+Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/8 (the query itself
+may match, at 2x = 0, but its value is 0). Something matches: at least about 1/2, the query itself
+matching too. The logits are (1/4, y).
 
-All of phi and beta are rounded to multiples of 2^-24, so that scores are integers over 2^48, and c is a power of two, the smallest
-that keeps both gaps, less the rounding errors of float32 scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its
-score has no rounding error, so it ties exactly with a true match.
+All of phi and beta are rounded to multiples of 2^-24, so that scores are integers over 2^48, and c
+is a power of two, the smallest that keeps both gaps, less the rounding errors of float32 scores, at
+ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no rounding
+error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ from separatrix.proofs.float32 import Match, cos_bounds, log_upper
 from separatrix.tasks import TwoSum
 
 LARGEST_MODULUS = 5754
-"""About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of scores eats the gap."""
+"""About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of
+scores eats the gap.
+"""
 GRID = 1 << 24
 _STRONGEST = 40
 _ROWS = 512
@@ -51,15 +56,22 @@ _START = slice(0, 1)
 
 
 def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of `task` (per query) in one full layer of `architecture` (default: a single layer that just holds it).
+    """Weights that answer every input of `task` (per query) in one full layer of `architecture`
+    (default: a single layer that just holds it).
 
-    Raises SizeError for the decision form, for M > 5,754, for an n that float32 cannot be bounded for, and when no full layer is wide enough.
+    Raises SizeError for the decision form, for M > 5,754, for an n that float32 cannot be bounded
+    for, and when no full layer is wide enough.
     Source: [San23]; theory.md, section 6.
     """
     if task.form != "query":
-        raise SizeError(f"{task.spec}: no construction for the decision form is built yet; use form=query")
+        raise SizeError(
+            f"{task.spec}: no construction for the decision form is built yet; use form=query"
+        )
     if task.M > LARGEST_MODULUS:
-        raise SizeError(f"{task.spec}: in float32 the circle code tells at most M = {LARGEST_MODULUS:,} values apart; use a smaller M")
+        raise SizeError(
+            f"{task.spec}: in float32 the circle code tells at most M = {LARGEST_MODULUS:,} values"
+            " apart; use a smaller M"
+        )
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
     (place,) = last_full(task, architecture, 1, head_dim=3, value_dim=1)
@@ -75,7 +87,11 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     embed[task.M, space["blank"]] = code.blank / GRID
     position[1 : task.n + 1, space["earlier"]] = 1.0
 
-    head, cos, sin = softmax_head(model, place), space.first("circle", 1), slice(space["circle"].start + 1, space["circle"].stop)
+    head, cos, sin = (
+        softmax_head(model, place),
+        space.first("circle", 1),
+        slice(space["circle"].start + 1, space["circle"].stop),
+    )
     pick(head.q.weight, [(cos, strength), (sin, -strength), (space["ask"], strength)])
     pick(head.k.weight, [(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)])
     pick(head.v.weight, [(space["earlier"], 1.0)])
@@ -103,7 +119,9 @@ class Circle:
 
     @classmethod
     def of(cls, modulus: int) -> Circle:
-        """The code for M values, with the blank key halfway between the lowest match and the highest other score."""
+        """The code for M values, with the blank key halfway between the lowest match and the
+        highest other score.
+        """
         turns = [Fraction(x, modulus) for x in range(modulus)]
         points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
         lowest, highest, matched, rest, products = 1 << 62, -(1 << 62), -(1 << 62), -(1 << 62), 0
@@ -114,12 +132,22 @@ class Circle:
             products = max(products, int((abs(cosines) + abs(sines)).max()))
             scores = cosines - sines
             hits = (np.arange(len(rows)), -rows % modulus)
-            lowest, matched = min(lowest, int(scores[hits].min())), max(matched, int(scores[hits].max()))
+            lowest, matched = (
+                min(lowest, int(scores[hits].min())),
+                max(matched, int(scores[hits].max())),
+            )
             scores[hits] = -(1 << 62)
             rest = max(rest, int(scores.max()))
         highest = rest
         blank = (lowest + highest + GRID) // (2 * GRID)
-        return cls(points, blank, lowest - blank * GRID, blank * GRID - highest, matched - blank * GRID, products)
+        return cls(
+            points,
+            blank,
+            lowest - blank * GRID,
+            blank * GRID - highest,
+            matched - blank * GRID,
+            products,
+        )
 
 
 def _on_grid(turns: Fraction) -> int:
@@ -130,7 +158,9 @@ def _on_grid(turns: Fraction) -> int:
 
 
 def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
-    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32, and what it proves. Raises SizeError when none does."""
+    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32, and what it
+    proves. Raises SizeError when none does.
+    """
     needed = log_upper(8 * task.n)
     for exponent in range(_STRONGEST):
         unit = Fraction(1 << exponent, GRID * GRID)
@@ -146,4 +176,6 @@ def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
         )
         if min(match.gaps()) >= needed and match.margin() > 0:
             return float(1 << exponent), match
-    raise SizeError(f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M")
+    raise SizeError(
+        f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M"
+    )

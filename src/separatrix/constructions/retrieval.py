@@ -1,6 +1,7 @@
 """Eva in one full layer with one head: the retrieval head [CPW].
 
-D = ceil(log2 n) address bits and B = ceil(log2 V) value bits, all +-1, s = 4. The residual stream is split into named spaces:
+D = ceil(log2 n) address bits and B = ceil(log2 V) value bits, all +-1, s = 4. The residual stream
+is split into named spaces:
 
     space      width   position j < n   position n (the query)   token t
     address    D       bits of j        0                        .
@@ -17,8 +18,9 @@ The head, at the last token, whose token is x:
     score of j < n:   s^2 (D - 2 hamming(j, x) + 1)        largest at j = x, every other is at least 2 s^2 below
     score of itself:  s^2 (0 - 1)                          s^2 (D + 2) below
 
-So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice that, the threshold makes it +-1 again, and the logit
-<bits of v, answer> of answer v is B - 2 hamming(v, f(x)): the right one leads by 2.
+So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice that, the threshold
+makes it +-1 again, and the logit <bits of v, answer> of answer v is B - 2 hamming(v, f(x)): the
+right one leads by 2.
 """
 
 from __future__ import annotations
@@ -26,7 +28,13 @@ from __future__ import annotations
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, Hop, chain_proof
-from separatrix.constructions.parts.placement import Place, empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions.parts.placement import (
+    Place,
+    empty_model,
+    last_full,
+    mlp_after,
+    softmax_head,
+)
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
@@ -34,13 +42,17 @@ from separatrix.tasks import Eva
 
 
 def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of `task` in one full layer of `architecture` (default: a single layer that just holds it).
+    """Weights that answer every input of `task` in one full layer of `architecture` (default: a
+    single layer that just holds it).
 
-    Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded for. Source: [CPW]; theory.md, section 6.
+    Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
+    for. Source: [CPW]; theory.md, section 6.
     """
     keys, values = head_sizes(task)
     if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))])  # equal dimensions run in the fused kernel
+        architecture = stack(
+            [Full(heads=1, head_dim=max(keys, values))]
+        )  # equal dimensions run in the fused kernel
     (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
     hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
     layers, margin = chain_proof([hop], keys=task.length, code=values)
@@ -57,7 +69,9 @@ def head_sizes(task: Eva) -> tuple[int, int]:
 def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Model:
     """A model of the architecture whose softmax mixer at `place` is the head described above."""
     address, code = bits_for(task.n), bits_for(task.V)
-    space = Spaces(address=address, memory=1, argument=address, value=code, fetched=code, answer=code)
+    space = Spaces(
+        address=address, memory=1, argument=address, value=code, fetched=code, answer=code
+    )
     model = empty_model(task, architecture, width=space.width, hidden=2 * code)
 
     position, embed = model.position.weight, model.embed.weight

@@ -1,7 +1,9 @@
-"""L-SeqComp in L+1 full layers with one head each: pointer chasing by retrieval heads (theory.md, section 6).
+"""L-SeqComp in L+1 full layers with one head each: pointer chasing by retrieval heads (theory.md,
+section 6).
 
-Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of a, bits of i); z_0 counts as level 0 with an empty address.
-All bits are +-1, lowest first, so that a level with fewer bits uses the first ones; s = 4.
+Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of a, bits of i); z_0
+counts as level 0 with an empty address. All bits are +-1, lowest first, so that a level with fewer
+bits uses the first ones; s = 4.
 
     space       width                      position of entry (a, i) of z_l   position of w   token t
     row         max_l ceil(log2 n_l)       bits of a                         0               .
@@ -16,8 +18,9 @@ Layer 1 fetches z_0 at the last token, layer l+1 asks for (l, w_{l-1}, i_{l-1}):
 
     K x_j = s (row, column, level_l)     Q x_last = s (w_{l-1}, i_{l-1}, -level_l) = s (bits of w_{l-1}, bits of i_{l-1}, +1)     V x_j = value
 
-With D address bits, entry (a, i) of z_l scores s^2 (D - 2 hamming + 1). A position of another level has tag -1, hence at most s^2 (D - 1).
-So the right entry leads by 2 s^2; the threshold makes what it holds +-1 again before the next layer asks with it.
+With D address bits, entry (a, i) of z_l scores s^2 (D - 2 hamming + 1). A position of another level
+has tag -1, hence at most s^2 (D - 1). So the right entry leads by 2 s^2; the threshold makes what
+it holds +-1 again before the next layer asks with it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ import numpy as np
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, Hop, chain_proof
-from separatrix.constructions.parts.placement import Place, empty_model, last_full, mlp_after, softmax_head
+from separatrix.constructions.parts.placement import (
+    Place,
+    empty_model,
+    last_full,
+    mlp_after,
+    softmax_head,
+)
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
@@ -35,16 +44,23 @@ from separatrix.tasks import SeqComp
 
 
 def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a stack of just those).
+    """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a
+    stack of just those).
 
-    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what float32 can be bounded for.
+    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
+    float32 can be bounded for.
     Source: [CPW]; theory.md, section 6.
     """
     keys, values = key_width(task), bits_for(task.answers)
     if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))  # equal dimensions run in the fused kernel
+        architecture = stack(
+            [Full(heads=1, head_dim=max(keys, values))] * (task.L + 1)
+        )  # equal dimensions run in the fused kernel
     first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
-    hops = [Hop(place=first, fetches="z_0", queries=1, address=0, linked=False), *level_hops(task, rest)]
+    hops = [
+        Hop(place=first, fetches="z_0", queries=1, address=0, linked=False),
+        *level_hops(task, rest),
+    ]
     layers, margin = chain_proof(hops, keys=task.length, code=values)
 
     space = spaces(task)
@@ -65,7 +81,11 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
     """Bits of the row and of the column of an entry of z_l, l >= 1."""
-    return (0, bits_for(task.m)) if level == 1 else (bits_for(task.branching[level - 2]), bits_for(task.N(level - 2)))
+    return (
+        (0, bits_for(task.m))
+        if level == 1
+        else (bits_for(task.branching[level - 2]), bits_for(task.N(level - 2)))
+    )
 
 
 def key_width(task: SeqComp) -> int:
@@ -76,7 +96,13 @@ def key_width(task: SeqComp) -> int:
 def level_hops(task: SeqComp, places: list[Place]) -> list[Hop]:
     """Hops 1..L: each asks for as many addresses as its level has entries."""
     return [
-        Hop(place=place, fetches=f"i_{level}", queries=task.entries(level), address=sum(address_bits(task, level)), linked=True)
+        Hop(
+            place=place,
+            fetches=f"i_{level}",
+            queries=task.entries(level),
+            address=sum(address_bits(task, level)),
+            linked=True,
+        )
         for level, place in enumerate(places, 1)
     ]
 
@@ -114,7 +140,9 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
         position[entries, space.first("column", column_bits)] = signs(column, column_bits)
         position[entries, tag(space, level)] = 1.0
     for number, part in enumerate(task.split_w(np.arange(task.w_values)), 1):
-        embed[: task.w_values, space[f"w_{number}"]] = signs(part, bits_for(task.branching[number - 1]))
+        embed[: task.w_values, space[f"w_{number}"]] = signs(
+            part, bits_for(task.branching[number - 1])
+        )
     embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
     model.head.weight[:, space[f"i_{task.L}"]] = signs(task.answers, bits_for(task.answers))
 
@@ -125,7 +153,14 @@ def write_level(task: SeqComp, model: Model, space: Spaces, *, level: int, place
     row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
     head = softmax_head(model, place)
     pick(head.q.weight, [*row, (space[f"i_{level - 1}"], SCALE), (tag(space, level), -SCALE)])
-    pick(head.k.weight, [(space.first("row", row_bits), SCALE), (space.first("column", column_bits), SCALE), (tag(space, level), SCALE)])
+    pick(
+        head.k.weight,
+        [
+            (space.first("row", row_bits), SCALE),
+            (space.first("column", column_bits), SCALE),
+            (tag(space, level), SCALE),
+        ],
+    )
     pick(head.v.weight, [(space.first("value", bits_for(task.entries(level))), 1.0)])
     put(head.o.weight, space[f"fetched_{level}"])
     threshold(mlp_after(model, place), space[f"fetched_{level}"], space[f"i_{level}"])

@@ -1,14 +1,17 @@
-"""Eva in one block-sparse layer with blocks of B = 2^b tokens, one block read per head: retrieval in two looks.
+"""Eva in one block-sparse layer with blocks of B = 2^b tokens, one block read per head: retrieval
+in two looks.
 
-The weights are those of retrieval.py; bits are written lowest first, so the b lowest address bits number the places inside a block. What is
-new is how the layer finds the block:
+The weights are those of retrieval.py; bits are written lowest first, so the b lowest address bits
+number the places inside a block. What is new is how the layer finds the block:
 
     pooled key of a complete block m:   mean over its B keys = s (0 in the b low bits, bits of m, +1)
 
-since every low bit is +1 as often as -1 in a block, exactly. With D address bits the block of x scores s^2 (D - b + 1) and every other
-complete block at least 2 s^2 less, so it is the one that is read. In it, and in the open block, the tokens score as in retrieval.py. If x stands in
-the open block, that is read in any case, and a block read for nothing holds no better key. Pooled values are 0 and
-lambda = sigmoid(-32), so the output is (1 - lambda) times what the softmax over those tokens fetched.
+since every low bit is +1 as often as -1 in a block, exactly. With D address bits the block of x
+scores s^2 (D - b + 1) and every other complete block at least 2 s^2 less, so it is the one that is
+read. In it, and in the open block, the tokens score as in retrieval.py. If x stands in the open
+block, that is read in any case, and a block read for nothing holds no better key. Pooled values are
+0 and lambda = sigmoid(-32), so the output is (1 - lambda) times what the softmax over those tokens
+fetched.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ SHUT_GATE = -32.0
 
 
 def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
-    """Weights that answer every input of `task` in one sparse layer of `architecture` (default: one with blocks of about sqrt(n) tokens).
+    """Weights that answer every input of `task` in one sparse layer of `architecture` (default: one
+    with blocks of about sqrt(n) tokens).
 
-    Raises SizeError when no sparse layer is wide enough with blocks of a power of two, or n is beyond what float32 can be bounded for.
+    Raises SizeError when no sparse layer is wide enough with blocks of a power of two, or n is
+    beyond what float32 can be bounded for.
     """
     keys, values = head_sizes(task)
     if architecture is None:
@@ -43,8 +48,9 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     found = places(architecture, lambda part: holds(part, keys, values))
     if not found:
         raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec} in a sparse layer: it needs one with head_dim >= {keys}, "
-            f"value_dim >= {values}, a block of 2, 4, 8, ... tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
+            f"'{architecture.spec}' cannot hold the construction for {task.spec} in a sparse layer:"
+            f" it needs one with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
+            " tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
         )
     place = found[-1]
     hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
@@ -77,4 +83,8 @@ def part_at(architecture: Architecture, place: Place) -> Sparse:
 
 def holds(part: Mechanism, keys: int, values: int) -> bool:
     """Whether a mechanism is a sparse layer that can hold the head."""
-    return isinstance(part, Sparse) and part.block & (part.block - 1) == 0 and wide_enough(part, keys, values)
+    return (
+        isinstance(part, Sparse)
+        and part.block & (part.block - 1) == 0
+        and wide_enough(part, keys, values)
+    )

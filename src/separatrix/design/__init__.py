@@ -1,4 +1,6 @@
-"""The inverse problem: given tasks, a context and a cache budget, which layouts can do it, and which provably do?"""
+"""The inverse problem: given tasks, a context and a cache budget, which layouts can do it, and
+which provably do?
+"""
 
 from __future__ import annotations
 

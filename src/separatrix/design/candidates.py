@@ -1,4 +1,6 @@
-"""Spaces for `design`: the mechanisms of a base model with their sizes varied, or a free choice of mechanisms."""
+"""Spaces for `design`: the mechanisms of a base model with their sizes varied, or a free choice
+of mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ FREE_STATES, FREE_WINDOWS, FREE_BLOCKS, FREE_TOPKS = (64, 128, 256), (512, 2048)
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What may be varied; None or empty: the base's own values and their halves and doubles, or the defaults of a free choice."""
+    """What may be varied; None or empty: the base's own values and their halves and doubles, or
+    the defaults of a free choice.
+    """
 
     layers: tuple[int, ...] = ()
     readings: tuple[int, ...] | None = None
@@ -44,19 +48,32 @@ class Choices:
 
 
 def space_of(choices: Choices, base: Architecture | None = None) -> Space:
-    """The space of those choices, around a base model if one is given. Raises what specs and spaces raise."""
+    """The space of those choices, around a base model if one is given. Raises what specs and
+    spaces raise.
+    """
     if base is None:
         readers = [_parsed(text, choices) for text in choices.reading or ("full",)]
         fills = [_parsed(text, choices) for text in choices.bounded or ("gdn", "window")]
-        vary = (choices.states or FREE_STATES, choices.windows or FREE_WINDOWS, choices.blocks or FREE_BLOCKS, choices.topks or FREE_TOPKS)
+        vary = (
+            choices.states or FREE_STATES,
+            choices.windows or FREE_WINDOWS,
+            choices.blocks or FREE_BLOCKS,
+            choices.topks or FREE_TOPKS,
+        )
         depths = choices.layers or (FREE_LAYERS,)
     else:
         _check_no_free_sizes(choices)
         mixing = [layer for layer in base if any(part.cache_bits(1 << 20) for part in layer)]
-        own_readers = [layer for layer in dict.fromkeys(mixing) if any(part.reading for part in layer)]
+        own_readers = [
+            layer for layer in dict.fromkeys(mixing) if any(part.reading for part in layer)
+        ]
         own_fill = _cycle([layer for layer in mixing if not any(part.reading for part in layer)])
         like = _like(base)
-        readers = [_parsed(text, like) for text in choices.reading] or [(layer,) for layer in own_readers] or [_parsed("full", like)]
+        readers = (
+            [_parsed(text, like) for text in choices.reading]
+            or [(layer,) for layer in own_readers]
+            or [_parsed("full", like)]
+        )
         fills = [_parsed(text, like) for text in choices.bounded] or (
             [own_fill] if own_fill else [_parsed(text, like) for text in ("gdn", "window")]
         )
@@ -64,10 +81,14 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
         depths = choices.layers or (len(mixing) or 1,)
     for stack in readers:
         if len(stack) != 1:
-            raise SpecError(f"a reading layer is one layer; {Architecture(stack).spec} has {len(stack)}")
+            raise SpecError(
+                f"a reading layer is one layer; {Architecture(stack).spec} has {len(stack)}"
+            )
     return Space(
         depths=tuple(dict.fromkeys(depths)),
-        readers=tuple(dict.fromkeys(stack[0] for reader in readers for stack in _varied(reader, *vary))),
+        readers=tuple(
+            dict.fromkeys(stack[0] for reader in readers for stack in _varied(reader, *vary))
+        ),
         fills=tuple(dict.fromkeys(cycle for fill in fills for cycle in _varied(fill, *vary))),
         readings=choices.readings,
         places=choices.places,
@@ -77,14 +98,23 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
 def _check_no_free_sizes(choices: Choices) -> None:
     for name in ("heads", "kv_heads", "head_dim", "format", "state_format"):
         if getattr(choices, name) is not None:
-            raise SpecError(f"{name} comes from the base model; give --{name.replace('_', '-')} without --base, or name layers with sizes")
+            raise SpecError(
+                f"{name} comes from the base model; give --{name.replace('_', '-')} without --base,"
+                " or name layers with sizes"
+            )
 
 
 def _like(base: Architecture) -> Choices:
-    """The sizes a mechanism gets that the base does not have: heads and formats of its widest layer."""
+    """The sizes a mechanism gets that the base does not have: heads and formats of its widest
+    layer.
+    """
     parts = [part for layer, _ in base.counted() for part in layer]
     widest = max(parts, key=lambda part: part.inner_width)
-    heads, head_dim = (widest.heads, widest.head_dim) if isinstance(widest, Heads) else (max(1, widest.inner_width // 128), 128)
+    heads, head_dim = (
+        (widest.heads, widest.head_dim)
+        if isinstance(widest, Heads)
+        else (max(1, widest.inner_width // 128), 128)
+    )
     kv = max((part.kv for part in parts if isinstance(part, Softmax)), default=heads)
     states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
     return Choices(
@@ -97,7 +127,9 @@ def _like(base: Architecture) -> Choices:
 
 
 def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
-    """The layers of a spec; sizes it does not give come from `sizes` where the mechanism has them."""
+    """The layers of a spec; sizes it does not give come from `sizes` where the mechanism has
+    them.
+    """
     stack = Architecture.parse(text)
     if "@" in text:
         return stack.layers
@@ -109,7 +141,9 @@ def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
         "format": sizes.format or "bf16",
         "state_format": sizes.state_format,
     }
-    given = [f"{name}={value}" for name, value in wanted.items() if value is not None and name in known]
+    given = [
+        f"{name}={value}" for name, value in wanted.items() if value is not None and name in known
+    ]
     return Architecture.parse(f"{text} @ {', '.join(given)}").layers if given else stack.layers
 
 
@@ -122,9 +156,15 @@ def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def _varied(
-    stack: tuple[Layer, ...], states: Sequence[int], windows: Sequence[int], blocks: Sequence[int], topks: Sequence[int]
+    stack: tuple[Layer, ...],
+    states: Sequence[int],
+    windows: Sequence[int],
+    blocks: Sequence[int],
+    topks: Sequence[int],
 ) -> list[tuple[Layer, ...]]:
-    """The layers at every combination of sizes; a size that none is given for takes its own value, half and double, all layers alike."""
+    """The layers at every combination of sizes; a size that none is given for takes its own
+    value, half and double, all layers alike.
+    """
     wanted = {"state": states, "window": windows, "block": blocks, "topk": topks}
     own = {kind for layer in stack for part in layer for kind in _sizes(part)}
     scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
@@ -156,7 +196,9 @@ def _resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
     changes: dict[str, Any] = {}
     for kind, name in _sizes(part).items():
         old, wanted = getattr(part, name), chosen[kind]
-        changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(wanted, wanted)
+        changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(
+            wanted, wanted
+        )
     if isinstance(part, MatrixState) and changes.get("head_dim") != part.head_dim:
         changes["value_dim"] = part.dv
     return replace(part, **changes) if changes else part

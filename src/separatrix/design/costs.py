@@ -1,4 +1,6 @@
-"""What a layout costs, in exact integers: the same sums as `Architecture.cache_bits` and `.flops`, without writing the stack out."""
+"""What a layout costs, in exact integers: the same sums as `Architecture.cache_bits` and
+`.flops`, without writing the stack out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from separatrix.mechanisms import Mechanism
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """Bits of cache after the context, of one sequence; floating-point operations that mixing one token there takes; reading layers."""
+    """Bits of cache after the context, of one sequence; floating-point operations that mixing
+    one token there takes; reading layers.
+    """
 
     cache_bits: int
     flops: int
@@ -20,18 +24,29 @@ class Cost:
 
     def dominates(self, other: Cost) -> bool:
         """Whether it is no larger anywhere, and smaller somewhere."""
-        return self != other and self.cache_bits <= other.cache_bits and self.flops <= other.flops and self.reading <= other.reading
+        return (
+            self != other
+            and self.cache_bits <= other.cache_bits
+            and self.flops <= other.flops
+            and self.reading <= other.reading
+        )
 
 
 class Costs:
-    """Sums over the layers of families; every layer is asked once for every length. The families' layers must stay alive meanwhile."""
+    """Sums over the layers of families; every layer is asked once for every length. The
+    families' layers must stay alive meanwhile.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int], int] = {}
         self._alive: list[Layer] = []
 
     def cost(self, family: Family, context: int) -> Cost:
-        return Cost(self.cache_bits(family, context), self._total(family, context, 1, _flops), family.reading)
+        return Cost(
+            self.cache_bits(family, context),
+            self._total(family, context, 1, _flops),
+            family.reading,
+        )
 
     def cache_bits(self, family: Family, t: int) -> int:
         return self._total(family, t, 0, _cache_bits)
@@ -50,8 +65,14 @@ class Costs:
             self._alive.append(layer)
         return self._known[key]
 
-    def _total(self, family: Family, t: int, what: int, measure: Callable[[Layer, int], int]) -> int:
-        total = 0 if family.reader is None else family.reading * self._of(family.reader, t, what, measure)
+    def _total(
+        self, family: Family, t: int, what: int, measure: Callable[[Layer, int], int]
+    ) -> int:
+        total = (
+            0
+            if family.reader is None
+            else family.reading * self._of(family.reader, t, what, measure)
+        )
         if family.bounded:
             cycle = [self._of(layer, t, what, measure) for layer in family.fill]
             times, rest = divmod(family.bounded, len(cycle))

@@ -1,4 +1,6 @@
-"""The cheapest layout with every number of reading layers that constructions prove sufficient: what one more of them costs, whatever the budget."""
+"""The cheapest layout with every number of reading layers that constructions prove sufficient:
+what one more of them costs, whatever the budget.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,14 @@ from separatrix.design.status import Oracle
 
 
 def ladder(result: DesignResult) -> tuple[Point, ...]:
-    """One point for every number of reading layers with which some layout is proved sufficient; least cache first, then fewest operations."""
+    """One point for every number of reading layers with which some layout is proved sufficient;
+    least cache first, then fewest operations.
+    """
     costs, oracles = Costs(), [Oracle(task) for task in result.tasks]
-    costed = [(costs.cost(family, result.context), number, family) for number, family in enumerate(result.space.families())]
+    costed = [
+        (costs.cost(family, result.context), number, family)
+        for number, family in enumerate(result.space.families())
+    ]
     costed.sort(key=lambda item: (item[0].reading, item[0]))
     rungs = (
         _cheapest(((cost, family) for cost, _, family in same), oracles, result)
@@ -23,7 +30,9 @@ def ladder(result: DesignResult) -> tuple[Point, ...]:
     return tuple(rung for rung in rungs if rung is not None)
 
 
-def _cheapest(families: Iterable[tuple[Cost, Family]], oracles: list[Oracle], result: DesignResult) -> Point | None:
+def _cheapest(
+    families: Iterable[tuple[Cost, Family]], oracles: list[Oracle], result: DesignResult
+) -> Point | None:
     for cost, family in families:
         for gaps in family.placements(result.space.places):
             if all(oracle.solvable(family, gaps) for oracle in oracles):

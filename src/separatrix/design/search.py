@@ -1,4 +1,6 @@
-"""The search: families in order of cost, so that what comes later never dominates what is kept, and most need not be judged at all."""
+"""The search: families in order of cost, so that what comes later never dominates what is kept,
+and most need not be judged at all.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Point:
-    """A cost on the front and the layouts that have it, one for every placement the theorems can tell apart, evenly spaced ones first."""
+    """A cost on the front and the layouts that have it, one for every placement the theorems can
+    tell apart, evenly spaced ones first.
+    """
 
     cost: Cost
     layouts: tuple[Layout, ...]
@@ -37,9 +41,11 @@ class Point:
 
 @dataclass(frozen=True)
 class DesignResult:
-    """The two Pareto fronts over (cache bits, flops, reading layers), least cache first, and what kept other layouts out.
+    """The two Pareto fronts over (cache bits, flops, reading layers), least cache first, and what
+    kept other layouts out.
 
-    `not_excluded`: no theorem says FAILS on any task, and the cache fits the budget. `proved`: constructions solve every task, too.
+    `not_excluded`: no theorem says FAILS on any task, and the cache fits the budget. `proved`:
+    constructions solve every task, too.
     """
 
     tasks: tuple[Task, ...]
@@ -59,23 +65,38 @@ class DesignResult:
     beyond: Point | None = None
     """With nothing within the budget: the smallest cache that is not excluded, if any."""
     beyond_proved: Point | None = None
-    """With nothing proved within the budget: the smallest cache that is proved sufficient, if any."""
+    """With nothing proved within the budget: the smallest cache that is proved sufficient, if
+    any.
+    """
 
 
-def design(tasks: Sequence[Task], *, context: int, cache_bits: int, space: Space, progress: Progress | None = None) -> DesignResult:
-    """Every layout of the space judged against every task at a context of that many tokens and a cache budget in bits, one sequence.
+def design(
+    tasks: Sequence[Task],
+    *,
+    context: int,
+    cache_bits: int,
+    space: Space,
+    progress: Progress | None = None,
+) -> DesignResult:
+    """Every layout of the space judged against every task at a context of that many tokens and a
+    cache budget in bits, one sequence.
 
-    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context or budget out of range, and a task that does not
-    fit in the context.
+    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context or
+    budget out of range, and a task that does not fit in the context.
     """
     check_context(context)
     if not tasks:
-        raise SizeError("no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix tasks` lists all)")
+        raise SizeError(
+            "no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix tasks`"
+            " lists all)"
+        )
     if type(cache_bits) is not int or cache_bits < 0:
         raise SizeError(f"cache budget is {cache_bits!r} bits; it must be an integer of at least 0")
     for task in tasks:
         check_fits(task, context)
-    return _Search(tuple(dict.fromkeys(tasks)), context, cache_bits, space).run(progress or (lambda done, total: None))
+    return _Search(tuple(dict.fromkeys(tasks)), context, cache_bits, space).run(
+        progress or (lambda done, total: None)
+    )
 
 
 @dataclass
@@ -99,7 +120,11 @@ class _Front:
 
     def wants(self, cost: Cost, within: bool) -> bool:
         """Whether a layout of that cost, no cheaper than those seen before, can still matter."""
-        return not self.closed_to(cost) if within else not self.points and (self.beyond is None or self.beyond[0] == cost)
+        return (
+            not self.closed_to(cost)
+            if within
+            else not self.points and (self.beyond is None or self.beyond[0] == cost)
+        )
 
 
 class _Search:
@@ -113,11 +138,18 @@ class _Search:
         families = self.space.families()
         classes = [family.classes(self.space.places) for family in families]
         total, done = sum(classes), 0
-        costed = [(self.costs.cost(family, self.context), number) for number, family in enumerate(families)]
+        costed = [
+            (self.costs.cost(family, self.context), number)
+            for number, family in enumerate(families)
+        ]
         costed.sort()
         for cost, same in groupby(costed, key=lambda item: item[0]):
             within = cost.cache_bits <= self.budget
-            if not within and not self.proved.wants(cost, within) and not self.open.wants(cost, within):
+            if (
+                not within
+                and not self.proved.wants(cost, within)
+                and not self.open.wants(cost, within)
+            ):
                 break
             for _, number in same:
                 self._judge(families[number], cost, within, classes[number])
@@ -133,11 +165,15 @@ class _Search:
             not_excluded=_explained(_points(self.open.points.items()), explainer, proved=False),
             proved=_explained(_points(self.proved.points.items()), explainer, proved=True),
             layouts=total,
-            within=sum(classes[number] for cost, number in costed if cost.cache_bits <= self.budget),
+            within=sum(
+                classes[number] for cost, number in costed if cost.cache_bits <= self.budget
+            ),
             judged=self.judged,
             excluded=dict(self.excluded),
             beyond=next(iter(_points([self.open.beyond] if self.open.beyond else [])), None),
-            beyond_proved=next(iter(_points([self.proved.beyond] if self.proved.beyond else [])), None),
+            beyond_proved=next(
+                iter(_points([self.proved.beyond] if self.proved.beyond else [])), None
+            ),
         )
 
     def _judge(self, family: Family, cost: Cost, within: bool, classes: int) -> None:
@@ -151,15 +187,23 @@ class _Search:
                 self._exclude(theorem, oracle, classes, within)
                 return
         gaps = list(family.placements(self.space.places))
-        solved = [gap for gap in gaps if all(oracle.solvable(family, gap) for oracle in self.oracles)]
+        solved = [
+            gap for gap in gaps if all(oracle.solvable(family, gap) for oracle in self.oracles)
+        ]
         if want_proved:
             self.proved.take(cost, [Layout(family, gap) for gap in solved], within)
         if want_open:
             known, prefixes = set(solved), {}
-            kept = [Layout(family, gap) for gap in gaps if gap in known or not self._fails(family, gap, prefixes, within)]
+            kept = [
+                Layout(family, gap)
+                for gap in gaps
+                if gap in known or not self._fails(family, gap, prefixes, within)
+            ]
             self.open.take(cost, kept, within)
 
-    def _fails(self, family: Family, gap: tuple[int, ...], prefixes: dict[int, list[int]], within: bool) -> bool:
+    def _fails(
+        self, family: Family, gap: tuple[int, ...], prefixes: dict[int, list[int]], within: bool
+    ) -> bool:
         def prefix(family: Family, t: int) -> list[int]:
             if t not in prefixes:
                 prefixes[t] = self.costs.prefix(family, t)
@@ -181,14 +225,21 @@ def _points(found: Iterable[tuple[Cost, list[Layout]]]) -> tuple[Point, ...]:
     return tuple(Point(cost, tuple(sorted(layouts, key=_naturalness))) for cost, layouts in found)
 
 
-def _explained(points: tuple[Point, ...], explainer: Explainer, *, proved: bool) -> tuple[Point, ...]:
+def _explained(
+    points: tuple[Point, ...], explainer: Explainer, *, proved: bool
+) -> tuple[Point, ...]:
     return (
-        tuple(replace(point, neighbours=explainer.neighbours(point, proved=proved)) for point in points[:MOST_EXPLAINED])
+        tuple(
+            replace(point, neighbours=explainer.neighbours(point, proved=proved))
+            for point in points[:MOST_EXPLAINED]
+        )
         + points[MOST_EXPLAINED:]
     )
 
 
 def _naturalness(layout: Layout) -> tuple[int, int]:
-    """Evenly spaced layouts first, then those at the end, then at the start; of these the shallower first."""
+    """Evenly spaced layouts first, then those at the end, then at the start; of these the
+    shallower first.
+    """
     order = {"evenly spaced": 0, "at the end": 1, "at the start": 2}
     return order.get(layout.place, 3), layout.family.depth

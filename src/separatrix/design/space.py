@@ -1,4 +1,6 @@
-"""The layouts that `design` looks at: how many layers read, of which kind, where they stand, and what fills the rest of the stack."""
+"""The layouts that `design` looks at: how many layers read, of which kind, where they stand, and
+what fills the rest of the stack.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,17 @@ Place = Literal["any", "even", "start", "end"]
 PLACES: tuple[Place, ...] = ("any", "even", "start", "end")
 NAMED: dict[Place, str] = {"even": "evenly spaced", "end": "at the end", "start": "at the start"}
 TOLD_APART = 2
-"""Up to that many reading layers Theorems III, IV and V see how much stands in every gap; beyond, only what stands before the second counts."""
+"""Up to that many reading layers Theorems III, IV and V see how much stands in every gap;
+beyond, only what stands before the second counts.
+"""
 MOST_FAMILIES = 500_000
 MOST_CLASSES = 20_000_000
 
 
 @dataclass(frozen=True)
 class Family:
-    """Layouts of the same layers in the same order of the bounded ones: they differ in where the reading layers stand, and cost the same.
+    """Layouts of the same layers in the same order of the bounded ones: they differ in where the
+    reading layers stand, and cost the same.
 
     `fill` is repeated over the bounded layers, first layer first.
     """
@@ -42,7 +47,9 @@ class Family:
         return (self.fill[i % len(self.fill)] for i in range(self.bounded))
 
     def placements(self, places: Sequence[Place] = ("any",)) -> Iterator[tuple[int, ...]]:
-        """Numbers of bounded layers in the reading + 1 gaps: one placement for every class that the theorems can tell apart."""
+        """Numbers of bounded layers in the reading + 1 gaps: one placement for every class that
+        the theorems can tell apart.
+        """
         if self.reading == 0:
             yield (self.bounded,)
         elif "any" not in places:
@@ -58,15 +65,23 @@ class Family:
                 yield even if own else (before, *(0,) * (self.reading - 1), self.bounded - before)
 
     def classes(self, places: Sequence[Place] = ("any",)) -> int:
-        """How many placements `placements` yields, for places that hold "any" without counting them one by one."""
+        """How many placements `placements` yields, for places that hold "any" without counting
+        them one by one.
+        """
         if self.reading == 0:
             return 1
         if "any" not in places:
             return len({self.named(place) for place in places})
-        return comb(self.depth, self.reading) if self.reading <= TOLD_APART else min(len(self.fill), self.bounded) + 1
+        return (
+            comb(self.depth, self.reading)
+            if self.reading <= TOLD_APART
+            else min(len(self.fill), self.bounded) + 1
+        )
 
     def named(self, place: Place) -> tuple[int, ...]:
-        """The gaps of evenly spaced reading layers (each after its share of the bounded ones), or of all at the start or the end."""
+        """The gaps of evenly spaced reading layers (each after its share of the bounded ones),
+        or of all at the start or the end.
+        """
         k, rest = self.reading, self.bounded
         if place == "start":
             return (*(0,) * k, rest)
@@ -78,7 +93,9 @@ class Family:
 
 @dataclass(frozen=True)
 class Layout:
-    """One stack: a family and how many bounded layers stand before, between and after its reading layers."""
+    """One stack: a family and how many bounded layers stand before, between and after its
+    reading layers.
+    """
 
     family: Family
     gaps: tuple[int, ...]
@@ -115,9 +132,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Space:
-    """What may be chosen: numbers of layers, kinds of reading layers, cycles of bounded layers, numbers of reading layers (None: all), places.
+    """What may be chosen: numbers of layers, kinds of reading layers, cycles of bounded layers,
+    numbers of reading layers (None: all), places.
 
-    Raises SizeError for an empty or too large space, SpecError for a reader that does not read or a filling layer that does.
+    Raises SizeError for an empty or too large space, SpecError for a reader that does not read or a
+    filling layer that does.
     """
 
     depths: tuple[int, ...]
@@ -127,25 +146,45 @@ class Space:
     places: tuple[Place, ...] = ("any",)
 
     def __post_init__(self) -> None:
-        if not self.depths or any(type(depth) is not int or not 1 <= depth <= MOST_LAYERS for depth in self.depths):
-            raise SizeError(f"layers: {', '.join(map(str, self.depths)) or 'none given'}; give numbers of layers from 1 to {MOST_LAYERS:,}")
+        if not self.depths or any(
+            type(depth) is not int or not 1 <= depth <= MOST_LAYERS for depth in self.depths
+        ):
+            raise SizeError(
+                f"layers: {', '.join(map(str, self.depths)) or 'none given'}; give numbers of"
+                f" layers from 1 to {MOST_LAYERS:,}"
+            )
         if not self.readers and not self.fills:
-            raise SizeError("neither a reading nor a bounded layer may be used; name at least one mechanism")
+            raise SizeError(
+                "neither a reading nor a bounded layer may be used; name at least one mechanism"
+            )
         if any(not fill for fill in self.fills):
             raise SizeError("a cycle of bounded layers is empty; it has at least one layer")
         if self.readings is not None and any(type(k) is not int or k < 0 for k in self.readings):
-            raise SizeError(f"numbers of reading layers: {', '.join(map(str, self.readings))}; none may be negative")
+            raise SizeError(
+                f"numbers of reading layers: {', '.join(map(str, self.readings))}; none may be"
+                " negative"
+            )
         if not self.places or any(place not in PLACES for place in self.places):
-            raise SpecError(f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}")
+            raise SpecError(
+                f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}"
+            )
         for layer in self.readers:
             if not any(part.reading for part in layer):
-                raise SpecError(f"{Architecture((layer,)).spec} is no reading layer: its cache does not grow with every token")
+                raise SpecError(
+                    f"{Architecture((layer,)).spec} is no reading layer: its cache does not grow"
+                    " with every token"
+                )
         for layer in (layer for fill in self.fills for layer in fill):
             if any(part.reading for part in layer):
-                raise SpecError(f"{Architecture((layer,)).spec} is a reading layer; it cannot stand among the bounded ones")
+                raise SpecError(
+                    f"{Architecture((layer,)).spec} is a reading layer; it cannot stand among the"
+                    " bounded ones"
+                )
 
     def families(self) -> list[Family]:
-        """Every family once, however it can be written. Raises SizeError when there are too many to look at, or none."""
+        """Every family once, however it can be written. Raises SizeError when there are too many
+        to look at, or none.
+        """
         numbers: dict[Layer, int] = {}
 
         def own(layers: Sequence[Layer]) -> tuple[int, ...]:
@@ -167,10 +206,14 @@ class Space:
                             found[name] = family = Family(reader, k, fill[:bounded], bounded)
                             classes += family.classes(self.places)
                 if len(found) > MOST_FAMILIES or classes > MOST_CLASSES:
-                    raise SizeError("more than 20 million layouts; name fewer numbers of layers, state sizes, windows or blocks")
+                    raise SizeError(
+                        "more than 20 million layouts; name fewer numbers of layers, state sizes,"
+                        " windows or blocks"
+                    )
         if not found:
             raise SizeError(
-                "no stack has that many layers of these kinds; allow other numbers of layers or reading layers, or name more mechanisms"
+                "no stack has that many layers of these kinds; allow other numbers of layers or"
+                " reading layers, or name more mechanisms"
             )
         return list(found.values())
 

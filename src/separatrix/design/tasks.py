@@ -1,4 +1,6 @@
-"""Tasks for a context: sizes that follow from it are filled in, and what does not fit is refused."""
+"""Tasks for a context: sizes that follow from it are filled in, and what does not fit is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _COMPOSITIONS = ("seqcomp", "seqcomp-forward")
 
 
 def used_tokens(task: Task) -> int:
-    """Tokens of the context a task takes: its prompt. The facts of Eva alone, as on the capability card; its question is the next token."""
+    """Tokens of the context a task takes: its prompt. The facts of Eva alone, as on the
+    capability card; its question is the next token.
+    """
     return task.n if isinstance(task, Eva) else task.length
 
 
@@ -21,16 +25,17 @@ def check_fits(task: Task, context: int) -> None:
     """Raises SizeError for a task that is longer than the context."""
     if used_tokens(task) > context:
         raise SizeError(
-            f"task '{task.spec}' takes {used_tokens(task):,} tokens, the context is {context:,}; "
-            f"give smaller sizes or a longer --context, or leave {_growing(task.name)} out to fill the context"
+            f"task '{task.spec}' takes {used_tokens(task):,} tokens, the context is {context:,};"
+            f" give smaller sizes or a longer --context, or leave {_growing(task.name)} out to fill"
+            " the context"
         )
 
 
 def task_for_context(text: str, context: int) -> Task:
     """The task of a text such as "seqcomp:L=3" or "eva:V=50000" at a context of that many tokens.
 
-    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1. Raises what `parse_task` raises, and SizeError
-    for a task that does not fit.
+    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1. Raises
+    what `parse_task` raises, and SizeError for a task that does not fit.
     """
     check_context(context)
     name, _, rest = (part.strip() for part in text.partition(":"))
@@ -39,8 +44,14 @@ def task_for_context(text: str, context: int) -> Task:
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
     given = [part.partition("=")[0].strip() for part in rest.split(",") if part.strip()]
     if name in _COMPOSITIONS and "n" not in given and "form" not in given:
-        steps = dict(part.split("=", 1) for part in rest.replace(" ", "").split(",") if "=" in part).get("L", "")
-        missing = [f"n_{level}" for level in range(1, min(int(steps), 100))] if steps.isdecimal() and len(steps) < 6 else []
+        steps = dict(
+            part.split("=", 1) for part in rest.replace(" ", "").split(",") if "=" in part
+        ).get("L", "")
+        missing = (
+            [f"n_{level}" for level in range(1, min(int(steps), 100))]
+            if steps.isdecimal() and len(steps) < 6
+            else []
+        )
         given_more = [f"{size}=1" for size in missing if size not in given]
         text = _with(text, *given_more)
     grows = _growing(name)
@@ -78,14 +89,18 @@ def _largest(text: str, size: str, context: int) -> Task:
         except SizeError:
             return True
 
-    tried = (*range(1, 65), *(1 << power for power in range(7, 40)))  # tasks differ in their smallest size
+    tried = (
+        *range(1, 65),
+        *(1 << power for power in range(7, 40)),
+    )  # tasks differ in their smallest size
     smallest = next((value for value in tried if not _raises(lambda value=value: at(value))), 1)
     least = at(smallest)
     first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)
     if first is None or first == smallest:
         raise SizeError(
-            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} = {least.sizes()[size]} it takes "
-            f"{used_tokens(least):,}; give a longer --context or smaller sizes"
+            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} ="
+            f" {least.sizes()[size]} it takes {used_tokens(least):,}; give a longer --context or"
+            " smaller sizes"
         )
     return at(first - 1)
 

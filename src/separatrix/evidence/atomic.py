@@ -1,4 +1,6 @@
-"""Writing files so that nothing is ever half-written: a temporary file beside the target, then a rename."""
+"""Writing files so that nothing is ever half-written: a temporary file beside the target, then a
+rename.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from separatrix.errors import OutputError
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Writes `data` to `path`, making its folder if need be. Raises OutputError (cannot be written, disk full) and leaves what was there untouched."""
+    """Writes `data` to `path`, making its folder if need be. Raises OutputError (cannot be
+    written, disk full) and leaves what was there untouched.
+    """
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +29,9 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         os.replace(temporary, path)
         temporary = None
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}; choose another place with --out") from None
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror or error}; choose another place with --out"
+        ) from None
     finally:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)

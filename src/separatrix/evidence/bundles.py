@@ -12,7 +12,9 @@ from separatrix.evidence.records import FORMAT_VERSION, Evidence, from_envelope,
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a file. Raises EvidenceError when it cannot be read or parsed, naming the file and the place."""
+    """The JSON in a file. Raises EvidenceError when it cannot be read or parsed, naming the file
+    and the place.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -26,24 +28,46 @@ def read_json(path: Path) -> Any:
 
 
 def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
-    """Many records and the table they stand in, as one file: `body["records"]` maps digests to record envelopes."""
+    """Many records and the table they stand in, as one file: `body["records"]` maps digests to
+    record envelopes.
+    """
     plain = to_plain(body)
-    return {"separatrix": FORMAT_VERSION, "kind": "bundle", "sha256": sha256(canonical({"kind": "bundle", "body": plain})), "body": plain}
+    return {
+        "separatrix": FORMAT_VERSION,
+        "kind": "bundle",
+        "sha256": sha256(canonical({"kind": "bundle", "body": plain})),
+        "body": plain,
+    }
 
 
 def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:
-    """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope` does, for the bundle and for each record."""
+    """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope`
+    does, for the bundle and for each record.
+    """
     if type(data.get("separatrix")) is not int or data["separatrix"] != FORMAT_VERSION:
-        raise EvidenceError(f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads version {FORMAT_VERSION}")
+        raise EvidenceError(
+            f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads"
+            f" version {FORMAT_VERSION}"
+        )
     body = data.get("body")
-    if set(data) != {"separatrix", "kind", "sha256", "body"} or not isinstance(body, dict) or not isinstance(body.get("records"), dict):
-        raise EvidenceError("a bundle has exactly the fields separatrix, kind, sha256, body, and its body has records")
+    if (
+        set(data) != {"separatrix", "kind", "sha256", "body"}
+        or not isinstance(body, dict)
+        or not isinstance(body.get("records"), dict)
+    ):
+        raise EvidenceError(
+            "a bundle has exactly the fields separatrix, kind, sha256, body, and its body has"
+            " records"
+        )
     if bundle_envelope(body)["sha256"] != data["sha256"]:
-        raise EvidenceError("the content hash of this bundle does not match its content: it was edited or damaged")
+        raise EvidenceError(
+            "the content hash of this bundle does not match its content: it was edited or damaged"
+        )
     records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
     for digest, record in records.items():
         if record.digest != digest:
             raise EvidenceError(
-                f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the bundle was edited or damaged"
+                f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the"
+                " bundle was edited or damaged"
             )
     return body, records

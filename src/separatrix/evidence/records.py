@@ -1,6 +1,8 @@
-"""The four kinds of evidence about an (architecture, task) pair, as canonical JSON with a content hash.
+"""The four kinds of evidence about an (architecture, task) pair, as canonical JSON with a content
+hash.
 
-Each record is plain data that a stranger can check: `separatrix.checks` derives every claim again without the code that found it.
+Each record is plain data that a stranger can check: `separatrix.checks` derives every claim again
+without the code that found it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ Role = Literal["solver", "non-solver", "other"]
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What every record holds: the architecture as a canonical spec, the task as a canonical task string."""
+    """What every record holds: the architecture as a canonical spec, the task as a canonical
+    task string.
+    """
 
     kind: ClassVar[str] = ""
     architecture: str
@@ -36,12 +40,19 @@ class Evidence:
 
     def envelope(self) -> dict[str, Any]:
         """The record as it is written to a file: format version, kind, content hash, body."""
-        return {"separatrix": FORMAT_VERSION, "kind": self.kind, "sha256": self.digest, "body": self.body()}
+        return {
+            "separatrix": FORMAT_VERSION,
+            "kind": self.kind,
+            "sha256": self.digest,
+            "body": self.body(),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict(Evidence):
-    """A theorem applied to exact numbers. `numbers` hold everything its inequality needs, so that anyone can evaluate it again."""
+    """A theorem applied to exact numbers. `numbers` hold everything its inequality needs, so
+    that anyone can evaluate it again.
+    """
 
     kind: ClassVar[str] = "verdict"
     status: Status
@@ -56,7 +67,9 @@ class Verdict(Evidence):
     numbers: dict[str, int] = field(default_factory=dict)
     method: Literal["integers", "balls", ""] = ""
     slack: str = ""
-    """Left side minus right side of the deciding inequality, in bits, enclosed; "" where nothing is compared."""
+    """Left side minus right side of the deciding inequality, in bits, enclosed; "" where nothing
+    is compared.
+    """
     premises: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     source: str = ""
@@ -75,21 +88,29 @@ class Construction(Evidence):
     """File name of the safetensors file, relative to the evidence file."""
     weights_sha256: str
     proof: dict[str, Any]
-    """Per layer: score gap, off-target mass, rounding error, margin; as rigorous enclosures written as decimal strings."""
+    """Per layer: score gap, off-target mass, rounding error, margin; as rigorous enclosures
+    written as decimal strings.
+    """
     statement: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Evidence):
-    """A concrete failure: two inputs that the model cannot tell apart with two answers, or one input answered wrongly."""
+    """A concrete failure: two inputs that the model cannot tell apart with two answers, or one
+    input answered wrongly.
+    """
 
     kind: ClassVar[str] = "certificate"
     form: Literal["collision", "block_swap", "wrong_answer"]
     model: dict[str, Any]
     weights: dict[str, Any]
-    """name -> {"dtype", "shape", "data" (base64, little endian)}: the model travels inside the certificate."""
+    """name -> {"dtype", "shape", "data" (base64, little endian)}: the model travels inside the
+    certificate.
+    """
     cache_format: str | None = None
-    """Number format every carried number is rounded to after each token; None: float32 as computed."""
+    """Number format every carried number is rounded to after each token; None: float32 as
+    computed.
+    """
     inputs: list[list[int]]
     answers: list[int]
     """The task's right answer for each input."""
@@ -117,7 +138,9 @@ class Measurement(Evidence):
     role: Role = "other"
 
 
-KINDS: dict[str, type[Evidence]] = {c.kind: c for c in (Verdict, Construction, Certificate, Measurement)}
+KINDS: dict[str, type[Evidence]] = {
+    c.kind: c for c in (Verdict, Construction, Certificate, Measurement)
+}
 
 
 def to_plain(value: Any) -> Any:
@@ -129,8 +152,12 @@ def to_plain(value: Any) -> Any:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Field names from a file as they may stand in a message: printable, on one line, not too many."""
-    words = [name if name.isidentifier() and len(name) <= 60 else repr(name)[:60] for name in names[:12]]
+    """Field names from a file as they may stand in a message: printable, on one line, not too
+    many.
+    """
+    words = [
+        name if name.isidentifier() and len(name) <= 60 else repr(name)[:60] for name in names[:12]
+    ]
     return ", ".join(words) + (", ..." if len(names) > 12 else "")
 
 
@@ -161,30 +188,45 @@ def _fits(value: Any, hint: Any, where: str) -> Any:
     elif isinstance(hint, type) and type(value) is hint:
         return value
     raise EvidenceError(
-        f"field '{where}' holds {str(value)[:60]!r}, which is no {getattr(hint, '__name__', hint)}; the file was edited or damaged"
+        f"field '{where}' holds {str(value)[:60]!r}, which is no {getattr(hint, '__name__', hint)};"
+        " the file was edited or damaged"
     )
 
 
 def from_envelope(data: object) -> Evidence:
-    """The record in an envelope. Raises EvidenceError for another version, an unknown kind or field, a wrong type or a wrong hash."""
+    """The record in an envelope. Raises EvidenceError for another version, an unknown kind or
+    field, a wrong type or a wrong hash.
+    """
     if not isinstance(data, dict) or "separatrix" not in data:
-        raise EvidenceError("this JSON is not Separatrix evidence: the field 'separatrix' is missing")
+        raise EvidenceError(
+            "this JSON is not Separatrix evidence: the field 'separatrix' is missing"
+        )
     if type(data["separatrix"]) is not int or data["separatrix"] != FORMAT_VERSION:
-        raise EvidenceError(f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads version {FORMAT_VERSION}")
+        raise EvidenceError(
+            f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads"
+            f" version {FORMAT_VERSION}"
+        )
     if set(data) != {"separatrix", "kind", "sha256", "body"}:
         raise EvidenceError(
-            f"an evidence record has the fields separatrix, kind, sha256, body; this one has {_listed(sorted(map(str, data)))}"
+            "an evidence record has the fields separatrix, kind, sha256, body; this one has"
+            f" {_listed(sorted(map(str, data)))}"
         )
     kind, body = data["kind"], data["body"]
     if not isinstance(kind, str) or kind not in KINDS:
-        raise EvidenceError(f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}")
+        raise EvidenceError(
+            f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}"
+        )
     cls = KINDS[kind]
     names = {f.name for f in fields(cls)}
     if not isinstance(body, dict) or set(body) != names:
         odd = sorted(names.symmetric_difference(body)) if isinstance(body, dict) else ["body"]
-        raise EvidenceError(f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}")
+        raise EvidenceError(
+            f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}"
+        )
     hints = get_type_hints(cls)
     record = cls(**{name: _fits(body[name], hints[name], name) for name in names})
     if record.digest != data["sha256"]:
-        raise EvidenceError(f"the content hash of this {kind} does not match its content: it was edited or damaged")
+        raise EvidenceError(
+            f"the content hash of this {kind} does not match its content: it was edited or damaged"
+        )
     return record

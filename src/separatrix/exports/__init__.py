@@ -1,7 +1,9 @@
-"""Tasks for use elsewhere: JSON lines, a Hugging Face dataset, or a task folder of lm-evaluation-harness. No torch.
+"""Tasks for use elsewhere: JSON lines, a Hugging Face dataset, or a task folder of
+lm-evaluation-harness. No torch.
 
-Every export is made whole or not at all, holds no instance twice, and depends on the task and the seed only (and on the versions that
-`metadata.json` names): the same bytes again, with a checksum of every file.
+Every export is made whole or not at all, holds no instance twice, and depends on the task and the
+seed only (and on the versions that `metadata.json` names): the same bytes again, with a checksum of
+every file.
 """
 
 from __future__ import annotations
@@ -46,15 +48,27 @@ class Format:
 _USUAL = {"train": 10_000, "validation": 1_000, "test": 1_000}
 _SHOTS = {"train": 100, "validation": 0, "test": 1_000}
 FORMATS: dict[str, Format] = {
-    "hf": Format(title="a Hugging Face dataset: parquet files and a card", rows=_USUAL, write=parquet.write, needs="pyarrow"),
+    "hf": Format(
+        title="a Hugging Face dataset: parquet files and a card",
+        rows=_USUAL,
+        write=parquet.write,
+        needs="pyarrow",
+    ),
     "jsonl": Format(title="JSON lines, one file per split", rows=_USUAL, write=jsonl.write),
-    "lm-eval": Format(title="a task folder of lm-evaluation-harness", rows=_SHOTS, write=harness.write, tested=True),
+    "lm-eval": Format(
+        title="a task folder of lm-evaluation-harness",
+        rows=_SHOTS,
+        write=harness.write,
+        tested=True,
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The files, the rows of every split, and one checksum over all: sha256 of the sorted lines "<sha256 of a file>  <its name>"."""
+    """The files, the rows of every split, and one checksum over all: sha256 of the sorted lines
+    "<sha256 of a file>  <its name>".
+    """
 
     paths: tuple[Path, ...]
     rows: dict[str, int]
@@ -70,12 +84,14 @@ def export(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Exported:
-    """Writes instances of `task` as the new folder `out`. `splits` gives rows per split; one that it leaves out has the format's usual number.
+    """Writes instances of `task` as the new folder `out`. `splits` gives rows per split; one that
+    it leaves out has the format's usual number.
 
-    No instance occurs twice, in one split or in two. The rows of "test" depend on the seed only, not on how many other rows are asked for.
-    `progress` is called with (rows done, rows in all). Raises UnknownNameError (format, split), SizeError (rows, seed, a task too large, fewer
-    different instances than rows), SpecError (lm-eval for thought=pairs), MissingExtraError (hf without pyarrow), OutputError (`out` exists or
-    cannot be written).
+    No instance occurs twice, in one split or in two. The rows of "test" depend on the seed only,
+    not on how many other rows are asked for. `progress` is called with (rows done, rows in all).
+    Raises UnknownNameError (format, split), SizeError (rows, seed, a task too large, fewer
+    different instances than rows), SpecError (lm-eval for thought=pairs), MissingExtraError (hf
+    without pyarrow), OutputError (`out` exists or cannot be written).
     """
     if format not in FORMATS:
         raise UnknownNameError.of("format", str(format), FORMATS, where=" to export to")
@@ -84,12 +100,19 @@ def export(
     chosen = FORMATS[format]
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
-    job = Job(TokenSource(task) if isinstance(task, Task) else TextSource(task), _rows(chosen, splits or {}), seed, progress)
+    job = Job(
+        TokenSource(task) if isinstance(task, Task) else TextSource(task),
+        _rows(chosen, splits or {}),
+        seed,
+        progress,
+    )
     _check_size(job)
     with new_folder(Path(out)) as folder:
         chosen.write(job, folder)
         sums = checksums(folder)
-        write_json(folder / METADATA, metadata(job, format, sums, ["numpy", *filter(None, [chosen.needs])]))
+        write_json(
+            folder / METADATA, metadata(job, format, sums, ["numpy", *filter(None, [chosen.needs])])
+        )
         sums[METADATA] = checksum(folder / METADATA)
     lines = "".join(f"{part.sha256}  {name}\n" for name, part in sorted(sums.items()))
     return Exported(tuple(Path(out) / name for name in sums), dict(job.splits), sha256(lines))
@@ -101,19 +124,32 @@ def _rows(format: Format, given: Mapping[str, int]) -> dict[str, int]:
         if name not in SPLITS:
             raise UnknownNameError.of("split", str(name), SPLITS)
         if type(count) is not int or count < 0:
-            raise SizeError(f"{name} is {count!r}; a split has an integer number of rows, at least 0 (--{name})")
+            raise SizeError(
+                f"{name} is {count!r}; a split has an integer number of rows, at least 0 (--{name})"
+            )
     rows = {name: given.get(name, format.rows[name]) for name in SPLITS}
     if not any(rows.values()):
-        raise SizeError("no rows are asked for; give at least one of --train, --validation, --test a number of at least 1")
+        raise SizeError(
+            "no rows are asked for; give at least one of --train, --validation, --test a number of"
+            " at least 1"
+        )
     if format.tested and not rows["test"]:
-        raise SizeError("test is 0, but lm-evaluation-harness has nothing to run then; give --test a number of at least 1")
+        raise SizeError(
+            "test is 0, but lm-evaluation-harness has nothing to run then; give --test a number of"
+            " at least 1"
+        )
     return {name: count for name, count in rows.items() if count}
 
 
 def _check_size(job: Job) -> None:
     length, rows = job.source.length, job.rows
     if length > LARGEST_ROW:
-        raise SizeError(f"{job.source.task.spec}: a row has more than 2^24 tokens; choose smaller sizes")
+        raise SizeError(
+            f"{job.source.task.spec}: a row has more than 2^24 tokens; choose smaller sizes"
+        )
     if length * rows > LARGEST_EXPORT:
         most = f"at most {LARGEST_EXPORT // length:,} rows in all (--train, --validation, --test)"
-        raise SizeError(f"{job.source.task.spec}: {rows:,} rows of {length:,} tokens are more than 2^32 tokens; ask for {most}")
+        raise SizeError(
+            f"{job.source.task.spec}: {rows:,} rows of {length:,} tokens are more than 2^32 tokens;"
+            f" ask for {most}"
+        )

@@ -1,9 +1,11 @@
 """Instances that occur once only, over all splits, with answers as frequent as they are drawn.
 
-A sampler may draw rare instances often: an equal pair of strings in half of all draws, or each count of ones equally often though only one string
-is all ones. Dropping every repeated draw would then leave the other answers, and a constant guess would do better than chance. So a split of N
-rows has the answers of the first N draws: a repeated draw gives way to a later one with the same answer. Where an answer has no instances left,
-another answer may stand in, but none in more rows than 3 standard deviations above chance.
+A sampler may draw rare instances often: an equal pair of strings in half of all draws, or each
+count of ones equally often though only one string is all ones. Dropping every repeated draw would
+then leave the other answers, and a constant guess would do better than chance. So a split of N rows
+has the answers of the first N draws: a repeated draw gives way to a later one with the same answer.
+Where an answer has no instances left, another answer may stand in, but none in more rows than 3
+standard deviations above chance.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from fractions import Fraction
 from math import sqrt
 
 _PATIENCE = 20
-"""One instance left of f + 1, drawn equally often, stays undrawn in 20 (f + 1) draws with probability below e^-20."""
+"""One instance left of f + 1, drawn equally often, stays undrawn in 20 (f + 1) draws with
+probability below e^-20.
+"""
 
 
 class Exhausted(Exception):
@@ -34,7 +38,9 @@ class Distinct:
     """Draws in a row, by answer, that gave nothing new."""
 
     def split(self, wanted: int, share: Fraction) -> Selection:
-        """The next split: `wanted` rows, and an answer may stand in for others up to about `share` of them."""
+        """The next split: `wanted` rows, and an answer may stand in for others up to about
+        `share` of them.
+        """
         most = wanted * share + 3 * sqrt(wanted * share * (1 - share))
         return Selection(self, wanted, max(1, int(most)))
 
@@ -56,7 +62,9 @@ class Selection:
         self._in_vain, self._patience = 0, _PATIENCE * (wanted + distinct.given.total() + 50)
 
     def take(self, keys: Sequence[tuple[bytes, ...]], answers: Sequence[int]) -> list[int]:
-        """The rows of a batch of draws that belong to the split. Raises Exhausted when there seem to be no more."""
+        """The rows of a batch of draws that belong to the split. Raises Exhausted when there
+        seem to be no more.
+        """
         taken = []
         for row, (row_keys, answer) in enumerate(zip(keys, answers, strict=True)):
             if self._undecided:

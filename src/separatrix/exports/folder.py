@@ -22,13 +22,16 @@ class Checksum(NamedTuple):
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A hidden folder beside `out` that becomes `out` when the block ends well and is removed otherwise, on an interrupt too,
-    with the folders above that were made for it.
+    """A hidden folder beside `out` that becomes `out` when the block ends well and is removed
+    otherwise, on an interrupt too, with the folders above that were made for it.
 
-    Raises OutputError when `out` exists or when anything cannot be written, the block's own files included.
+    Raises OutputError when `out` exists or when anything cannot be written, the block's own files
+    included.
     """
     if os.path.lexists(out):
-        raise OutputError(f"{out}: exists already, and nothing is overwritten; choose a new folder with --out")
+        raise OutputError(
+            f"{out}: exists already, and nothing is overwritten; choose a new folder with --out"
+        )
     made: Path | None = None
     new: list[Path] = []
     try:
@@ -42,7 +45,9 @@ def new_folder(out: Path) -> Iterator[Path]:
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "a file stands where a folder is needed" if in_the_way else error.strerror or error
-        raise OutputError(f"{out}: cannot be written: {reason}; choose another place with --out") from None
+        raise OutputError(
+            f"{out}: cannot be written: {reason}; choose another place with --out"
+        ) from None
     finally:
         if made is not None:
             shutil.rmtree(made, ignore_errors=True)
@@ -52,7 +57,9 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 def _settle(folder: Path) -> None:
-    """Files on the disk itself before they get their name, and readable as the user's other files are."""
+    """Files on the disk itself before they get their name, and readable as the user's other
+    files are.
+    """
     umask = os.umask(0)
     os.umask(umask)
     for path in (folder, *folder.rglob("*")):
@@ -70,4 +77,8 @@ def checksum(path: Path) -> Checksum:
 
 def checksums(folder: Path) -> dict[str, Checksum]:
     """Every file by its name relative to `folder`, sorted."""
-    return {path.relative_to(folder).as_posix(): checksum(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): checksum(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -1,7 +1,9 @@
-"""A task folder of lm-evaluation-harness (0.4.11 or later): one YAML file per way to ask, rows as JSON lines, and what loads them.
+"""A task folder of lm-evaluation-harness (0.4.11 or later): one YAML file per way to ask, rows as
+JSON lines, and what loads them.
 
-`lm_eval --include_path DIR --tasks NAME` runs it wherever the folder stands. Where the steps to the answer are known, NAME_cot asks for them
-first; a task that is asked step by step anyway (thought=values, style=steps) has one variant only. What a model must write stands above the first
+`lm_eval --include_path DIR --tasks NAME` runs it wherever the folder stands. Where the steps to the
+answer are known, NAME_cot asks for them first; a task that is asked step by step anyway
+(thought=values, style=steps) has one variant only. What a model must write stands above the first
 question, and where steps are asked for in each.
 """
 
@@ -49,20 +51,31 @@ _TOKENS_A_WORD = 16
 
 
 def write(job: Job, folder: Path) -> None:
-    """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md. Raises SpecError for thought=pairs."""
+    """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md.
+    Raises SpecError for thought=pairs.
+    """
     task = job.source.task
     if isinstance(task, Thought) and task.form == "pairs":
-        raise SpecError(f"{task.spec}: asked in words it is the same as thought=values; export {task.task.spec},thought=values to lm-eval")
+        raise SpecError(
+            f"{task.spec}: asked in words it is the same as thought=values; export"
+            f" {task.task.spec},thought=values to lm-eval"
+        )
     jsonl.write(job, folder, _COLUMNS)
     (folder / "rows.py").write_text(_LOADER, encoding="utf-8")
     variants = _variants(job)
     for name, config in variants.items():
-        (folder / f"{name}.yaml").write_text(yaml({"task": name} | _common(job) | config), encoding="utf-8")
-    (folder / "README.md").write_text(card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8")
+        (folder / f"{name}.yaml").write_text(
+            yaml({"task": name} | _common(job) | config), encoding="utf-8"
+        )
+    (folder / "README.md").write_text(
+        card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8"
+    )
 
 
 def task_name(job: Job) -> str:
-    """The task's text in letters, digits and underscores: "eva:n=4,V=4" is separatrix_eva_n_4_V_4."""
+    """The task's text in letters, digits and underscores: "eva:n=4,V=4" is
+    separatrix_eva_n_4_V_4.
+    """
     return "separatrix_" + re.sub("[^0-9A-Za-z]+", "_", job.source.task.spec).strip("_")
 
 
@@ -74,7 +87,11 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
     if all(column.name != "steps" for column in job.source.columns):
         return direct
     end = "." if isinstance(job.source.task, Task) else ""
-    return direct | {f"{name}_cot": _stepwise(job, f"{{{{steps | join(' ')}}}}{end} The answer is {{{{answer}}}}.")}
+    return direct | {
+        f"{name}_cot": _stepwise(
+            job, f"{{{{steps | join(' ')}}}}{end} The answer is {{{{answer}}}}."
+        )
+    }
 
 
 def _shown(job: Job) -> str | None:
@@ -89,14 +106,25 @@ def _common(job: Job) -> dict[str, Any]:
         "custom_dataset": Function("rows.load"),
         "test_split": "test",
         **({} if shown is None else {"fewshot_split": shown}),
-        "metadata": {"version": 1.0, "spec": task.spec, "chance": probability(job.source.chance), "separatrix": version()},
+        "metadata": {
+            "version": 1.0,
+            "spec": task.spec,
+            "chance": probability(job.source.chance),
+            "separatrix": version(),
+        },
     }
 
 
 def _description(job: Job, *, steps: bool) -> str:
-    """What stands above the first question: the definition of a task in numbers, and how to answer."""
+    """What stands above the first question: the definition of a task in numbers, and how to
+    answer.
+    """
     task = job.source.task
-    said = f"{definition(asked(task))}\n\n" if isinstance(task, Task) else "Answer the question from the facts. "
+    said = (
+        f"{definition(asked(task))}\n\n"
+        if isinstance(task, Task)
+        else "Answer the question from the facts. "
+    )
     return _literal(f"{said}{manner(task, steps=steps)}\n\n")
 
 
@@ -132,10 +160,16 @@ def _stepwise(job: Job, written: str) -> dict[str, Any]:
     return {
         "output_type": "generate_until",
         "description": _description(job, steps=True),
-        "doc_to_text": f"{{{{prompt.rpartition('\\n')[0]}}}}\n{manner(job.source.task, steps=True)}\n{CUE_STEPS}",
+        "doc_to_text": (
+            f"{{{{prompt.rpartition('\\n')[0]}}}}\n{manner(job.source.task, steps=True)}\n{CUE_STEPS}"
+        ),
         "doc_to_target": "answer",
         "fewshot_config": {"doc_to_target": written},
-        "generation_kwargs": {"until": ["Numbers:", "Question:"], "do_sample": False, "max_gen_toks": longest},
+        "generation_kwargs": {
+            "until": ["Numbers:", "Question:"],
+            "do_sample": False,
+            "max_gen_toks": longest,
+        },
         **_scored(job, after_steps(_names(job)), -1),
     }
 
@@ -147,20 +181,34 @@ def _names(job: Job) -> str | None:
 
 
 def _scored(job: Job, pattern: str, which: int) -> dict[str, Any]:
-    """The first (0) or last (-1) match in what is written, compared exactly but for the commas of a number and the capitals of a name."""
-    lenient = {"regexes_to_ignore": [","]} if isinstance(job.source.task, Task) else {"ignore_case": True}
+    """The first (0) or last (-1) match in what is written, compared exactly but for the commas
+    of a number and the capitals of a name.
+    """
+    lenient = (
+        {"regexes_to_ignore": [","]} if isinstance(job.source.task, Task) else {"ignore_case": True}
+    )
     find = {"function": "regex", "regex_pattern": pattern, "group_select": which}
     return {
         "filter_list": [{"name": "answer", "filter": [find, {"function": "take_first"}]}],
-        "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **lenient}],
+        "metric_list": [
+            {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **lenient}
+        ],
     }
 
 
 def _running(job: Job, names: list[str]) -> str:
-    tasks = "\n".join(f"- `{name}`{': the steps are written first' if name.endswith('_cot') else ''}" for name in names)
+    tasks = "\n".join(
+        f"- `{name}`{': the steps are written first' if name.endswith('_cot') else ''}"
+        for name in names
+    )
     shown = _shown(job)
     shots = min(_SHOTS, job.splits[shown]) if shown else 0
-    first = "Solved questions first show a model what to write; without them it has one sentence to go by. " if shots else ""
+    first = (
+        "Solved questions first show a model what to write; without them it has one sentence to go"
+        " by. "
+        if shots
+        else ""
+    )
     return f"""## How to run it
 
     lm_eval --model hf --model_args pretrained=MODEL --include_path DIR --tasks {names[0]} --num_fewshot {shots}

@@ -1,4 +1,6 @@
-"""What is drawn: every split from its own stream of the seed, in batches whose size depends on the length of a row only."""
+"""What is drawn: every split from its own stream of the seed, in batches whose size depends on
+the length of a row only.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Job:
         return sum(self.splits.values())
 
     def drawn(self) -> Iterator[tuple[str, Iterator[Rows]]]:
-        """Each split with its rows, batch by batch; one split must be used up before the next is asked for. SizeError: too few instances."""
+        """Each split with its rows, batch by batch; one split must be used up before the next is
+        asked for. SizeError: too few instances.
+        """
         for name in _DRAWN:
             if name in self.splits:
                 yield name, self._rendered(name)
@@ -66,14 +70,23 @@ class Job:
             low, high = (middle, high) if self._smaller(middle)._fits() else (low, middle)
         rows = " ".join(f"--{name} {count}" for name, count in self._smaller(low).splits.items())
         return SizeError(
-            f"{self.source.task.spec}: there are no {self.rows:,} different instances with answers as frequent as they are drawn; ask for at most "
-            f"{low:,} in all{f', such as {rows},' if low else ''} or choose larger sizes"
+            f"{self.source.task.spec}: there are no {self.rows:,} different instances with answers"
+            f" as frequent as they are drawn; ask for at most {low:,} in"
+            f" all{f', such as {rows},' if low else ''} or choose larger sizes"
         )
 
     def _smaller(self, rows: int) -> Job:
         """The same splits, in about the same ratio, with `rows` rows in all."""
         bounds = np.cumsum([0, *self.splits.values()]) * rows // self.rows
-        return Job(self.source, {name: int(count) for name, count in zip(self.splits, np.diff(bounds), strict=True) if count}, self.seed)
+        return Job(
+            self.source,
+            {
+                name: int(count)
+                for name, count in zip(self.splits, np.diff(bounds), strict=True)
+                if count
+            },
+            self.seed,
+        )
 
     def _fits(self) -> bool:
         try:

@@ -18,9 +18,19 @@ def write(job: Job, folder: Path, columns: Collection[str] | None = None) -> Non
     for split, batches in job.drawn():
         with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
             for rows in batches:
-                file.writelines(_lines({name: values for name, values in rows.items() if columns is None or name in columns}))
+                file.writelines(
+                    _lines(
+                        {
+                            name: values
+                            for name, values in rows.items()
+                            if columns is None or name in columns
+                        }
+                    )
+                )
 
 
 def _lines(rows: Rows) -> Iterator[str]:
     lists = [values if isinstance(values, list) else values.tolist() for values in rows.values()]
-    return (_ENCODE(dict(zip(rows, values, strict=True))) + "\n" for values in zip(*lists, strict=True))
+    return (
+        _ENCODE(dict(zip(rows, values, strict=True))) + "\n" for values in zip(*lists, strict=True)
+    )

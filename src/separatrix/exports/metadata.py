@@ -1,4 +1,6 @@
-"""What every export says about itself: task, sizes, chance, splits, seed, versions, and the checksum of every file."""
+"""What every export says about itself: task, sizes, chance, splits, seed, versions, and the
+checksum of every file.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from separatrix.tasks.text import TextTask
 METADATA = "metadata.json"
 DISTINCT = (
     "no instance occurs twice, in one split or in two: a repeated draw gives way to a later one"
-    f" (of tokens with at most {MOST_BALANCED} answers, to one with the same answer as long as there is one)"
+    f" (of tokens with at most {MOST_BALANCED} answers, to one with the same answer as long as"
+    " there is one)"
 )
 
 
@@ -35,7 +38,9 @@ def probability(value: Fraction) -> str:
 
 
 def about(task: Task | TextTask) -> dict[str, Any]:
-    """The task: its text, what it asks, how it is drawn, where it comes from, sizes, chance; of token tasks also what must be told apart."""
+    """The task: its text, what it asks, how it is drawn, where it comes from, sizes, chance; of
+    token tasks also what must be told apart.
+    """
     source = type(task).source
     if isinstance(task, Thought):
         source = f"{type(task.task).source}; {source}"
@@ -57,17 +62,26 @@ def about(task: Task | TextTask) -> dict[str, Any]:
         "vocabulary": task.vocabulary,
         "answers": task.answers,
         "several": task.several,
-        "prefix_classes": None if count is None else {"after": task.prefix_length, "log2": count.log2_str()},
+        "prefix_classes": (
+            None if count is None else {"after": task.prefix_length, "log2": count.log2_str()}
+        ),
     }
 
 
 def command(job: Job, format: str) -> str:
     """The command that makes the same export again."""
-    splits = " ".join(f"--{name} {job.splits.get(name, 0)}" for name in ("train", "validation", "test"))
-    return f"separatrix tasks export '{job.source.task.spec}' --format {format} {splits} --seed {job.seed} --out DIR"
+    splits = " ".join(
+        f"--{name} {job.splits.get(name, 0)}" for name in ("train", "validation", "test")
+    )
+    return (
+        f"separatrix tasks export '{job.source.task.spec}' --format {format} {splits} --seed"
+        f" {job.seed} --out DIR"
+    )
 
 
-def metadata(job: Job, format: str, files: Mapping[str, Checksum], packages: Iterable[str]) -> dict[str, Any]:
+def metadata(
+    job: Job, format: str, files: Mapping[str, Checksum], packages: Iterable[str]
+) -> dict[str, Any]:
     return about(job.source.task) | {
         "format": format,
         "columns": {column.name: column.meaning for column in job.source.columns},
@@ -75,7 +89,10 @@ def metadata(job: Job, format: str, files: Mapping[str, Checksum], packages: Ite
         "distinct": DISTINCT,
         "seed": job.seed,
         "command": command(job, format),
-        "versions": {"separatrix": version()} | {name: importlib.metadata.version(name) for name in packages},
+        "versions": (
+            {"separatrix": version()}
+            | {name: importlib.metadata.version(name) for name in packages}
+        ),
         "files": {name: part._asdict() for name, part in files.items()},
     }
 

@@ -1,4 +1,6 @@
-"""A Hugging Face dataset: one parquet file per split, with the features in the schema, and a card. Needs pyarrow."""
+"""A Hugging Face dataset: one parquet file per split, with the features in the schema, and a
+card. Needs pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,19 @@ from separatrix.tasks import Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+)
 
 
 def write(job: Job, folder: Path) -> None:
-    """`data/<split>-00000-of-00001.parquet` and README.md, as `datasets.load_dataset(folder)` reads them."""
+    """`data/<split>-00000-of-00001.parquet` and README.md, as `datasets.load_dataset(folder)`
+    reads them.
+    """
     import pyarrow.parquet as pq
 
     schema = _schema(job)
@@ -34,7 +44,8 @@ def write(job: Job, folder: Path) -> None:
                 sizes[split] = sizes.get(split, 0) + table.nbytes
                 file.write_table(table)
     (folder / "README.md").write_text(
-        f"---\n{yaml(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}", encoding="utf-8"
+        f"---\n{yaml(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}",
+        encoding="utf-8",
     )
 
 
@@ -58,7 +69,11 @@ def _file(split: str) -> str:
 def _integer(job: Job) -> str:
     """int32 where every id and answer fits, else int64."""
     task = job.source.task
-    return "int64" if isinstance(task, Task) and max(task.vocabulary, task.answers, task.length) >= 1 << 31 else "int32"
+    return (
+        "int64"
+        if isinstance(task, Task) and max(task.vocabulary, task.answers, task.length) >= 1 << 31
+        else "int32"
+    )
 
 
 def _schema(job: Job) -> pa.Schema:
@@ -68,7 +83,10 @@ def _schema(job: Job) -> pa.Schema:
     types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
     features = {column.name: _feature(column, _integer(job)) for column in job.source.columns}
     info = json.dumps({"info": {"features": features}})
-    return pa.schema([(column.name, types[column.kind]) for column in job.source.columns], metadata={"huggingface": info})
+    return pa.schema(
+        [(column.name, types[column.kind]) for column in job.source.columns],
+        metadata={"huggingface": info},
+    )
 
 
 def _feature(column: Column, integer: str) -> dict[str, Any]:
@@ -84,7 +102,9 @@ def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
         values = rows[field.name]
         if isinstance(values, np.ndarray) and values.ndim == 2:
             offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
-            arrays.append(pa.ListArray.from_arrays(offsets, pa.array(values.ravel(), field.type.value_type)))
+            arrays.append(
+                pa.ListArray.from_arrays(offsets, pa.array(values.ravel(), field.type.value_type))
+            )
         else:
             arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -96,7 +116,9 @@ def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
     features = []
     for column in job.source.columns:
         dtype = "string" if column.kind.startswith("text") else integer
-        features.append({"name": column.name, "sequence" if column.kind.endswith("s") else "dtype": dtype})
+        features.append(
+            {"name": column.name, "sequence" if column.kind.endswith("s") else "dtype": dtype}
+        )
     files = sum((folder / _file(split)).stat().st_size for split in job.splits)
     return {
         "pretty_name": job.source.task.spec,
@@ -104,10 +126,18 @@ def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
         "task_categories": ["text-generation"],
         "tags": ["separatrix", "synthetic"],
         "size_categories": [next((name for bound, name in _SIZES if rows < bound), "10M<n<100M")],
-        "configs": [{"config_name": "default", "data_files": [{"split": split, "path": _file(split)} for split in job.splits]}],
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [{"split": split, "path": _file(split)} for split in job.splits],
+            }
+        ],
         "dataset_info": {
             "features": features,
-            "splits": [{"name": split, "num_bytes": sizes[split], "num_examples": count} for split, count in job.splits.items()],
+            "splits": [
+                {"name": split, "num_bytes": sizes[split], "num_examples": count}
+                for split, count in job.splits.items()
+            ],
             "download_size": files,
             "dataset_size": sum(sizes.values()),
         },

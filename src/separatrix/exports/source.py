@@ -17,7 +17,9 @@ Rows = dict[str, Any]
 """Columns by name: lists, or for integers arrays (rows,) or (rows, length)."""
 Kind = Literal["int", "ints", "text", "texts"]
 MOST_CHOICES = 10
-"""Most answers offered as choices: of numbers, the single digits, which every tokenizer writes as one token."""
+"""Most answers offered as choices: of numbers, the single digits, which every tokenizer writes
+as one token.
+"""
 
 
 class Column(NamedTuple):
@@ -29,8 +31,8 @@ class Column(NamedTuple):
 class Drawn(NamedTuple):
     """Instances before they are worded.
 
-    `keys[i]` says what of row i must not occur twice, `answers[i]` its answer (0 for all where these are many), and
-    `render(rows)` makes the columns of these rows.
+    `keys[i]` says what of row i must not occur twice, `answers[i]` its answer (0 for all where
+    these are many), and `render(rows)` makes the columns of these rows.
     """
 
     keys: list[tuple[bytes, ...]]
@@ -53,7 +55,9 @@ class Source(Protocol):
 
     @property
     def choices(self) -> list[str] | Literal["choices"] | None:
-        """Few answers to choose from: the same in every row, or the column that has them; None where there are many."""
+        """Few answers to choose from: the same in every row, or the column that has them; None
+        where there are many.
+        """
         ...
 
     @property
@@ -84,11 +88,21 @@ def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, 
     return (
         Column("prompt", "text", f"{question}; what follows it is a space and the completion"),
         Column("answer", "text", "the right answer"),
-        Column("completion", "text", "what is to be written: the answer, or the steps and then the answer"),
+        Column(
+            "completion",
+            "text",
+            "what is to be written: the answer, or the steps and then the answer",
+        ),
         *((Column("steps", "texts", "what leads to the answer, in order"),) if steps else ()),
-        *((Column("choices", "texts", "all candidates, the answer among them"),) if choices else ()),
+        *(
+            (Column("choices", "texts", "all candidates, the answer among them"),)
+            if choices
+            else ()
+        ),
     )
 
 
 def key_of(data: NDArray[np.int64] | bytes) -> bytes:
-    return hashlib.blake2b(data if isinstance(data, bytes) else np.ascontiguousarray(data).data, digest_size=16).digest()
+    return hashlib.blake2b(
+        data if isinstance(data, bytes) else np.ascontiguousarray(data).data, digest_size=16
+    ).digest()

@@ -18,7 +18,9 @@ class TextSource:
         first = task.sample(1, np.random.default_rng(0))[0]
         self.task, self.length = task, len(first.prompt.split())
         self.stepwise = task.target(first) != first.answer
-        self.choices: Literal["choices"] | None = "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
+        self.choices: Literal["choices"] | None = (
+            "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
+        )
         self.chance, self.share = task.chance, Fraction(1)
         self.words = 4 + sum(len(step.split()) for step in first.steps)
         self._steps, self._choices = bool(first.steps), bool(first.choices)

@@ -1,4 +1,6 @@
-"""Rows of a task of tokens: the tokens and targets themselves, and the same as a question in numbers."""
+"""Rows of a task of tokens: the tokens and targets themselves, and the same as a question in
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +14,64 @@ from separatrix.exports.wording import Worder, asked
 from separatrix.tasks import NO_ANSWER, Composition, Task, Thought
 
 MOST_BALANCED = 100
-"""Most answers that are kept as frequent as they are drawn; with more, waiting for the right one would take long."""
+"""Most answers that are kept as frequent as they are drawn; with more, waiting for the right one
+would take long.
+"""
 _NUMBERS = "the question in numbers, for readers of the definition"
 
 
 class TokenSource:
     """Tokens and targets as the task draws them, and the same as a question in numbers.
 
-    Of a task with answers at several places the question is asked at one of them, drawn uniformly. Of a chain of thought it is asked after the
-    prompt.
+    Of a task with answers at several places the question is asked at one of them, drawn uniformly.
+    Of a chain of thought it is asked after the prompt.
     """
 
     def __init__(self, task: Task) -> None:
         self.task, self.length, self.stepwise = task, task.length, isinstance(task, Thought)
         self.asked = asked(task)
-        self.choices = [str(answer) for answer in range(self.asked.answers)] if self.asked.answers <= MOST_CHOICES else None
+        self.choices = (
+            [str(answer) for answer in range(self.asked.answers)]
+            if self.asked.answers <= MOST_CHOICES
+            else None
+        )
         self.balanced = self.asked.answers <= MOST_BALANCED
         self.chance = self.asked.chance
         self.share = self.chance if self.balanced else Fraction(1)
         self.words = 3 + (self.asked.steps + 1 if isinstance(self.asked, Composition) else 1)
         self._places = task.several and not self.stepwise
         self._worder = Worder(task)
-        tokens = Column("tokens", "ints", f"the {task.length:,} tokens, integers from 0 to {task.vocabulary - 1:,}")
+        tokens = Column(
+            "tokens",
+            "ints",
+            f"the {task.length:,} tokens, integers from 0 to {task.vocabulary - 1:,}",
+        )
         targets = (
-            Column("targets", "ints", f"the answer due after each token, or {NO_ANSWER} where none is due")
+            Column(
+                "targets",
+                "ints",
+                f"the answer due after each token, or {NO_ANSWER} where none is due",
+            )
             if task.several
             else Column("target", "int", "the answer due after the last token")
         )
-        place = (Column("place", "int", "index of the token after which the question asks for the answer"),) if self._places else ()
-        self.columns = (tokens, targets, *place, *text_columns(_NUMBERS, steps=isinstance(self.asked, Composition), choices=False))
+        place = (
+            (
+                Column(
+                    "place",
+                    "int",
+                    "index of the token after which the question asks for the answer",
+                ),
+            )
+            if self._places
+            else ()
+        )
+        self.columns = (
+            tokens,
+            targets,
+            *place,
+            *text_columns(_NUMBERS, steps=isinstance(self.asked, Composition), choices=False),
+        )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         tokens, targets = self.task.sample(batch, rng)
@@ -53,15 +84,31 @@ class TokenSource:
             answers = targets[:, -1] if self.task.several else targets
         keys = [(key_of(row),) for row in tokens]
         if self._places:  # neither a row nor a question about another row may come twice
-            keys = [(*key, key_of(row[: end + 1])) for key, row, end in zip(keys, tokens, ends, strict=True)]
+            keys = [
+                (*key, key_of(row[: end + 1]))
+                for key, row, end in zip(keys, tokens, ends, strict=True)
+            ]
         by_answer = answers.tolist() if self.balanced else [0] * batch
-        return Drawn(keys, by_answer, lambda rows: self._columns(tokens[rows], targets[rows], answers[rows], ends[rows]))
+        return Drawn(
+            keys,
+            by_answer,
+            lambda rows: self._columns(tokens[rows], targets[rows], answers[rows], ends[rows]),
+        )
 
-    def _columns(self, tokens: NDArray[np.int64], targets: NDArray[np.int64], answers: NDArray[np.int64], ends: NDArray[np.int64]) -> Rows:
+    def _columns(
+        self,
+        tokens: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        answers: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> Rows:
         made: Rows = {"tokens": tokens, "targets" if self.task.several else "target": targets}
         if self._places:
             made["place"] = ends
-        made["prompt"] = [self._worder.prompt(row[: end + 1]) for row, end in zip(tokens, ends.tolist(), strict=True)]
+        made["prompt"] = [
+            self._worder.prompt(row[: end + 1])
+            for row, end in zip(tokens, ends.tolist(), strict=True)
+        ]
         made["answer"] = made["completion"] = [str(answer) for answer in answers.tolist()]
         if isinstance(self.asked, Composition):
             chains = self.asked.intermediate(tokens[:, : self.asked.length]).tolist()

@@ -1,4 +1,6 @@
-"""YAML as people write it, for what the exports need: mappings, lists, texts, numbers, and references to functions. Standard library only."""
+"""YAML as people write it, for what the exports need: mappings, lists, texts, numbers, and
+references to functions. Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def _node(value: Any) -> Iterator[str]:
 
 
 def _is_block(text: str) -> bool:
-    return "\n" in text.strip("\n") and not text.startswith((" ", "\n")) and text.replace("\n", "").isprintable()
+    return (
+        "\n" in text.strip("\n")
+        and not text.startswith((" ", "\n"))
+        and text.replace("\n", "").isprintable()
+    )
 
 
 def _scalar(value: Any) -> str:

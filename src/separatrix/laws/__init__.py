@@ -1,6 +1,7 @@
 """The laws every token mixer obeys; `separatrix check-mechanism` runs them on a user's own.
 
-Each takes a float64 mixer with drawn parameters (`drawn`), leaves it as it was, and raises LawBroken with one sentence where it is broken.
+Each takes a float64 mixer with drawn parameters (`drawn`), leaves it as it was, and raises
+LawBroken with one sentence where it is broken.
 """
 
 from __future__ import annotations
@@ -8,9 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from separatrix.laws.bounds import finite, nan_is_seen, refuses_bad_input
-from separatrix.laws.forms import causal, chunks_do_not_matter, forms_agree, last_is_last, split_is_one_pass, stacks
-from separatrix.laws.memory import CACHE_LENGTHS, cache_as_declared, reset_draws_all, state_sizes, survives_saving
-from separatrix.laws.tools import LENGTHS, RELATIVE, LawBroken, close, drawn, gradients, inputs, stream, tolerance
+from separatrix.laws.forms import (
+    causal,
+    chunks_do_not_matter,
+    forms_agree,
+    last_is_last,
+    split_is_one_pass,
+    stacks,
+)
+from separatrix.laws.memory import (
+    CACHE_LENGTHS,
+    cache_as_declared,
+    reset_draws_all,
+    state_sizes,
+    survives_saving,
+)
+from separatrix.laws.tools import (
+    LENGTHS,
+    RELATIVE,
+    LawBroken,
+    close,
+    drawn,
+    gradients,
+    inputs,
+    stream,
+    tolerance,
+)
 from separatrix.mixers import Mixer
 
 __all__ = [

@@ -20,14 +20,17 @@ ROOM = 16.0
 
 
 def finite(mixer: Mixer) -> None:
-    """Outputs and gradients are finite in fp32, bf16 and fp16 wherever the format has room for them.
+    """Outputs and gradients are finite in fp32, bf16 and fp16 wherever the format has room for
+    them.
 
-    Inputs of size 0, 1e-3, 1, 1e2 and 1e4: normal numbers; one token repeated, so that sums over tokens grow as fast as they can; and
-    one large token among small ones, so that gates and softmax saturate. "Has room": with the same weights and inputs, rounded to the format
-    but computed in float64, inputs, outputs and gradients all stay below 1/16 of the format's largest number. What only passes through
-    larger numbers on the way (a score, a sum over tokens, a decay's inverse) has no such excuse; a mixer whose true outputs overflow has.
-    float64 itself must be finite on all of these inputs. In fp32 the outputs for 1,000 normal tokens are finite too: what grows with the
-    length, such as the inverse of a product of decays, shows there.
+    Inputs of size 0, 1e-3, 1, 1e2 and 1e4: normal numbers; one token repeated, so that sums over
+    tokens grow as fast as they can; and one large token among small ones, so that gates and softmax
+    saturate. "Has room": with the same weights and inputs, rounded to the format but computed in
+    float64, inputs, outputs and gradients all stay below 1/16 of the format's largest number. What
+    only passes through larger numbers on the way (a score, a sum over tokens, a decay's inverse)
+    has no such excuse; a mixer whose true outputs overflow has. float64 itself must be finite on
+    all of these inputs. In fp32 the outputs for 1,000 normal tokens are finite too: what grows with
+    the length, such as the inverse of a product of decays, shows there.
     """
     _finite_when_long(mixer)
     for name, dtype in FORMATS.items():
@@ -39,7 +42,9 @@ def finite(mixer: Mixer) -> None:
             if _fits(exact, x, dtype, where):
                 _check(half, x, f"{name}, {where}")
                 continue
-            for kind, row in zip(("normal inputs", "one token repeated", "one large token"), x.split(1), strict=True):
+            for kind, row in zip(
+                ("normal inputs", "one token repeated", "one large token"), x.split(1), strict=True
+            ):
                 if _fits(exact, row, dtype, where):
                     _check(half, row, f"{name}, {kind} of size {size:g}")
 
@@ -52,7 +57,9 @@ def _finite_when_long(mixer: Mixer) -> None:
 
 
 def _hard(mixer: Mixer, size: float) -> Tensor:
-    """Three sequences of 65 tokens: normal, one token repeated, one large token among small ones."""
+    """Three sequences of 65 tokens: normal, one token repeated, one large token among small
+    ones.
+    """
     normal, repeated, spike = inputs(mixer, 3, 65)
     spike = 1e-3 * spike
     spike[40] *= 1e3
@@ -62,7 +69,10 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
 def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
     x = x.detach().requires_grad_()
     y = mixer(x)
-    return {"the outputs": y.detach(), **{f"the gradient by {name}": found for name, found in gradients(mixer, x, [y]).items()}}
+    return {
+        "the outputs": y.detach(),
+        **{f"the gradient by {name}": found for name, found in gradients(mixer, x, [y]).items()},
+    }
 
 
 def _fits(exact: Mixer, x: Tensor, dtype: torch.dtype, where: str) -> bool:
@@ -89,19 +99,30 @@ def nan_is_seen(mixer: Mixer) -> None:
         x[row, place] = float("nan")
     for form, y in (("forward", mixer(x)), ("step", stream(mixer, x)[0])):
         for row, place in enumerate(places):
-            demand(y[row, place].isnan().any(), f"NaN in token {place} is hidden: the output of {form} there is finite")
+            demand(
+                y[row, place].isnan().any(),
+                f"NaN in token {place} is hidden: the output of {form} there is finite",
+            )
 
 
 @torch.no_grad()
 def refuses_bad_input(mixer: Mixer) -> None:
-    """No tokens, another width, and a state of another shape, dtype, batch or with other names raise SizeError, and nothing else."""
+    """No tokens, another width, and a state of another shape, dtype, batch or with other names
+    raise SizeError, and nothing else.
+    """
     x = inputs(mixer, 2, 4)
     _, state = stream(mixer, x[:, :3])
     _refused("forward of a sequence of 0 tokens", lambda: mixer(x[:, :0]))
     _refused("last of a sequence of 0 tokens", lambda: mixer.last(x[:, :0]))
     _refused("forward of an input of another width", lambda: mixer(torch.cat([x, x], -1)))
-    _refused("step of an input of another width", lambda: mixer.step(torch.cat([x, x], -1)[:, 3], state, 3))
-    _refused("a state with one tensor too many", lambda: mixer.step(x[:, 3], state | {"no such tensor": x}, 3))
+    _refused(
+        "step of an input of another width",
+        lambda: mixer.step(torch.cat([x, x], -1)[:, 3], state, 3),
+    )
+    _refused(
+        "a state with one tensor too many",
+        lambda: mixer.step(x[:, 3], state | {"no such tensor": x}, 3),
+    )
     for name, tensor in state.items():
         bad = {
             "too few tensors": {other: kept for other, kept in state.items() if other != name},
@@ -112,7 +133,9 @@ def refuses_bad_input(mixer: Mixer) -> None:
         for axis, grown in product(range(1, tensor.dim()), (True, False)):
             other = torch.cat([tensor, tensor], axis) if grown else tensor.narrow(axis, 0, 0)
             if other.shape != tensor.shape:
-                bad[f"another shape, {tuple(other.shape)} instead of {tuple(tensor.shape)}"] = state | {name: other}
+                bad[f"another shape, {tuple(other.shape)} instead of {tuple(tensor.shape)}"] = (
+                    state | {name: other}
+                )
         for what, wrong in bad.items():
             _refused(f"state['{name}']: {what}", lambda wrong=wrong: mixer.step(x[:, 3], wrong, 3))
 
@@ -123,5 +146,8 @@ def _refused(what: str, call: object) -> None:
     except SizeError:
         return
     except Exception as error:
-        raise LawBroken(f"{what} raises {type(error).__name__} instead of SizeError: {str(error).splitlines()[0][:120]}") from error
+        raise LawBroken(
+            f"{what} raises {type(error).__name__} instead of SizeError:"
+            f" {str(error).splitlines()[0][:120]}"
+        ) from error
     raise LawBroken(f"{what} is taken without an error; it must raise SizeError")

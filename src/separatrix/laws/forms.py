@@ -1,4 +1,6 @@
-"""Laws on forms: the recurrence, the parallel form, its chunks, and stacked models compute one causal function. All in float64."""
+"""Laws on forms: the recurrence, the parallel form, its chunks, and stacked models compute one
+causal function. All in float64.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,30 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
-from separatrix.laws.tools import LENGTHS, all_close, close, demand, drawn, gradients, inputs, largest, stream
+from separatrix.laws.tools import (
+    LENGTHS,
+    all_close,
+    close,
+    demand,
+    drawn,
+    gradients,
+    inputs,
+    largest,
+    stream,
+)
 from separatrix.mixers import Mixer
 
 CHUNKS = (1, 7, 16, 100, 1000)
 ROUNDING = 1e-12
-"""A change of the future may move earlier outputs by this much of the largest: the rounding of a transform over the whole sequence."""
+"""A change of the future may move earlier outputs by this much of the largest: the rounding of a
+transform over the whole sequence.
+"""
 
 
 def forms_agree(mixer: Mixer) -> None:
-    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 3; gradients by the input and by all parameters of one
-    random function of the outputs of all lengths together."""
+    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 3; gradients by
+    the input and by all parameters of one random function of the outputs of all lengths together.
+    """
     for batch in (1, 3):
         x = inputs(mixer, batch, max(LENGTHS)).requires_grad_()
         steps, _ = stream(mixer, x)
@@ -31,7 +46,9 @@ def forms_agree(mixer: Mixer) -> None:
 
 
 def chunks_do_not_matter(mixer: Mixer) -> None:
-    """Any chunk size (1, 7, 16, 100, 1000) gives the outputs and gradients of the default one, at every length of `forms_agree`."""
+    """Any chunk size (1, 7, 16, 100, 1000) gives the outputs and gradients of the default one,
+    at every length of `forms_agree`.
+    """
     mixer, x = copy.deepcopy(mixer), inputs(mixer, 2, max(LENGTHS)).requires_grad_()
     wanted = [mixer(x[:, :tokens]) for tokens in LENGTHS]
     by_default = gradients(mixer, x, wanted)
@@ -39,8 +56,16 @@ def chunks_do_not_matter(mixer: Mixer) -> None:
         found = [mixer(x[:, :tokens]) for tokens in LENGTHS]
         for tokens, y, z in zip(LENGTHS, wanted, found, strict=True):
             close(y, z, f"T={tokens}: outputs of forward in chunks of {mixer.chunk} and by default")
-            close(mixer.last(x[:, :tokens]), z[:, -1], f"T={tokens}, chunks of {mixer.chunk}: outputs of last and forward")
-        all_close(by_default, gradients(mixer, x, found), f"forward in chunks of {mixer.chunk} and by default")
+            close(
+                mixer.last(x[:, :tokens]),
+                z[:, -1],
+                f"T={tokens}, chunks of {mixer.chunk}: outputs of last and forward",
+            )
+        all_close(
+            by_default,
+            gradients(mixer, x, found),
+            f"forward in chunks of {mixer.chunk} and by default",
+        )
 
 
 def last_is_last(mixer: Mixer) -> None:
@@ -52,12 +77,18 @@ def last_is_last(mixer: Mixer) -> None:
             wanted.append(mixer(x[:, :tokens])[:, -1])
             found.append(mixer.last(x[:, :tokens]))
             close(found[-1], wanted[-1], f"T={tokens}, batch {batch}: outputs of last and forward")
-        all_close(gradients(mixer, x, found), gradients(mixer, x, wanted), f"batch {batch}, last and forward")
+        all_close(
+            gradients(mixer, x, found),
+            gradients(mixer, x, wanted),
+            f"batch {batch}, last and forward",
+        )
 
 
 @torch.no_grad()
 def causal(mixer: Mixer) -> None:
-    """Changing token t moves no output before t by more than rounding, and does move one from t on."""
+    """Changing token t moves no output before t by more than rounding, and does move one from t
+    on.
+    """
     x = inputs(mixer, 1, 130)
     y = mixer(x)
     for t in (0, 1, 31, 63, 64, 65, 128):
@@ -65,13 +96,21 @@ def causal(mixer: Mixer) -> None:
         changed[:, t] = inputs(mixer, 1, 1, seed=3)[:, 0]
         z = mixer(changed)
         gap = largest([y[:, :t] - z[:, :t]])
-        demand(gap <= ROUNDING * largest([y, z]), f"a change of token {t} moves outputs of forward before it, by {gap:.3g}")
-        demand(not torch.equal(y[:, t:], z[:, t:]), f"a change of token {t} of 130 moves no output of forward from it on")
+        demand(
+            gap <= ROUNDING * largest([y, z]),
+            f"a change of token {t} moves outputs of forward before it, by {gap:.3g}",
+        )
+        demand(
+            not torch.equal(y[:, t:], z[:, t:]),
+            f"a change of token {t} of 130 moves no output of forward from it on",
+        )
 
 
 @torch.no_grad()
 def split_is_one_pass(mixer: Mixer) -> None:
-    """A second mixer that gets only the weights and the state continues as if it had seen every token."""
+    """A second mixer that gets only the weights and the state continues as if it had seen every
+    token.
+    """
     x, unused = inputs(mixer, 3, 80), copy.deepcopy(mixer)
     whole, _ = stream(mixer, x)
     one, states = copy.deepcopy(unused), {}
@@ -80,15 +119,23 @@ def split_is_one_pass(mixer: Mixer) -> None:
         if t in (1, 17, 32, 64):
             states[t] = {name: tensor.clone() for name, tensor in state.items()}
         _, state = one.step(x[:, t], state, t)
-    stream(copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7))  # a store outside of state and weights would now hold other tokens
+    stream(
+        copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7)
+    )  # a store outside of state and weights would now hold other tokens
     for cut, state in states.items():
         end = min(cut + 30, x.shape[1])
         rest, _ = stream(copy.deepcopy(unused), x[:, cut:end], state, cut)
-        close(rest, whole[:, cut:end], f"cut after {cut} tokens: outputs of step in two passes and in one")
+        close(
+            rest,
+            whole[:, cut:end],
+            f"cut after {cut} tokens: outputs of step in two passes and in one",
+        )
 
 
 def stacks(mixer: Mixer) -> None:
-    """torch.func.vmap over stacked models equals one model after the other: forward, last, step, and gradients by the parameters."""
+    """torch.func.vmap over stacked models equals one model after the other: forward, last, step,
+    and gradients by the parameters.
+    """
     models = [drawn(copy.deepcopy(mixer), seed) for seed in range(3)]
     parameters, buffers = stack_module_state(models)  # type: ignore[arg-type]
     x = torch.stack([inputs(mixer, 2, 130, seed) for seed in range(3)])
@@ -99,16 +146,26 @@ def stacks(mixer: Mixer) -> None:
     }
     runners = {name: _Runner(copy.deepcopy(mixer), call) for name, call in calls.items()}
     for name, runner in runners.items():
-        stacked = vmap(lambda p, b, x, runner=runner: functional_call(runner, ({f"mixer.{k}": v for k, v in (p | b).items()},), (x,)))(
-            parameters, buffers, x
-        )
+        stacked = vmap(
+            lambda p, b, x, runner=runner: functional_call(
+                runner, ({f"mixer.{k}": v for k, v in (p | b).items()},), (x,)
+            )
+        )(parameters, buffers, x)
         alone = torch.stack([calls[name](m, x[i]) for i, m in enumerate(models)])
         close(stacked, alone, f"outputs of {name} under vmap and one model at a time")
         if not parameters:
             continue
-        by_stack = torch.autograd.grad(stacked.square().sum(), list(parameters.values()), materialize_grads=True, allow_unused=True)
+        by_stack = torch.autograd.grad(
+            stacked.square().sum(),
+            list(parameters.values()),
+            materialize_grads=True,
+            allow_unused=True,
+        )
         by_alone = torch.autograd.grad(
-            alone.square().sum(), [p for m in models for p in m.parameters()], materialize_grads=True, allow_unused=True
+            alone.square().sum(),
+            [p for m in models for p in m.parameters()],
+            materialize_grads=True,
+            allow_unused=True,
         )
         grouped = [torch.stack(by_alone[i :: len(parameters)]) for i in range(len(parameters))]
         all_close(

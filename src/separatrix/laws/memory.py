@@ -19,8 +19,10 @@ SHORT = 64
 
 @torch.no_grad()
 def cache_as_declared(mixer: Mixer) -> None:
-    """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64 and 1000 tokens: as many numbers (float64, up to 64 tokens), and
-    as many bits, summed over the tensors of a mixer cast to the declared `format`. A format PyTorch lacks (p16) has numbers only."""
+    """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64 and 1000 tokens: as many
+    numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer cast to
+    the declared `format`. A format PyTorch lacks (p16) has numbers only.
+    """
     declared = DTYPES.get(mixer.mechanism.format)
     wide = mixer if declared is None else copy.deepcopy(mixer).to(declared)
     measured = state_sizes(wide, CACHE_LENGTHS)
@@ -28,17 +30,24 @@ def cache_as_declared(mixer: Mixer) -> None:
     for t, (numbers, bits) in measured.items():
         wanted = sum_bits(item.bits for item in mixer.mechanism.cache(t))
         for found in (numbers, shorter.get(t, (numbers, 0))[0]):
-            demand(found == wanted.numbers, f"after {t} tokens the state holds {found:,} numbers; {wanted.numbers:,} are declared")
+            demand(
+                found == wanted.numbers,
+                f"after {t} tokens the state holds {found:,} numbers; {wanted.numbers:,} are"
+                " declared",
+            )
         if declared is not None:
             demand(
                 bits == mixer.mechanism.cache_bits(t),
-                f"after {t} tokens the state holds {bits:,} bits; {mixer.mechanism.cache_bits(t):,} are declared ({wanted})",
+                f"after {t} tokens the state holds {bits:,} bits; {mixer.mechanism.cache_bits(t):,}"
+                f" are declared ({wanted})",
             )
 
 
 @torch.no_grad()
 def state_sizes(mixer: Mixer, lengths: tuple[int, ...] | list[int]) -> dict[int, tuple[int, int]]:
-    """(numbers, bits) that one sequence carries after 0 and after each of `lengths` tokens. Raises LawBroken for a state without a batch axis."""
+    """(numbers, bits) that one sequence carries after 0 and after each of `lengths` tokens.
+    Raises LawBroken for a state without a batch axis.
+    """
     x = inputs(mixer, 2, max(lengths)).to(mixer._like.dtype)
     state = mixer.init_state(2)
     found = {0: (state_numbers(state), _bits(state))}
@@ -46,7 +55,10 @@ def state_sizes(mixer: Mixer, lengths: tuple[int, ...] | list[int]) -> dict[int,
         _, state = mixer.step(x[:, t], state, t)
         if t + 1 in lengths:
             for name, tensor in state.items():
-                demand(tensor.dim() and len(tensor) == 2, f"state['{name}'] after {t + 1} tokens: its first axis is not the batch")
+                demand(
+                    tensor.dim() and len(tensor) == 2,
+                    f"state['{name}'] after {t + 1} tokens: its first axis is not the batch",
+                )
             found[t + 1] = state_numbers(state), _bits(state)
     return found
 
@@ -57,8 +69,12 @@ def _bits(state: State) -> int:
 
 @torch.no_grad()
 def survives_saving(mixer: Mixer) -> None:
-    """A new mixer of the same sizes that loads the weights from safetensors bytes gives equal outputs, in both forms."""
-    data = safetensors.torch.save({name: tensor.contiguous() for name, tensor in mixer.state_dict().items()})
+    """A new mixer of the same sizes that loads the weights from safetensors bytes gives equal
+    outputs, in both forms.
+    """
+    data = safetensors.torch.save(
+        {name: tensor.contiguous() for name, tensor in mixer.state_dict().items()}
+    )
     other = type(mixer)(mixer.mechanism, width=mixer.width).double()
     for tensor in other.state_dict().values():
         if tensor.is_floating_point():
@@ -66,7 +82,10 @@ def survives_saving(mixer: Mixer) -> None:
     other.load_state_dict(safetensors.torch.load(data))
     x = inputs(mixer, 2, 70)
     demand(torch.equal(mixer(x), other(x)), "outputs of forward differ after saving and loading")
-    demand(torch.equal(stream(mixer, x[:, :5])[0], stream(other, x[:, :5])[0]), "outputs of step differ after saving and loading")
+    demand(
+        torch.equal(stream(mixer, x[:, :5])[0], stream(other, x[:, :5])[0]),
+        "outputs of step differ after saving and loading",
+    )
 
 
 @torch.no_grad()
@@ -78,4 +97,7 @@ def reset_draws_all(mixer: Mixer) -> None:
             parameter.fill_(float("nan"))
         one.reset(torch.Generator().manual_seed(5))
     for (name, a), b in zip(mixers[0].named_parameters(), mixers[1].parameters(), strict=True):
-        demand(torch.equal(a, b), f"reset leaves {name} undrawn, or draws it differently for the same seed")
+        demand(
+            torch.equal(a, b),
+            f"reset leaves {name} undrawn, or draws it differently for the same seed",
+        )

@@ -1,4 +1,6 @@
-"""What the laws share: drawn mixers, inputs, the loop of steps, and comparisons that say what differs."""
+"""What the laws share: drawn mixers, inputs, the loop of steps, and comparisons that say what
+differs.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ RELATIVE = 1e-9
 """Of the largest number compared: some 10^6 roundings of float64."""
 _TOLERANCE: ContextVar[float] = ContextVar("tolerance", default=RELATIVE)
 LENGTHS = (1, 63, 64, 65, 200)
-"""Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks and a bit."""
+"""Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks
+and a bit.
+"""
 
 
 class LawBroken(AssertionError):
-    """A law that a mixer breaks; the message says which output, gradient or state, and by how much."""
+    """A law that a mixer breaks; the message says which output, gradient or state, and by how
+    much.
+    """
 
 
 def demand(holds: object, sentence: str) -> None:
@@ -30,7 +36,9 @@ def demand(holds: object, sentence: str) -> None:
 
 @contextmanager
 def tolerance(relative: float) -> Iterator[None]:
-    """Within it `close` allows that much of the largest number compared: for layers that compute in float32 inside, say 1e-5."""
+    """Within it `close` allows that much of the largest number compared: for layers that compute
+    in float32 inside, say 1e-5.
+    """
     token = _TOLERANCE.set(relative)
     try:
         yield
@@ -39,22 +47,34 @@ def tolerance(relative: float) -> Iterator[None]:
 
 
 def drawn(mixer: Mixer, seed: int = 0) -> Mixer:
-    """The mixer in float64, drawn, and every parameter moved a little, so that none sits at a special value such as 0."""
+    """The mixer in float64, drawn, and every parameter moved a little, so that none sits at a
+    special value such as 0.
+    """
     mixer = mixer.double()
     generator = torch.Generator().manual_seed(seed)
     mixer.reset(generator)
     with torch.no_grad():
         for parameter in mixer.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+            parameter.add_(
+                0.1 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            )
     return mixer
 
 
 def inputs(mixer: Mixer, batch: int, tokens: int, seed: int = 1) -> Tensor:
     """Normal numbers (batch, tokens, width) in float64."""
-    return torch.randn(batch, tokens, mixer.width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        batch,
+        tokens,
+        mixer.width,
+        generator=torch.Generator().manual_seed(seed),
+        dtype=torch.float64,
+    )
 
 
-def stream(mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0) -> tuple[Tensor, State]:
+def stream(
+    mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0
+) -> tuple[Tensor, State]:
     """Outputs of `step` token by token, and the state after the last."""
     state, outputs = mixer.init_state(len(x)) if state is None else state, []
     for t in range(x.shape[1]):
@@ -64,7 +84,9 @@ def stream(mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0) 
 
 
 def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
-    """Raises LawBroken where two tensors differ by more than rounding, measured at their largest number or at `scale`."""
+    """Raises LawBroken where two tensors differ by more than rounding, measured at their largest
+    number or at `scale`.
+    """
     demand(a.shape == b.shape, f"{what}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
     gap = largest([a.detach() - b.detach()])
     scale = max(scale, largest([a, b]))
@@ -72,7 +94,9 @@ def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
 
 
 def all_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor], what: str) -> None:
-    """Gradients of one function: a gradient that is 0 in exact arithmetic (of q after one token) is compared at the size of the others."""
+    """Gradients of one function: a gradient that is 0 in exact arithmetic (of q after one token)
+    is compared at the size of the others.
+    """
     scale = largest(a.values())
     for name in a:
         close(a[name], b[name], f"{what}: the gradients by {name}", scale)
@@ -84,12 +108,29 @@ def largest(tensors: object) -> float:
     return torch.stack(found).max().item() if found else 0.0
 
 
-def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor], seed: int = 2) -> dict[str, Tensor]:
-    """Gradients of one random linear function of all `outputs` by the input x and by every parameter."""
-    wanted = {"the input": x, **{name: p for name, p in mixer.named_parameters() if p.requires_grad}}
+def gradients(
+    mixer: Mixer, x: Tensor, outputs: Sequence[Tensor], seed: int = 2
+) -> dict[str, Tensor]:
+    """Gradients of one random linear function of all `outputs` by the input x and by every
+    parameter.
+    """
+    wanted = {
+        "the input": x,
+        **{name: p for name, p in mixer.named_parameters() if p.requires_grad},
+    }
     generator = torch.Generator().manual_seed(seed)
-    total = torch.stack([(torch.randn(y.shape, generator=generator, dtype=torch.float64).to(y.dtype) * y).sum() for y in outputs]).sum()
+    total = torch.stack(
+        [
+            (torch.randn(y.shape, generator=generator, dtype=torch.float64).to(y.dtype) * y).sum()
+            for y in outputs
+        ]
+    ).sum()
     if not total.requires_grad:
-        raise LawBroken("the outputs do not depend on the input or any parameter, as autograd sees it; is something detached?")
-    found = torch.autograd.grad(total, list(wanted.values()), allow_unused=True, materialize_grads=True)
+        raise LawBroken(
+            "the outputs do not depend on the input or any parameter, as autograd sees it; is"
+            " something detached?"
+        )
+    found = torch.autograd.grad(
+        total, list(wanted.values()), allow_unused=True, materialize_grads=True
+    )
     return dict(zip(wanted, found, strict=True))

@@ -80,7 +80,20 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     c.name: c
     for c in (
         *(Full, Latent, Window, Chunked, Sparse, MoBA, Indexed, Compressed),
-        *(Linear, Lightning, RetNet, GLA, HGRN2, DeltaNet, GatedDeltaNet, DeltaProduct, KDA, MLSTM, RWKV, LogLinear),
+        *(
+            Linear,
+            Lightning,
+            RetNet,
+            GLA,
+            HGRN2,
+            DeltaNet,
+            GatedDeltaNet,
+            DeltaProduct,
+            KDA,
+            MLSTM,
+            RWKV,
+            LogLinear,
+        ),
         *(Mamba, Mamba2, RGLRU, RWKV4, ShortConvolution, PositionWise),
     )
 }
@@ -88,9 +101,13 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 def mechanism(name: str, *, where: str = "", **sizes: Any) -> Mechanism:
-    """The mechanism of that name at those sizes. Raises UnknownNameError for a name or size nobody knows, SizeError for a bad value."""
+    """The mechanism of that name at those sizes. Raises UnknownNameError for a name or size
+    nobody knows, SizeError for a bad value.
+    """
     if name not in MECHANISMS:
-        raise UnknownNameError.of("mechanism", name, MECHANISMS, where=where, listing="separatrix mechanisms")
+        raise UnknownNameError.of(
+            "mechanism", name, MECHANISMS, where=where, listing="separatrix mechanisms"
+        )
     cls = MECHANISMS[name]
     check_size_names(cls, sizes, where=where)
     return cls(**sizes)

@@ -11,7 +11,9 @@ from separatrix.mechanisms.softmax import Softmax
 
 @dataclass(frozen=True, kw_only=True)
 class Chunked(Softmax):
-    """Softmax attention within consecutive chunks of `size` tokens; nothing is seen across a border between chunks."""
+    """Softmax attention within consecutive chunks of `size` tokens; nothing is seen across a
+    border between chunks.
+    """
 
     name: ClassVar[str] = "chunked"
     title: ClassVar[str] = "chunked attention"
@@ -22,8 +24,13 @@ class Chunked(Softmax):
     size: int = integer(128, "tokens per chunk")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        """At most a chunk; right after a border fewer tokens matter, but caches are allotted for a whole one."""
-        return (CacheItem("window", self._keys_values(min(t, self.size))), self._convolution(self._channels, t))
+        """At most a chunk; right after a border fewer tokens matter, but caches are allotted for
+        a whole one.
+        """
+        return (
+            CacheItem("window", self._keys_values(min(t, self.size))),
+            self._convolution(self._channels, t),
+        )
 
     def flops(self, t: int) -> int:
         """At the end of a chunk, where the most tokens are seen."""

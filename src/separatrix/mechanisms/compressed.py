@@ -13,15 +13,20 @@ from separatrix.numbers.formats import NumberFormat
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(Mechanism):
-    """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and value at once; attention reads the `topk`
-    entries that an indexer chooses, or all of them (topk = 0), and the last `size` tokens uncompressed."""
+    """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and
+    value at once; attention reads the `topk` entries that an indexer chooses, or all of them (topk
+    = 0), and the last `size` tokens uncompressed.
+    """
 
     name: ClassVar[str] = "compressed"
     title: ClassVar[str] = "compressed attention"
     symbol: ClassVar[str] = "z"
     group: ClassVar[LayerKind] = "indexed"
     reading: ClassVar[bool] = True
-    source: ClassVar[str] = "DeepSeek-AI 2026 (DeepSeek-V4): compressed sparse and heavily compressed attention; cache as in transformers"
+    source: ClassVar[str] = (
+        "DeepSeek-AI 2026 (DeepSeek-V4): compressed sparse and heavily compressed attention; cache"
+        " as in transformers"
+    )
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "numbers of an entry, which is key and value of every head")
@@ -31,12 +36,17 @@ class Compressed(Mechanism):
     index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
     size: int = integer(128, "tokens of the uncompressed window, the token itself included")
     overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
-    accumulator: str | None = number_format(None, "number format of the softmax accumulators; format if not given")
+    accumulator: str | None = number_format(
+        None, "number format of the softmax accumulators; format if not given"
+    )
     running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
 
     def _check(self) -> None:
         if bool(self.topk) != bool(self.index_dim):
-            raise SizeError(f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs both, no indexer needs both 0")
+            raise SizeError(
+                f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
+                " both, no indexer needs both 0"
+            )
 
     @property
     def accumulator_bits(self) -> int:
@@ -50,7 +60,9 @@ class Compressed(Mechanism):
         return Bits.of(t // self.ratio * (self.head_dim + self.index_dim), self.p)
 
     def _near(self, t: int) -> Bits:
-        """The raw window, and content and gate of the tokens that wait for their entry (twice as wide, and one entry back, with overlap)."""
+        """The raw window, and content and gate of the tokens that wait for their entry (twice as
+        wide, and one entry back, with overlap).
+        """
         waiting = min(t, (2 * self.ratio if self.overlap else self.ratio) - 1)
         wide = (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
         return Bits.of(min(t, self.size) * self.head_dim + waiting * 2 * wide, self.p)
@@ -59,7 +71,9 @@ class Compressed(Mechanism):
         return (CacheItem("kv", self._entries(t)), CacheItem("window", self._near(t)))
 
     def read_bits(self) -> int:
-        """k (1 + d) numbers, the score at the accumulators' width, where an indexer chooses; else H (d + 1) p, + 1 with a running maximum."""
+        """k (1 + d) numbers, the score at the accumulators' width, where an indexer chooses;
+        else H (d + 1) p, + 1 with a running maximum.
+        """
         if self.topk:
             return self.topk * (self.accumulator_bits + self.head_dim * self.p)
         return self.heads * (self.head_dim + 1 + self.running_max) * self.accumulator_bits
@@ -70,8 +84,14 @@ class Compressed(Mechanism):
     def flops(self, t: int) -> int:
         entries = t // self.ratio
         seen = (min(entries, self.topk) if self.topk else entries) + min(t, self.size)
-        return 2 * self.index_heads * self.index_dim * entries + 4 * self.heads * self.head_dim * seen
+        return (
+            2 * self.index_heads * self.index_dim * entries + 4 * self.heads * self.head_dim * seen
+        )
 
     def assumptions(self) -> tuple[str, ...]:
-        what = "numerators, denominator and running maximum" if self.running_max else "numerators and denominator"
+        what = (
+            "numerators, denominator and running maximum"
+            if self.running_max
+            else "numerators and denominator"
+        )
         return (f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",)

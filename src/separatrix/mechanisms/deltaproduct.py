@@ -11,19 +11,26 @@ from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaProduct(MatrixState):
-    """Gated DeltaProduct: `householders` delta-rule updates per token, the decay a_i in the first of them; y_i = S_i q_i after the last."""
+    """Gated DeltaProduct: `householders` delta-rule updates per token, the decay a_i in the
+    first of them; y_i = S_i q_i after the last.
+    """
 
     name: ClassVar[str] = "deltaproduct"
     title: ClassVar[str] = "Gated DeltaProduct"
     symbol: ClassVar[str] = "p"
     source: ClassVar[str] = "Siems et al. 2025, arXiv 2502.10297"
 
-    householders: int = integer(2, "delta-rule updates per token n_h, each with a key, a value and a b of its own")
+    householders: int = integer(
+        2, "delta-rule updates per token n_h, each with a key, a value and a b of its own"
+    )
     negative: bool = flag(True, NEGATIVE, alters=True)
 
     @property
     def _channels(self) -> int:
-        return self.qk * self.head_dim * (1 + self.householders) + self.householders * self.heads * self.dv
+        return (
+            self.qk * self.head_dim * (1 + self.householders)
+            + self.householders * self.heads * self.dv
+        )
 
     def flops(self, t: int) -> int:
         """Decay 1 and read 2 per number of the state, and 4 for every update."""

@@ -11,7 +11,9 @@ from separatrix.mechanisms.softmax import SINK, Softmax
 
 @dataclass(frozen=True, kw_only=True)
 class Full(Softmax):
-    """Full causal softmax attention: y_i = sum_j a_ij V x_j, a_ij = exp(<Q x_i, K x_j>) / sum_j' exp(<Q x_i, K x_j'>)."""
+    """Full causal softmax attention: y_i = sum_j a_ij V x_j, a_ij = exp(<Q x_i, K x_j>) / sum_j'
+    exp(<Q x_i, K x_j'>).
+    """
 
     name: ClassVar[str] = "full"
     title: ClassVar[str] = "full attention"

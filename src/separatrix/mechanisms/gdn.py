@@ -11,7 +11,9 @@ from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(MatrixState):
-    """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of unit length."""
+    """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with
+    k_i of unit length.
+    """
 
     name: ClassVar[str] = "gdn"
     title: ClassVar[str] = "Gated DeltaNet"

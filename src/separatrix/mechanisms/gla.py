@@ -10,7 +10,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class GLA(MatrixState):
-    """Gated linear attention: S_i = S_{i-1} diag(a_i) + v_i k_i^T with data-dependent decay per key dimension, y_i = S_i q_i."""
+    """Gated linear attention: S_i = S_{i-1} diag(a_i) + v_i k_i^T with data-dependent decay per
+    key dimension, y_i = S_i q_i.
+    """
 
     name: ClassVar[str] = "gla"
     title: ClassVar[str] = "gated linear attention"

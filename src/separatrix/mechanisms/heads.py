@@ -14,7 +14,9 @@ class Heads(Mechanism):
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "dimension of queries and keys per head d")
     value_dim: int | None = integer(None, "dimension of values per head; head_dim if not given")
-    conv: int = integer(0, "kernel size of the short convolution on q, k, v; 0 for none", alters=True)
+    conv: int = integer(
+        0, "kernel size of the short convolution on q, k, v; 0 for none", alters=True
+    )
 
     @property
     def dv(self) -> int:

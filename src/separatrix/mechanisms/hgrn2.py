@@ -10,7 +10,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class HGRN2(MatrixState):
-    """HGRN-2: S_i = S_{i-1} diag(f_i) + v_i (1 - f_i)^T, y_i = S_i q_i; head_dim is the expansion, so D x expansion numbers."""
+    """HGRN-2: S_i = S_{i-1} diag(f_i) + v_i (1 - f_i)^T, y_i = S_i q_i; head_dim is the
+    expansion, so D x expansion numbers.
+    """
 
     name: ClassVar[str] = "hgrn2"
     title: ClassVar[str] = "HGRN-2"

@@ -12,18 +12,25 @@ from separatrix.numbers.bits import Bits
 
 @dataclass(frozen=True, kw_only=True)
 class Indexed(Softmax):
-    """Indexed attention: an indexer with its own small key per token scores the past, and attention reads the `topk` best tokens
-    (DeepSeek Sparse Attention) or blocks (MiniMax-M3), the open block always."""
+    """Indexed attention: an indexer with its own small key per token scores the past, and attention
+    reads the `topk` best tokens (DeepSeek Sparse Attention) or blocks (MiniMax-M3), the open block
+    always.
+    """
 
     name: ClassVar[str] = "indexed"
     title: ClassVar[str] = "indexed attention"
     symbol: ClassVar[str] = "i"
     group: ClassVar[LayerKind] = "indexed"
     reading: ClassVar[bool] = True
-    source: ClassVar[str] = "DeepSeek-AI 2025 (DeepSeek-V3.2-Exp); theory.md, section 1: top-k token selection shared over heads"
+    source: ClassVar[str] = (
+        "DeepSeek-AI 2025 (DeepSeek-V3.2-Exp); theory.md, section 1: top-k token selection shared"
+        " over heads"
+    )
 
     latent: int | None = integer(
-        None, "numbers cached per token and shared by all heads (MLA); keys and values of all kv heads if not given"
+        None,
+        "numbers cached per token and shared by all heads (MLA); keys and values of all kv heads if"
+        " not given",
     )
     index_heads: int = integer(1, "query heads of the indexer")
     index_dim: int = integer(64, "numbers of the indexer's key per token")
@@ -42,8 +49,10 @@ class Indexed(Softmax):
         return (CacheItem("kv", self._stored(t)), self._convolution(self._channels, t))
 
     def read_bits(self) -> int:
-        """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all heads at once; for blocks
-        H k (d_v + 3): score, partial sum, denominator and maximum of the k best of each head (theory.md, section 1)."""
+        """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all
+        heads at once; for blocks H k (d_v + 3): score, partial sum, denominator and maximum of the
+        k best of each head (theory.md, section 1).
+        """
         if self.block == 1:
             return self.topk * (self.accumulator_bits + self.read_numbers * self.p)
         value = self.dv if self.latent is None else max(self.dv, self.latent)
@@ -60,8 +69,13 @@ class Indexed(Softmax):
         return 2 * self.index_heads * self.index_dim * t + attend
 
     def assumptions(self) -> tuple[str, ...]:
-        who = "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
+        who = (
+            "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
+        )
         return (
             *super().assumptions(),
-            f"the indexer chooses {self.topk:,} {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}",
+            (
+                f"the indexer chooses {self.topk:,}"
+                f" {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}"
+            ),
         )

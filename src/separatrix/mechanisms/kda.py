@@ -10,7 +10,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class KDA(MatrixState):
-    """Kimi Delta Attention: S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T with decay per key dimension, y_i = S_i q_i."""
+    """Kimi Delta Attention: S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T with
+    decay per key dimension, y_i = S_i q_i.
+    """
 
     name: ClassVar[str] = "kda"
     title: ClassVar[str] = "Kimi Delta Attention"

@@ -10,9 +10,13 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class Lightning(MatrixState):
-    """Lightning attention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head, y_i = S_i q_i."""
+    """Lightning attention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head, y_i =
+    S_i q_i.
+    """
 
     name: ClassVar[str] = "lightning"
     title: ClassVar[str] = "Lightning attention"
     symbol: ClassVar[str] = "y"
-    source: ClassVar[str] = "Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313"
+    source: ClassVar[str] = (
+        "Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313"
+    )

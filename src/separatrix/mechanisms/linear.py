@@ -11,7 +11,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(MatrixState):
-    """Linear attention: S_i = S_{i-1} + V x_i (x) phi(K x_i), Z_i = Z_{i-1} + phi(K x_i), y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>."""
+    """Linear attention: S_i = S_{i-1} + V x_i (x) phi(K x_i), Z_i = Z_{i-1} + phi(K x_i), y_i =
+    S_i phi(Q x_i) / <phi(Q x_i), Z_i>.
+    """
 
     name: ClassVar[str] = "linear"
     title: ClassVar[str] = "linear attention"
@@ -20,7 +22,9 @@ class Linear(MatrixState):
     operations: ClassVar[int] = 4
 
     feature: str = choice(
-        "elu", ("elu", "relu", "identity", "taylor"), "feature map phi: elu(x)+1, relu(x), x, or (1, x, x (x) x / sqrt 2)"
+        "elu",
+        ("elu", "relu", "identity", "taylor"),
+        "feature map phi: elu(x)+1, relu(x), x, or (1, x, x (x) x / sqrt 2)",
     )
     normaliser: bool = flag(True, "whether the state carries the normaliser Z")
 

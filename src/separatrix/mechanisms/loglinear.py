@@ -12,24 +12,39 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class LogLinear(MatrixState):
-    """Log-linear attention: Fenwick buckets over the past, one linear state each, at most floor(log2 t) + 1 of them after t tokens."""
+    """Log-linear attention: Fenwick buckets over the past, one linear state each, at most
+    floor(log2 t) + 1 of them after t tokens.
+    """
 
     name: ClassVar[str] = "loglinear"
     title: ClassVar[str] = "log-linear attention"
     symbol: ClassVar[str] = "o"
     source: ClassVar[str] = "Guo et al. 2025, arXiv 2506.04761"
 
-    base: str = choice("linear", ("linear", "gdn"), "recurrence of every bucket's state: linear attention or Gated DeltaNet", alters=True)
-    feature: str = choice("identity", ("elu", "relu", "identity"), "feature map of the linear states; base=linear only")
+    base: str = choice(
+        "linear",
+        ("linear", "gdn"),
+        "recurrence of every bucket's state: linear attention or Gated DeltaNet",
+        alters=True,
+    )
+    feature: str = choice(
+        "identity",
+        ("elu", "relu", "identity"),
+        "feature map of the linear states; base=linear only",
+    )
 
     def _check(self) -> None:
         super()._check()
         if self.base != "linear" and self.feature != "identity":
-            raise SizeError(f"loglinear: base={self.base} has no feature map; leave out feature={self.feature}")
+            raise SizeError(
+                f"loglinear: base={self.base} has no feature map; leave out feature={self.feature}"
+            )
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1
         return (self._state(buckets * self.state_numbers), self._convolution(self._channels, t))
 
     def flops(self, t: int) -> int:
-        return self.operations * t.bit_length() * self.state_numbers + 2 * self.conv * self._channels
+        return (
+            self.operations * t.bit_length() * self.state_numbers + 2 * self.conv * self._channels
+        )

@@ -11,7 +11,9 @@ from separatrix.mechanisms.recurrent_state import Stateful
 
 @dataclass(frozen=True, kw_only=True)
 class Mamba(Stateful):
-    """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of `width` channels."""
+    """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of
+    `width` channels.
+    """
 
     name: ClassVar[str] = "mamba"
     title: ClassVar[str] = "Mamba"

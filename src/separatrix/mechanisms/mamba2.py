@@ -27,7 +27,10 @@ class Mamba2(Stateful):
 
     def _check(self) -> None:
         if self.heads % self.groups:
-            raise SizeError(f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a divisor")
+            raise SizeError(
+                f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a"
+                " divisor"
+            )
 
     @property
     def inner_width(self) -> int:

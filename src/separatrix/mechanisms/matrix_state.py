@@ -10,7 +10,10 @@ from separatrix.mechanisms.base import CacheItem, choice, integer
 from separatrix.mechanisms.heads import Heads
 from separatrix.mechanisms.recurrent_state import Stateful
 
-NEGATIVE = "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down to -1 (arXiv 2411.12537)"
+NEGATIVE = (
+    "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down"
+    " to -1 (arXiv 2411.12537)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +21,16 @@ class MatrixState(Stateful, Heads):
     """A state of d x d_v numbers per head, with an optional short convolution on q, k, v."""
 
     operations: ClassVar[int] = 5
-    """Operations per number of the state and token: outer product and read 2 each, decay 1, delta rule 2."""
+    """Operations per number of the state and token: outer product and read 2 each, decay 1,
+    delta rule 2.
+    """
 
     key_heads: int | None = integer(None, "number of query-key heads; heads if not given")
     gate: str = choice(
         "none",
         ("none", "norm", "silu", "sigmoid"),
-        "what follows each head, position-wise: nothing, an RMS norm, or the norm times silu or sigmoid of a map of x",
+        "what follows each head, position-wise: nothing, an RMS norm, or the norm times silu or"
+        " sigmoid of a map of x",
         alters=True,
     )
 
@@ -34,7 +40,10 @@ class MatrixState(Stateful, Heads):
 
     def _check(self) -> None:
         if self.heads % self.qk:
-            raise SizeError(f"{self.name}: key_heads={self.qk} does not divide heads={self.heads}; choose a divisor")
+            raise SizeError(
+                f"{self.name}: key_heads={self.qk} does not divide heads={self.heads}; choose a"
+                " divisor"
+            )
 
     @property
     def state_numbers(self) -> int:

@@ -1,4 +1,6 @@
-"""Multi-head latent attention (MLA): full attention whose cache holds one latent per token for all heads."""
+"""Multi-head latent attention (MLA): full attention whose cache holds one latent per token for
+all heads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from separatrix.numbers.formats import NumberFormat
 
 @dataclass(frozen=True, kw_only=True)
 class Latent(Heads):
-    """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key r_j; full causal softmax attention."""
+    """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
+    r_j; full causal softmax attention.
+    """
 
     name: ClassVar[str] = "mla"
     title: ClassVar[str] = "multi-head latent attention"
@@ -26,12 +30,16 @@ class Latent(Heads):
     latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
     rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
-    accumulator: str | None = number_format(None, "number format of the softmax accumulators; format if not given")
+    accumulator: str | None = number_format(
+        None, "number format of the softmax accumulators; format if not given"
+    )
     running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
 
     def _check(self) -> None:
         if self.rope_dim % 2:
-            raise SizeError(f"mla: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions")
+            raise SizeError(
+                f"mla: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions"
+            )
 
     @property
     def accumulator_bits(self) -> int:
@@ -47,19 +55,37 @@ class Latent(Heads):
         return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)), self._convolution(self._channels, t))
+        return (
+            CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)),
+            self._convolution(self._channels, t),
+        )
 
     def read_bits(self) -> int:
-        """H (max(d_v, latent) + 1) p, or + 2 with a running maximum: kernels accumulate values, or latents that are mapped to values later."""
-        return self.heads * (max(self.dv, self.latent) + 1 + self.running_max) * self.accumulator_bits
+        """H (max(d_v, latent) + 1) p, or + 2 with a running maximum: kernels accumulate values,
+        or latents that are mapped to values later.
+        """
+        return (
+            self.heads * (max(self.dv, self.latent) + 1 + self.running_max) * self.accumulator_bits
+        )
 
     def flops(self, t: int) -> int:
-        """As decoding does it: scores against latents and rotated keys, latents summed, and the convolution."""
-        return 2 * self.heads * (2 * self.latent + self.rope_dim) * t + 2 * self.conv * self._channels
+        """As decoding does it: scores against latents and rotated keys, latents summed, and the
+        convolution.
+        """
+        return (
+            2 * self.heads * (2 * self.latent + self.rope_dim) * t + 2 * self.conv * self._channels
+        )
 
     def assumptions(self) -> tuple[str, ...]:
-        what = "numerators, denominator and running maximum" if self.running_max else "numerators and denominator"
+        what = (
+            "numerators, denominator and running maximum"
+            if self.running_max
+            else "numerators and denominator"
+        )
         return (
             f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",
-            f"latent attention accumulates values or latents, the larger of the two counted ({max(self.dv, self.latent):,} numbers per head)",
+            (
+                "latent attention accumulates values or latents, the larger of the two counted"
+                f" ({max(self.dv, self.latent):,} numbers per head)"
+            ),
         )

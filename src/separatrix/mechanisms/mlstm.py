@@ -10,7 +10,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class MLSTM(MatrixState):
-    """mLSTM: C_i = f_i C_{i-1} + g_i v_i k_i^T, n_i = f_i n_{i-1} + g_i k_i, m_i the gates' running maximum; y_i = C_i q_i / max(|n_i q_i|, 1)."""
+    """mLSTM: C_i = f_i C_{i-1} + g_i v_i k_i^T, n_i = f_i n_{i-1} + g_i k_i, m_i the gates'
+    running maximum; y_i = C_i q_i / max(|n_i q_i|, 1).
+    """
 
     name: ClassVar[str] = "mlstm"
     title: ClassVar[str] = "mLSTM"

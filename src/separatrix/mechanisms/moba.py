@@ -12,8 +12,10 @@ from separatrix.numbers.bits import Bits
 
 @dataclass(frozen=True, kw_only=True)
 class MoBA(Softmax):
-    """Mixture of block attention: every full block of B tokens has its mean key; the k blocks whose mean key scores highest and the open
-    block are read in full, in one softmax. The paper counts the own block among its k, here it comes beside them."""
+    """Mixture of block attention: every full block of B tokens has its mean key; the k blocks whose
+    mean key scores highest and the open block are read in full, in one softmax. The paper counts
+    the own block among its k, here it comes beside them.
+    """
 
     name: ClassVar[str] = "moba"
     title: ClassVar[str] = "mixture of block attention"
@@ -30,8 +32,10 @@ class MoBA(Softmax):
         return (CacheItem("kv", self._keys_values(t) + means), self._convolution(self._channels, t))
 
     def read_bits(self) -> int:
-        """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a later block may displace any of them);
-        one number more of each with a running maximum. That of sparse attention without its compressed accumulator (theory.md, section 1)."""
+        """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a
+        later block may displace any of them); one number more of each with a running maximum. That
+        of sparse attention without its compressed accumulator (theory.md, section 1).
+        """
         return self.heads * self.topk * (self.dv + 2 + self.running_max) * self.accumulator_bits
 
     def open_bits(self, t: int) -> int:
@@ -43,4 +47,6 @@ class MoBA(Softmax):
 
     def flops(self, t: int) -> int:
         """A score per mean key, then the k best blocks and the open block at its longest."""
-        return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(min(t, (self.topk + 1) * self.block), t)
+        return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(
+            min(t, (self.topk + 1) * self.block), t
+        )

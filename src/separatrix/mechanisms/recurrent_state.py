@@ -16,7 +16,9 @@ class Stateful(Mechanism):
 
     group: ClassVar[LayerKind] = "recurrent"
 
-    state_format: str | None = number_format(None, "number format of the recurrent state; format if not given")
+    state_format: str | None = number_format(
+        None, "number format of the recurrent state; format if not given"
+    )
 
     @property
     def state_p(self) -> int:

@@ -11,7 +11,9 @@ from separatrix.mechanisms.matrix_state import MatrixState
 
 @dataclass(frozen=True, kw_only=True)
 class RetNet(MatrixState):
-    """Retention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head and rotated q, k; y_i = S_i q_i."""
+    """Retention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head and rotated q, k;
+    y_i = S_i q_i.
+    """
 
     name: ClassVar[str] = "retnet"
     title: ClassVar[str] = "retention"
@@ -21,4 +23,6 @@ class RetNet(MatrixState):
     def _check(self) -> None:
         super()._check()
         if self.head_dim % 2:
-            raise SizeError(f"retnet: head_dim={self.head_dim} is odd; its rotation turns pairs of dimensions")
+            raise SizeError(
+                f"retnet: head_dim={self.head_dim} is odd; its rotation turns pairs of dimensions"
+            )

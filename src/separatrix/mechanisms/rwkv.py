@@ -13,7 +13,9 @@ from separatrix.numbers.bits import Bits
 
 @dataclass(frozen=True, kw_only=True)
 class RWKV(MatrixState):
-    """RWKV-6 and -7: S_i = S_{i-1} A_i + v_i k_i^T, A_i diagonal (6) or diagonal plus rank one (7); token shifts mix in the last input."""
+    """RWKV-6 and -7: S_i = S_{i-1} A_i + v_i k_i^T, A_i diagonal (6) or diagonal plus rank one
+    (7); token shifts mix in the last input.
+    """
 
     name: ClassVar[str] = "rwkv"
     title: ClassVar[str] = "RWKV"
@@ -21,9 +23,15 @@ class RWKV(MatrixState):
     source: ClassVar[str] = "Peng et al. 2024, arXiv 2404.05892; 2025, arXiv 2503.14456"
     operations: ClassVar[int] = 7
 
-    width: int | None = integer(None, "width D of a token shift; heads x head dimension if not given")
+    width: int | None = integer(
+        None, "width D of a token shift; heads x head dimension if not given"
+    )
     version: int = integer(7, "generation: 6 or 7", alters=True)
-    shifts: int = integer(1, "token shifts: 1 of time mixing; 2 with that of the layer's channel mixing, which remembers a token too")
+    shifts: int = integer(
+        1,
+        "token shifts: 1 of time mixing; 2 with that of the layer's channel mixing, which remembers"
+        " a token too",
+    )
 
     def _check(self) -> None:
         super()._check()

@@ -12,7 +12,9 @@ from separatrix.numbers.bits import Bits
 
 @dataclass(frozen=True, kw_only=True)
 class RWKV4(Stateful):
-    """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and channel mixing keep the last input."""
+    """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
+    channel mixing keep the last input.
+    """
 
     name: ClassVar[str] = "rwkv4"
     title: ClassVar[str] = "RWKV-4"
@@ -23,7 +25,9 @@ class RWKV4(Stateful):
     hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        shifts = Bits.of(2 * (self.width if self.hidden is None else self.hidden) * min(t, 1), self.p)
+        shifts = Bits.of(
+            2 * (self.width if self.hidden is None else self.hidden) * min(t, 1), self.p
+        )
         return (CacheItem("state", Bits.of(3 * self.width, self.state_p) + shifts),)
 
     def flops(self, t: int) -> int:

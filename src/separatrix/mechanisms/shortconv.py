@@ -10,7 +10,9 @@ from separatrix.mechanisms.base import CacheItem, LayerKind, Mechanism, convolut
 
 @dataclass(frozen=True, kw_only=True)
 class ShortConvolution(Mechanism):
-    """A causal convolution over the last `conv` tokens, channel by channel, as the layer's only mixer."""
+    """A causal convolution over the last `conv` tokens, channel by channel, as the layer's only
+    mixer.
+    """
 
     name: ClassVar[str] = "shortconv"
     title: ClassVar[str] = "short convolution"

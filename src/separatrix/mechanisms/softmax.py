@@ -18,9 +18,13 @@ class Softmax(Heads):
     """Grouped softmax attention; which tokens are seen is up to the subclass."""
 
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
-    accumulator: str | None = number_format(None, "number format of the softmax accumulators; format if not given")
+    accumulator: str | None = number_format(
+        None, "number format of the softmax accumulators; format if not given"
+    )
     running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
-    rope: bool = flag(False, "whether queries and keys are rotated by their places (RoPE)", alters=True)
+    rope: bool = flag(
+        False, "whether queries and keys are rotated by their places (RoPE)", alters=True
+    )
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
 
     @property
@@ -33,9 +37,14 @@ class Softmax(Heads):
 
     def _check(self) -> None:
         if self.heads % self.kv:
-            raise SizeError(f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a divisor")
+            raise SizeError(
+                f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a"
+                " divisor"
+            )
         if self.rope and self.head_dim % 2:
-            raise SizeError(f"{self.name}: head_dim={self.head_dim} is odd; rope=true turns pairs of dimensions")
+            raise SizeError(
+                f"{self.name}: head_dim={self.head_dim} is odd; rope=true turns pairs of dimensions"
+            )
 
     @property
     def kv_numbers(self) -> int:
@@ -54,5 +63,9 @@ class Softmax(Heads):
         return 2 * self.heads * (self.head_dim + self.dv) * tokens + 2 * self.conv * self._channels
 
     def assumptions(self) -> tuple[str, ...]:
-        what = "numerators, denominator and running maximum" if self.running_max else "numerators and denominator"
+        what = (
+            "numerators, denominator and running maximum"
+            if self.running_max
+            else "numerators and denominator"
+        )
         return (f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",)

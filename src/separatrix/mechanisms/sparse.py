@@ -12,8 +12,10 @@ from separatrix.numbers.bits import Bits
 
 @dataclass(frozen=True, kw_only=True)
 class Sparse(Softmax):
-    """(B, k)-sparse attention: every full block of B tokens is compressed to one key and value per head; the k best blocks and the
-    open block are read in full; y = lambda y_compressed + (1 - lambda) y_selected. Options: NSA's window as a third branch, and gates."""
+    """(B, k)-sparse attention: every full block of B tokens is compressed to one key and value per
+    head; the k best blocks and the open block are read in full; y = lambda y_compressed + (1 -
+    lambda) y_selected. Options: NSA's window as a third branch, and gates.
+    """
 
     name: ClassVar[str] = "sparse"
     title: ClassVar[str] = "block-sparse attention"
@@ -24,25 +26,42 @@ class Sparse(Softmax):
 
     block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head, k")
-    window: int = integer(0, "tokens of a third branch that reads the last ones, the token itself included; 0 for none", alters=True)
-    gates: bool = flag(False, "whether a gate per head and token weighs each branch, instead of one learned share per head", alters=True)
+    window: int = integer(
+        0,
+        "tokens of a third branch that reads the last ones, the token itself included; 0 for none",
+        alters=True,
+    )
+    gates: bool = flag(
+        False,
+        "whether a gate per head and token weighs each branch, instead of one learned share per"
+        " head",
+        alters=True,
+    )
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         compressed = Bits.of(t // self.block * self.kv_numbers, self.p)
-        return (CacheItem("kv", self._keys_values(t) + compressed), self._convolution(self._channels, t))
+        return (
+            CacheItem("kv", self._keys_values(t) + compressed),
+            self._convolution(self._channels, t),
+        )
 
     def read_bits(self) -> int:
-        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the k best blocks (theory.md, section 1);
-        one number more in each with a running maximum."""
+        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the
+        k best blocks (theory.md, section 1); one number more in each with a running maximum.
+        """
         carried = self.dv + 1 + self.running_max
         return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
 
     def open_block_bits(self, t: int) -> int:
-        """Bits of the block that is not yet full after t tokens: they count as cache at a cut (theory.md, section 1)."""
+        """Bits of the block that is not yet full after t tokens: they count as cache at a cut
+        (theory.md, section 1).
+        """
         return self._keys_values(t % self.block).total
 
     def open_bits(self, t: int) -> int:
-        """The open block and the window: the last tokens, as many as the longer of the two holds."""
+        """The open block and the window: the last tokens, as many as the longer of the two
+        holds.
+        """
         return self._keys_values(min(t, max(self.block - 1, self.window))).total
 
     def message_bits(self) -> int:
@@ -50,5 +69,9 @@ class Sparse(Softmax):
         return self.kv_numbers * self.p
 
     def flops(self, t: int) -> int:
-        """All compressed blocks, then the k best in full, the open block at its longest and the window."""
-        return self._attend(t // self.block + min(t, (self.topk + 1) * self.block) + min(t, self.window), t)
+        """All compressed blocks, then the k best in full, the open block at its longest and the
+        window.
+        """
+        return self._attend(
+            t // self.block + min(t, (self.topk + 1) * self.block) + min(t, self.window), t
+        )

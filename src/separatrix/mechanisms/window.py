@@ -22,19 +22,27 @@ class Window(Softmax):
 
     size: int = integer(128, "tokens seen, the token itself included")
     sink: bool = flag(False, SINK, alters=True)
-    shared: bool = flag(False, "whether one vector per head is key and value at once, stored once (DeepSeek-V4)")
+    shared: bool = flag(
+        False, "whether one vector per head is key and value at once, stored once (DeepSeek-V4)"
+    )
 
     def _check(self) -> None:
         super()._check()
         if self.shared and self.dv != self.head_dim:
-            raise SizeError(f"window: value_dim={self.dv} and head_dim={self.head_dim}; a key that is the value too has one dimension")
+            raise SizeError(
+                f"window: value_dim={self.dv} and head_dim={self.head_dim}; a key that is the value"
+                " too has one dimension"
+            )
 
     @property
     def kv_numbers(self) -> int:
         return self.kv * self.head_dim if self.shared else super().kv_numbers
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("window", self._keys_values(min(t, self.size))), self._convolution(self._channels, t))
+        return (
+            CacheItem("window", self._keys_values(min(t, self.size))),
+            self._convolution(self._channels, t),
+        )
 
     def flops(self, t: int) -> int:
         return self._attend(min(t, self.size), t)

@@ -30,7 +30,16 @@ from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
 
-__all__ = ["DECLARED_ONLY", "MIXERS", "OTHER_FORMS", "Mixer", "State", "backend", "mixer", "state_numbers"]
+__all__ = [
+    "DECLARED_ONLY",
+    "MIXERS",
+    "OTHER_FORMS",
+    "Mixer",
+    "State",
+    "backend",
+    "mixer",
+    "state_numbers",
+]
 
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
@@ -57,21 +66,32 @@ MIXERS: dict[str, type[Mixer]] = {
     "shortconv": ShortConvolutionMixer,
 }
 
-OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {("loglinear", "base", "gdn"): LogLinearGDNMixer}
+OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {
+    ("loglinear", "base", "gdn"): LogLinearGDNMixer
+}
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 
 DECLARED_ONLY = ("compressed", "rwkv4", "mamba", "mlp")
-"""Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no tokens."""
+"""Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no
+tokens.
+"""
 
 
 def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
-    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one that has declared sizes only, or keeps
-    more than it declares (a user's own)."""
+    """The mixer of a mechanism at its sizes, for a model of that width. Raises SizeError for one
+    that has declared sizes only, or keeps more than it declares (a user's own).
+    """
     if mechanism.name not in MIXERS:
-        raise SizeError(f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built: {', '.join(MIXERS)}")
+        raise SizeError(
+            f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built:"
+            f" {', '.join(MIXERS)}"
+        )
     sizes = mechanism.sizes()
     if sizes.get("shared", False):
-        raise SizeError(f"'{mechanism.name}' with shared=true (key and value in one) has declared sizes but no mixer; set shared=false")
+        raise SizeError(
+            f"'{mechanism.name}' with shared=true (key and value in one) has declared sizes but no"
+            " mixer; set shared=false"
+        )
     for (name, size, value), form in OTHER_FORMS.items():
         if name == mechanism.name and sizes[size] == value:
             return form(mechanism, width=width)

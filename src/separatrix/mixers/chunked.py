@@ -1,11 +1,14 @@
-"""Chunked attention: full attention within consecutive chunks of s = `size` tokens, nothing across their borders.
+"""Chunked attention: full attention within consecutive chunks of s = `size` tokens, nothing across
+their borders.
 
-    y_i = sum_{s floor(i/s) <= j <= i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / the same summed over these j
+    y_i = sum_{s floor(i/s) <= j <= i} a_ij V x_j,
+    a_ij = exp(<Q x_i, K x_j>) / the same summed over these j
 
-Tokens and places (`rope`) are counted from the start of the sequence. Source: Meta 2025 (Llama 4); scores as in full.py.
-State after t tokens: keys (kv_heads, min(t, s), head_dim) and values (kv_heads, min(t, s), value_dim) of the last s, as `cache_bits`
-declares and as caches are allotted; those of the chunk before are carried along and not seen.
-Parallel form: the chunks side by side as a batch. No quadratic memory.
+Tokens and places (`rope`) are counted from the start of the sequence. Source: Meta 2025 (Llama 4);
+scores as in full.py. State after t tokens: keys (kv_heads, min(t, s), head_dim) and values
+(kv_heads, min(t, s), value_dim) of the last s, as `cache_bits` declares and as caches are allotted;
+those of the chunk before are carried along and not seen. Parallel form: the chunks side by side as
+a batch. No quadratic memory.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ class ChunkedMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
-        q, k, v = (split_chunks(y, self.size).transpose(1, 2).flatten(0, 1) for y in (q, self._shared(k), self._shared(v)))
+        q, k, v = (
+            split_chunks(y, self.size).transpose(1, 2).flatten(0, 1)
+            for y in (q, self._shared(k), self._shared(v))
+        )
         y = causal_softmax(q, k, v).unflatten(0, (len(x), -1))  # b n h c e
         return self._out(join_chunks(y.transpose(1, 2), x.shape[1]))
 
@@ -40,7 +46,9 @@ class ChunkedMixer(SoftmaxMixer):
         start = (x.shape[1] - 1) // self.size * self.size
         return self._out(self._attend(q, k[:, :, start:], v[:, :, start:]))[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
         values = torch.cat([state["values"], v], 2)[:, :, -self.size :]

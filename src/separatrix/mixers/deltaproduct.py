@@ -1,10 +1,14 @@
-"""Gated DeltaProduct: n_h updates of the delta rule per token, so that a token may apply any product of n_h reflections.
+"""Gated DeltaProduct: n_h updates of the delta rule per token, so that a token may apply any
+product of n_h reflections.
 
-    S_{i,0} = a_i S_{i-1},   S_{i,j} = S_{i,j-1} (I - b_ij k_ij k_ij^T) + b_ij v_ij k_ij^T  for j = 1, ..., n_h,   S_i = S_{i,n_h},   y_i = S_i q_i
+    S_{i,0} = a_i S_{i-1},
+    S_{i,j} = S_{i,j-1} (I - b_ij k_ij k_ij^T) + b_ij v_ij k_ij^T  for j = 1, ..., n_h,
+    S_i = S_{i,n_h},   y_i = S_i q_i
 
-with q_i and k_ij scaled to unit length (0 stays 0), a_i = exp(-e^s softplus(A x_i + c)) per head as in gdn.py, and b_ij = 2 sigmoid(B_j x_i)
-in (0, 2), or sigmoid(B_j x_i) without negative eigenvalues. Channels of k, v and b: update first, then head.
-Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
+with q_i and k_ij scaled to unit length (0 stays 0), a_i = exp(-e^s softplus(A x_i + c)) per head as
+in gdn.py, and b_ij = 2 sigmoid(B_j x_i) in (0, 2), or sigmoid(B_j x_i) without negative
+eigenvalues. Channels of k, v and b: update first, then head. Released layers put SiLU on q, k and
+v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Siems et al. 2025, arXiv 2502.10297.
 State: S^T (heads, head_dim, value_dim). Parallel form: that of gdn.py on n_h T updates.
 """
@@ -31,7 +35,10 @@ class DeltaProductMixer(RecurrentMixer):
     def __init__(self, mechanism: DeltaProduct, *, width: int) -> None:
         super().__init__(mechanism, width=width, updates=mechanism.householders, unit_queries=True)
         self.a, self.b = nn.Linear(width, self.heads), linear(width, self.updates * self.heads)
-        self.rate, self.largest = nn.Parameter(torch.zeros(self.heads)), 2.0 if mechanism.negative else 1.0
+        self.rate, self.largest = (
+            nn.Parameter(torch.zeros(self.heads)),
+            2.0 if mechanism.negative else 1.0,
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -41,22 +48,30 @@ class DeltaProductMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
-        after = rearrange(F.pad(unit(q)[:, :, :, None], (0, 0, self.updates - 1, 0)), "b h t n d -> b h (t n) d")
+        after = rearrange(
+            F.pad(unit(q)[:, :, :, None], (0, 0, self.updates - 1, 0)), "b h t n d -> b h (t n) d"
+        )
         y = delta(after, unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype)
         return self._out(y[:, :, self.updates - 1 :: self.updates], x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)
-        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:])[:, 0]
+        return self._out(
+            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:]
+        )[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), gates = self._qkv_step(x, state), self._gates(x[:, None])
         new = wide(state["S"])
         for update in zip(*(y.split(1, 2) for y in (unit(k), v, *gates)), strict=True):
             new = delta_step(new, *update)
         return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
 
-    def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h m 1"], Float[Tensor, "b h m 1"]]:
+    def _gates(
+        self, x: Float[Tensor, "b t w"]
+    ) -> tuple[Float[Tensor, "b h m 1"], Float[Tensor, "b h m 1"]]:
         """log a, 0 in all but the first update of a token, and b, for the m = n_h t updates."""
         first = log_decay(self.rate, self.a(x))[:, :, None]  # b t 1 h
         log_a = F.pad(first, (0, 0, 0, self.updates - 1)).flatten(1, 2)

@@ -1,10 +1,13 @@
 """Full causal softmax attention.
 
-    y_i = sum_{j<=i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
+    y_i = sum_{j<=i} a_ij V x_j,
+    a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
 
-e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places (_rope.py).
-Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI 2025 (gpt-oss), arXiv 2508.10925.
-State after t tokens: the keys (kv_heads, t, head_dim) and values (kv_heads, t, value_dim) of all of them.
+e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places
+(_rope.py).
+Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI
+2025 (gpt-oss), arXiv 2508.10925. State after t tokens: the keys (kv_heads, t, head_dim) and values
+(kv_heads, t, value_dim) of all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +37,16 @@ class FullMixer(SoftmaxMixer):
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._out(self._attend(*self._qkv(self._project_last(x))))[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
-        return self._out(self._attend(q, keys, values))[:, 0], {"keys": keys, "values": values} | conv
+        return (
+            self._out(self._attend(q, keys, values))[:, 0],
+            {
+                "keys": keys,
+                "values": values,
+            }
+            | conv,
+        )

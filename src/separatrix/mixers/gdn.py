@@ -2,11 +2,12 @@
 
     S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
 
-with q_i and k_i scaled to unit length (0 stays 0), and per head a_i = exp(-e^s softplus(A x_i + c)) in (0, 1) and b_i = sigmoid(B x_i) in
-(0, 1), or 2 sigmoid(B x_i) in (0, 2) with negative eigenvalues. `reset` starts s at 0, where a_i = sigmoid(-A x_i - c).
-Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
-Source: Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464; negative eigenvalues: Grazzi et al. 2024, arXiv 2411.12537.
-State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
+with q_i and k_i scaled to unit length (0 stays 0), and per head a_i = exp(-e^s softplus(A x_i + c))
+in (0, 1) and b_i = sigmoid(B x_i) in (0, 1), or 2 sigmoid(B x_i) in (0, 2) with negative
+eigenvalues. `reset` starts s at 0, where a_i = sigmoid(-A x_i - c). Released layers put SiLU on q,
+k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
+Source: Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464; negative eigenvalues: Grazzi et al. 2024,
+arXiv 2411.12537. State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ class GDNMixer(RecurrentMixer):
     def __init__(self, mechanism: GatedDeltaNet, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
         self.a, self.b = nn.Linear(width, self.heads), linear(width, self.heads)
-        self.rate, self.largest = nn.Parameter(torch.zeros(self.heads)), 2.0 if mechanism.negative else 1.0
+        self.rate, self.largest = (
+            nn.Parameter(torch.zeros(self.heads)),
+            2.0 if mechanism.negative else 1.0,
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -39,17 +43,28 @@ class GDNMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
-        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x)
+        return self._out(
+            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x
+        )
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)
-        return self._out(delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:])[:, 0]
+        return self._out(
+            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:]
+        )[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), (log_a, b) = self._qkv_step(x, state), self._gates(x[:, None])
         new = delta_step(wide(state["S"]), unit(k), v, log_a, b)
         return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
 
-    def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
+    def _gates(
+        self, x: Float[Tensor, "b t w"]
+    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
         """log a and b."""
-        return per_head(log_decay(self.rate, self.a(x))), per_head(self.b(x)).sigmoid() * self.largest
+        return (
+            per_head(log_decay(self.rate, self.a(x))),
+            per_head(self.b(x)).sigmoid() * self.largest,
+        )

@@ -1,6 +1,7 @@
 """Gated linear attention.
 
-    S_i = S_{i-1} diag(a_i) + v_i k_i^T,   y_i = S_i q_i,   a_i = sigmoid(W_2 W_1 x_i + c)^(1/16) per head and key dimension
+    S_i = S_{i-1} diag(a_i) + v_i k_i^T,   y_i = S_i q_i,
+    a_i = sigmoid(W_2 W_1 x_i + c)^(1/16) per head and key dimension
 
 W_1 maps to 16 numbers.
 Source: Yang et al. 2023, arXiv 2312.06635, section 4.
@@ -37,5 +38,7 @@ class GLAMixer(DecayedMixer):
         with torch.no_grad():
             self.a.up.bias.zero_()
 
-    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return *qkv, F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE

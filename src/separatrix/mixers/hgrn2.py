@@ -1,9 +1,10 @@
 """HGRN-2.
 
-    S_i = S_{i-1} diag(f_i) + v_i (1 - f_i)^T,   y_i = S_i silu(Q x_i),   f_i = sigmoid(K x_i) per head and key dimension
+    S_i = S_{i-1} diag(f_i) + v_i (1 - f_i)^T,   y_i = S_i silu(Q x_i),
+    f_i = sigmoid(K x_i) per head and key dimension
 
-f_i is the forget gate without a lower bound (that of the first layer); a short convolution, where there is one, comes before the functions
-and has none of its own.
+f_i is the forget gate without a lower bound (that of the first layer); a short convolution, where
+there is one, comes before the functions and has none of its own.
 Source: Qin et al. 2024, arXiv 2404.07904.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
 """
@@ -25,6 +26,8 @@ class HGRN2Mixer(DecayedMixer):
     def __init__(self, mechanism: HGRN2, *, width: int) -> None:
         super().__init__(mechanism, width=width, silu=False)
 
-    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         q, f, v = qkv
         return F.silu(q), (-f).sigmoid(), v, F.logsigmoid(f)

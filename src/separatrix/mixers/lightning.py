@@ -1,9 +1,10 @@
 """Lightning attention.
 
-    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,   a = exp(-2^(-8 (h+1) / H)) in head h = 0, ..., H-1
+    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,
+    a = exp(-2^(-8 (h+1) / H)) in head h = 0, ..., H-1
 
-The released models weaken the decay layer by layer and put SiLU on q, k and v; here every layer decays as their first one does, and a
-short convolution of conv=1 with weights of 1 is that SiLU.
+The released models weaken the decay layer by layer and put SiLU on q, k and v; here every layer
+decays as their first one does, and a short convolution of conv=1 with weights of 1 is that SiLU.
 Source: Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
 """
@@ -21,7 +22,11 @@ from separatrix.mixers.base.heads import Projected
 class LightningMixer(DecayedMixer):
     """Lightning attention."""
 
-    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         k = qkv[1]
-        log_a = -torch.exp2(-8.0 * torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device) / self.heads)
+        log_a = -torch.exp2(
+            -8.0 * torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device) / self.heads
+        )
         return *qkv, log_a[:, None, None].expand(*k.shape[:3], 1)

@@ -1,14 +1,16 @@
 """Linear attention.
 
-    S_i = S_{i-1} + V x_i (x) phi(K x_i),   Z_i = Z_{i-1} + phi(K x_i),   y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>
+    S_i = S_{i-1} + V x_i (x) phi(K x_i),   Z_i = Z_{i-1} + phi(K x_i),
+    y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>
 
 Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as in _features.py.
-Source: Katharopoulos et al. 2020; [Ye26] Lemma 2.2; taylor: Arora et al. 2024 (Based), arXiv 2402.18668.
-State: S (heads, d_phi, value_dim) and, with normaliser, Z (heads, d_phi).
-Denominator: after i tokens taylor's is at least i/2, elu's is positive until it underflows, relu's is at least 0, identity's has any
-sign. Where it is exactly 0, y_i is 0 (theory.md, section 6: 0/0 is 0). No epsilon is added: a denominator near 0 gives a large output,
-as the definition says.
-Parallel form: chunks; inside a chunk the kernel under a causal mask, before it the sums of the chunks.
+Source: Katharopoulos et al. 2020; [Ye26] Lemma 2.2; taylor: Arora et al. 2024 (Based), arXiv
+2402.18668. State: S (heads, d_phi, value_dim) and, with normaliser, Z (heads, d_phi).
+Denominator: after i tokens taylor's is at least i/2, elu's is positive until it underflows, relu's
+is at least 0, identity's has any sign. Where it is exactly 0, y_i is 0 (theory.md, section 6: 0/0
+is 0). No epsilon is added: a denominator near 0 gives a large output, as the definition says.
+Parallel form: chunks; inside a chunk the kernel under a causal mask, before it the sums of the
+chunks.
 """
 
 from __future__ import annotations
@@ -30,11 +32,19 @@ class LinearMixer(RecurrentMixer):
 
     def __init__(self, mechanism: Linear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.feature, self.normaliser, self.feature_dim = mechanism.feature, mechanism.normaliser, mechanism.feature_dim
+        self.feature, self.normaliser, self.feature_dim = (
+            mechanism.feature,
+            mechanism.normaliser,
+            mechanism.feature_dim,
+        )
 
     def shapes(self, t: int) -> Shapes:
         sums: Shapes = {"S": (self.heads, self.feature_dim, self.dv)}
-        return sums | ({"Z": (self.heads, self.feature_dim)} if self.normaliser else {}) | self._conv_shapes(t)
+        return (
+            sums
+            | ({"Z": (self.heads, self.feature_dim)} if self.normaliser else {})
+            | self._conv_shapes(t)
+        )
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)
@@ -49,9 +59,13 @@ class LinearMixer(RecurrentMixer):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv_last(x)
-        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)), x[:, -1:])[:, 0]
+        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)), x[:, -1:])[
+            :, 0
+        ]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state)
         phi_q, phi_k = features(self.feature, q), features(self.feature, k)  # b h 1 f
         new = {"S": wide(state["S"]) + phi_k.transpose(-1, -2) * v}
@@ -70,7 +84,12 @@ class LinearMixer(RecurrentMixer):
 
 
 def chunked(
-    feature: str, q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], *, chunk: int
+    feature: str,
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    *,
+    chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """sum_{j<=i} <phi(q_i), phi(k_j)> v_j for every i."""
     tokens = q.shape[2]

@@ -1,16 +1,20 @@
 """Log-linear attention over linear attention.
 
-    y_i = sum_l lambda_i^(l) S^(l) phi(Q x_i),   S^(l) = sum of V x_j (x) phi(K x_j) over the tokens j of bucket l
+    y_i = sum_l lambda_i^(l) S^(l) phi(Q x_i),
+    S^(l) = sum of V x_j (x) phi(K x_j) over the tokens j of bucket l
 
-The buckets are those of a Fenwick tree. With tokens counted from 0, token i has i tokens before it, and these fall into one bucket of
-2^l tokens for every bit l that is set in i, the largest bucket first; token i itself is a bucket of its own, level 0, and the bucket
-of bit l is level l+1. So token j <= i stands at level bit_length(i xor j). The weights are lambda_i = softplus(Lambda x_i).
-Source: Guo et al. 2025, arXiv 2506.04761, section 3.1 (their masked form, without decay). No normaliser. phi as in _features.py.
-State after t tokens: S (floor(log2 t) + 1, heads, d_phi, value_dim), slot l the bucket of bit l of t, 0 where that bit is not set. A new
-token joins slot 0; two buckets of one size merge into the next slot, as in adding 1 to t in binary. Buckets merge right after the
-token, not right before the next one as in the paper: the outputs are the same, and what is carried is counted in full.
-Parallel form: chunks of a power of two tokens. Inside a chunk the levels weigh the scores; above it, level by level, the tokens of every
-odd run of 2^l chunks read the sum of the even run before it: O(T log T).
+The buckets are those of a Fenwick tree. With tokens counted from 0, token i has i tokens before it,
+and these fall into one bucket of 2^l tokens for every bit l that is set in i, the largest bucket
+first; token i itself is a bucket of its own, level 0, and the bucket of bit l is level l+1. So
+token j <= i stands at level bit_length(i xor j). The weights are lambda_i = softplus(Lambda x_i).
+Source: Guo et al. 2025, arXiv 2506.04761, section 3.1 (their masked form, without decay). No
+normaliser. phi as in _features.py. State after t tokens: S (floor(log2 t) + 1, heads, d_phi,
+value_dim), slot l the bucket of bit l of t, 0 where that bit is not set. A new token joins slot 0;
+two buckets of one size merge into the next slot, as in adding 1 to t in binary. Buckets merge right
+after the token, not right before the next one as in the paper: the outputs are the same, and what
+is carried is counted in full. Parallel form: chunks of a power of two tokens. Inside a chunk the
+levels weigh the scores; above it, level by level, the tokens of every odd run of 2^l chunks read
+the sum of the even run before it: O(T log T).
 """
 
 from __future__ import annotations
@@ -26,7 +30,14 @@ from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
-from separatrix.mixers.ops.fenwick import LevelWeights, chunk_size, inside_chunk, levels, slots_after, split_runs
+from separatrix.mixers.ops.fenwick import (
+    LevelWeights,
+    chunk_size,
+    inside_chunk,
+    levels,
+    slots_after,
+    split_runs,
+)
 
 
 class LogLinearMixer(RecurrentMixer):
@@ -54,11 +65,21 @@ class LogLinearMixer(RecurrentMixer):
         scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
         return self._out(scores @ v, x[:, -1:])[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), weights = self._qkv_step(x, state), self.level.of(x[:, None], t + 1)[:, :, 0]  # weights b h l
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
+        ((q, k, v), conv), weights = (
+            self._qkv_step(x, state),
+            self.level.of(x[:, None], t + 1)[:, :, 0],
+        )  # weights b h l
         own = features(self.feature, k).transpose(-1, -2) * v
         slots = list(wide(state["S"]).unbind(1))
-        y = torch.einsum("bhl,bhtf,blhfe->bhte", weights, features(self.feature, q), torch.stack([own, *slots], 1))
+        y = torch.einsum(
+            "bhl,bhtf,blhfe->bhte",
+            weights,
+            features(self.feature, q),
+            torch.stack([own, *slots], 1),
+        )
         return self._out(y, x[:, None])[:, 0], self._store(S=slots_after(slots, own, t)) | conv
 
 
@@ -71,7 +92,9 @@ def fenwick(
     *,
     chunk: int,
 ) -> Float[Tensor, "b h t e"]:
-    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i, in chunks of a power of two tokens."""
+    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i, in chunks of a
+    power of two tokens.
+    """
     tokens = q.shape[2]
     q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
     y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
@@ -80,8 +103,17 @@ def fenwick(
         sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
         while sums.shape[2] > 1:
             even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
-            later = rearrange(phi_q * weights[..., level, None], "b h (m two r) c f -> two b h m (r c) f", two=2, m=even.shape[2])[1]
+            later = rearrange(
+                phi_q * weights[..., level, None],
+                "b h (m two r) c f -> two b h m (r c) f",
+                two=2,
+                m=even.shape[2],
+            )[1]
             read = later @ even
-            y = y + rearrange(F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)), "b h m two (r c) e -> b h (m two r) c e", c=chunk)
+            y = y + rearrange(
+                F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),
+                "b h m two (r c) e -> b h (m two r) c e",
+                c=chunk,
+            )
             sums, level = even + odd, level + 1
     return join_chunks(y, tokens)

@@ -1,16 +1,20 @@
-"""Multi-head latent attention (MLA): full attention whose keys and values are linear in one cached latent per token.
+"""Multi-head latent attention (MLA): full attention whose keys and values are linear in one cached
+latent per token.
 
     c_j = C x_j / rms(C x_j)                       the latent, `latent` numbers for all heads; rms(c)^2 = mean of squares + 1e-6
     r_j = R_j(R x_j)                               the rotated key, `rope_dim` numbers for all heads; R_j turns pairs by the place j
-    k_j = (W^K c_j, r_j),   v_j = W^V c_j          per head: head_dim + rope_dim and value_dim numbers
+    k_j = (W^K c_j, r_j),
+    v_j = W^V c_j          per head: head_dim + rope_dim and value_dim numbers
     q_i = (Q^C x_i, R_i(Q^R x_i))                  per head, the two side by side in q
     y_i = sum_{j<=i} a_ij v_j,   a_ij = exp(<q_i, k_j>) / sum_{j'<=i} exp(<q_i, k_j'>)
 
-The latent's norm has no weights of its own: they are a part of W^K and W^V. Queries have no latent of their own (DeepSeek's may have).
-rope_dim = 0: no rotated part. Rotation as in _rope.py; no 1/sqrt(d), as in full.py. `conv` runs on q, C x and R x, in this order.
+The latent's norm has no weights of its own: they are a part of W^K and W^V. Queries have no latent
+of their own (DeepSeek's may have). rope_dim = 0: no rotated part. Rotation as in _rope.py; no
+1/sqrt(d), as in full.py. `conv` runs on q, C x and R x, in this order.
 Source: DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 2.1.
 State after t tokens: latents (t, latent) and rotated keys (t, rope_dim).
-Step: as decoding does it, <W^K c_j, q> as <c_j, W^K' q>, and W^V after the sum over latents. Parallel form: keys and values written out.
+Step: as decoding does it, <W^K c_j, q> as <c_j, W^K' q>, and W^V after the sum over latents.
+Parallel form: keys and values written out.
 """
 
 from __future__ import annotations
@@ -31,18 +35,29 @@ EPS = 1e-6
 
 
 class LatentMixer(Mixer):
-    """Maps q (queries), c (latent), r (rotated key, absent if rope_dim = 0), k and v (up from the latent), o."""
+    """Maps q (queries), c (latent), r (rotated key, absent if rope_dim = 0), k and v (up from
+    the latent), o.
+    """
 
     def __init__(self, mechanism: Latent, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
-        self.latent, self.rope_dim, self.base = mechanism.latent, mechanism.rope_dim, mechanism.rope_base
+        self.latent, self.rope_dim, self.base = (
+            mechanism.latent,
+            mechanism.rope_dim,
+            mechanism.rope_base,
+        )
         self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
         self.q, self.c = linear(width, self.channels[0]), linear(width, self.latent)
         self.r = linear(width, self.rope_dim) if self.rope_dim else None
-        self.k, self.v = linear(self.latent, self.heads * self.head_dim), linear(self.latent, self.heads * self.dv)
+        self.k, self.v = (
+            linear(self.latent, self.heads * self.head_dim),
+            linear(self.latent, self.heads * self.dv),
+        )
         self.o = linear(self.heads * self.dv, width)
-        self.conv = Convolution(sum(self.channels), mechanism.conv, silu=False) if mechanism.conv else None
+        self.conv = (
+            Convolution(sum(self.channels), mechanism.conv, silu=False) if mechanism.conv else None
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -57,15 +72,23 @@ class LatentMixer(Mixer):
         return shapes
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, c, r = self._split(self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0)
-        k = torch.cat([split_heads(self.k(c), self.heads), repeat(r, "b t d -> b h t d", h=self.heads)], -1)
+        q, c, r = self._split(
+            self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0
+        )
+        k = torch.cat(
+            [split_heads(self.k(c), self.heads), repeat(r, "b t d -> b h t d", h=self.heads)], -1
+        )
         return self.o(merge_heads(causal_softmax(q, k, split_heads(self.v(c), self.heads))))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, c, r = self._split(self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0)
+        q, c, r = self._split(
+            self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0
+        )
         return self._read(q[:, :, -1:], c, r)
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         new: State = {}
         parts = self._projected(x[:, None])
         if self.conv is not None:
@@ -81,20 +104,31 @@ class LatentMixer(Mixer):
         return torch.cat([self.q(x), self.c(x)] + ([] if self.r is None else [self.r(x)]), -1)
 
     def _split(self, parts: Float[Tensor, "b t c"], start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at `start`, ..."""
+        """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at
+        `start`, ...
+        """
         q, c, r = parts.split(self.channels, -1)
         c = (wide(c) * (wide(c).square().mean(-1, keepdim=True) + EPS).rsqrt()).to(c.dtype)
         q = split_heads(q, self.heads)
         if self.rope_dim:
             turned = rotate(q[..., self.head_dim :], self.base, start=start)
-            q, r = torch.cat([q[..., : self.head_dim], turned], -1), rotate(r[:, None], self.base, start=start)[:, 0]
+            q, r = (
+                torch.cat([q[..., : self.head_dim], turned], -1),
+                rotate(r[:, None], self.base, start=start)[:, 0],
+            )
         return q, c, r
 
-    def _read(self, q: Float[Tensor, "b h 1 d"], c: Float[Tensor, "b t l"], r: Float[Tensor, "b s p"]) -> Float[Tensor, "b w"]:
+    def _read(
+        self, q: Float[Tensor, "b h 1 d"], c: Float[Tensor, "b t l"], r: Float[Tensor, "b s p"]
+    ) -> Float[Tensor, "b w"]:
         """The output of the last of t tokens from latents and rotated keys."""
-        up_k, up_v = (rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v))
+        up_k, up_v = (
+            rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v)
+        )
         q = wide(q)
-        scores = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k) @ wide(c)[:, None].transpose(-1, -2)
+        scores = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k) @ wide(c)[
+            :, None
+        ].transpose(-1, -2)
         if self.rope_dim:
             scores = scores + q[..., self.head_dim :] @ wide(r)[:, None].transpose(-1, -2)
         mean = softmax(scores, wide(c)[:, None].expand(-1, self.heads, -1, -1))

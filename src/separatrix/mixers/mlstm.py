@@ -1,12 +1,15 @@
 """mLSTM: exponential input gates, kept in range by a running maximum m.
 
-    C_i = f_i C_{i-1} + g_i v_i k_i^T,   n_i = f_i n_{i-1} + g_i k_i,   y_i = C_i q_i / max(|<n_i, q_i>|, 1)
+    C_i = f_i C_{i-1} + g_i v_i k_i^T,   n_i = f_i n_{i-1} + g_i k_i,
+    y_i = C_i q_i / max(|<n_i, q_i>|, 1)
 
-with f_i = sigmoid(F x_i + c_f) and g_i = exp(G x_i + c_g) per head. What is stored is C_i e^{-m_i} and n_i e^{-m_i}, with
-m_i = max(log f_i + m_{i-1}, log g_i) and m_0 = 0: outputs do not depend on m, which only keeps the numbers small, so it has no gradient.
-Source: Beck et al. 2024, arXiv 2405.04517, section 2.3. The released 7B model also caps the gates, position-wise.
-State: C^T (heads, head_dim, value_dim), n (heads, head_dim), m (heads).
-Parallel form: chunks. With G the sum of log f inside a chunk and m that of the paper, token j weighs exp(G_i - G_j + log g_j - m_i) <= 1 for token i.
+with f_i = sigmoid(F x_i + c_f) and g_i = exp(G x_i + c_g) per head. What is stored is C_i e^{-m_i}
+and n_i e^{-m_i}, with m_i = max(log f_i + m_{i-1}, log g_i) and m_0 = 0: outputs do not depend on
+m, which only keeps the numbers small, so it has no gradient.
+Source: Beck et al. 2024, arXiv 2405.04517, section 2.3. The released 7B model also caps the gates,
+position-wise. State: C^T (heads, head_dim, value_dim), n (heads, head_dim), m (heads).
+Parallel form: chunks. With G the sum of log f inside a chunk and m that of the paper, token j
+weighs exp(G_i - G_j + log g_j - m_i) <= 1 for token i.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunk
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
 
 FORGET = (3.0, 6.0)
-"""`reset` draws the forget gates' biases uniformly between these, the range of the reference implementation."""
+"""`reset` draws the forget gates' biases uniformly between these, the range of the reference
+implementation.
+"""
 
 
 class MLSTMMixer(RecurrentMixer):
@@ -38,14 +43,20 @@ class MLSTMMixer(RecurrentMixer):
             self.i.bias.zero_()
 
     def shapes(self, t: int) -> Shapes:
-        sums: Shapes = {"C": (self.heads, self.head_dim, self.dv), "n": (self.heads, self.head_dim), "m": (self.heads,)}
+        sums: Shapes = {
+            "C": (self.heads, self.head_dim, self.dv),
+            "n": (self.heads, self.head_dim),
+            "m": (self.heads,),
+        }
         return sums | self._conv_shapes(t)
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         (q, k, v), (log_f, log_g) = self._qkv(x), self._gates(x)
         return self._out(chunked(q, k, v, log_f, log_g, chunk=self.chunk), x)
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         ((q, k, v), conv), (log_f, log_g) = self._qkv_step(x, state), self._gates(x[:, None])
         before = wide(state["m"])[..., None, None]
         # in the stored format first, so that C and n are scaled by just the m that is kept
@@ -54,16 +65,26 @@ class MLSTMMixer(RecurrentMixer):
         new = keep * wide(state["C"]) + k.transpose(-1, -2) * (add * v)
         total = keep * wide(state["n"])[..., None] + k.transpose(-1, -2) * add
         y = divided(q @ new, q @ total, m)
-        return self._out(y, x[:, None])[:, 0], self._store(C=new, n=total[..., 0], m=m[..., 0, 0]) | conv
+        return (
+            self._out(y, x[:, None])[:, 0],
+            self._store(C=new, n=total[..., 0], m=m[..., 0, 0]) | conv,
+        )
 
-    def _gates(self, x: Float[Tensor, "b t w"]) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
+    def _gates(
+        self, x: Float[Tensor, "b t w"]
+    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
         """log f and log g."""
         # in float32 at least: an error in log g is a factor in the output
-        log_f, log_g = (per_head(F.linear(wide(x), wide(gate.weight), wide(gate.bias))) for gate in (self.f, self.i))
+        log_f, log_g = (
+            per_head(F.linear(wide(x), wide(gate.weight), wide(gate.bias)))
+            for gate in (self.f, self.i)
+        )
         return F.logsigmoid(log_f), log_g
 
 
-def divided(y: Float[Tensor, "*b e"], n: Float[Tensor, "*b 1"], m: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
+def divided(
+    y: Float[Tensor, "*b e"], n: Float[Tensor, "*b 1"], m: Float[Tensor, "*b 1"]
+) -> Float[Tensor, "*b e"]:
     """y / max(|n|, e^-m); 0 where both underflow, as C_i q_i is 0 there."""
     return divide(y, torch.maximum(n.abs(), (-m).exp()))
 
@@ -89,10 +110,15 @@ def chunked(
     starts = [torch.zeros_like(ends[0])]
     for end, most in zip(ends, largest, strict=True):
         starts.append(torch.maximum(end + starts[-1], most))
-    start, after = torch.stack(starts[:-1], 2)[..., None], torch.stack(starts[1:], 2)[..., None]  # b h n 1 1
+    start, after = (
+        torch.stack(starts[:-1], 2)[..., None],
+        torch.stack(starts[1:], 2)[..., None],
+    )  # b h n 1 1
     m = torch.maximum(total.detach() + start, best)
     later = torch.ones(q.shape[3], q.shape[3], dtype=torch.bool, device=q.device).triu(1)
-    weights = (total - m + (log_g - total).transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
+    weights = (
+        (total - m + (log_g - total).transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
+    )
     y = (weights * (q @ k.transpose(-1, -2))) @ v
     end = total[:, :, :, -1:]
     added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v

@@ -1,16 +1,20 @@
-"""Mixture of block attention (MoBA): B = `block` tokens per block, k = `topk` blocks read in full per head beside the token's own.
+"""Mixture of block attention (MoBA): B = `block` tokens per block, k = `topk` blocks read in full
+per head beside the token's own.
 
-Blocks, complete and open, as in sparse.py. A complete block has the mean of its keys; there are no compressed values:
+Blocks, complete and open, as in sparse.py. A complete block has the mean of its keys; there are no
+compressed values:
 
     k^_m = 1/B sum_r K x_{mB+r}
-    M_i  = the k complete blocks with the largest <Q x_i, k^_m>, per head; of equal scores the earlier block; all if fewer
-    y_i  = one softmax of <Q x_i, K x_j> over the tokens j of the blocks in M_i and of the open block up to i, applied to V x_j
+    M_i  = the k complete blocks with the largest <Q x_i, k^_m>, per head; of equal scores the
+    earlier block; all if fewer y_i  = one softmax of <Q x_i, K x_j> over the tokens j of the blocks
+    in M_i and of the open block up to i, applied to V x_j
 
-The paper counts the own block among its k, always chosen; here it comes beside them, so the paper's k is `topk` + 1.
-The choice of blocks has no gradient. Rotation (`rope`) comes before the means.
+The paper counts the own block among its k, always chosen; here it comes beside them, so the paper's
+k is `topk` + 1. The choice of blocks has no gradient. Rotation (`rope`) comes before the means.
 Source: Lu et al. 2025, arXiv 2502.13189, equations 2 to 6.
-State after t tokens: keys and values (kv_heads, t, .) and the mean keys (kv_heads, floor(t/B), head_dim) of the complete blocks.
-Parallel form: as in sparse.py, in time of T (k+1) B scores and T^2 / 2B scores of blocks, and in memory linear in T.
+State after t tokens: keys and values (kv_heads, t, .) and the mean keys (kv_heads, floor(t/B),
+head_dim) of the complete blocks. Parallel form: as in sparse.py, in time of T (k+1) B scores and
+T^2 / 2B scores of blocks, and in memory linear in T.
 """
 
 from __future__ import annotations
@@ -23,7 +27,14 @@ from torch import Tensor
 from separatrix.mechanisms import MoBA
 from separatrix.mixers.base.mixer import Shapes, State, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, masked_softmax
-from separatrix.mixers.ops.block_choice import best, choose, is_short, own_block, selected, tokens_of
+from separatrix.mixers.ops.block_choice import (
+    best,
+    choose,
+    is_short,
+    own_block,
+    selected,
+    tokens_of,
+)
 from separatrix.mixers.ops.block_tiles import block_softmax
 
 
@@ -35,16 +46,26 @@ class MoBAMixer(SoftmaxMixer):
         self.block, self.topk = mechanism.block, mechanism.topk
 
     def shapes(self, t: int) -> Shapes:
-        return self._cached(t) | {"means": (self.kv, t // self.block, self.head_dim)} | self._conv_shapes(t)
+        return (
+            self._cached(t)
+            | {"means": (self.kv, t // self.block, self.head_dim)}
+            | self._conv_shapes(t)
+        )
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         means = self._means(k)
         if is_short(x.shape[1]):
             place = torch.arange(x.shape[1], device=x.device)
-            complete = torch.arange(means.shape[2], device=x.device) < (place // self.block)[:, None]
-            scores = (q @ self._shared(means).transpose(-1, -2)).masked_fill(~complete, float("-inf"))
-            seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(x.shape[1], self.block, device=x.device)
+            complete = (
+                torch.arange(means.shape[2], device=x.device) < (place // self.block)[:, None]
+            )
+            scores = (q @ self._shared(means).transpose(-1, -2)).masked_fill(
+                ~complete, float("-inf")
+            )
+            seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(
+                x.shape[1], self.block, device=x.device
+            )
             y = masked_softmax(q, self._shared(k), self._shared(v), seen)
         else:
             queries = rearrange(q, "b (g r) t d -> (b g) r t d", g=self.kv)
@@ -58,12 +79,20 @@ class MoBAMixer(SoftmaxMixer):
         before = (x.shape[1] - 1) // self.block * self.block
         return self._read(q, k, v, self._means(wide(k[:, :, :before])))
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys, values, means = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2), state["means"]
+        keys, values, means = (
+            torch.cat([state["keys"], k], 2),
+            torch.cat([state["values"], v], 2),
+            state["means"],
+        )
         y = self._read(q, keys, values, means)
         if (t + 1) % self.block == 0:
-            means = torch.cat([means, self._means(wide(keys[:, :, -self.block :])).to(keys.dtype)], 2)
+            means = torch.cat(
+                [means, self._means(wide(keys[:, :, -self.block :])).to(keys.dtype)], 2
+            )
         return y, {"keys": keys, "values": values, "means": means} | conv
 
     def _means(self, k: Float[Tensor, "b g t d"]) -> Float[Tensor, "b g m d"]:
@@ -72,9 +101,15 @@ class MoBAMixer(SoftmaxMixer):
         return rearrange(k[:, :, :full], "b g (m r) d -> b g m r d", r=self.block).mean(3)
 
     def _read(
-        self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"], means: Float[Tensor, "b g m d"]
+        self,
+        q: Float[Tensor, "b h 1 d"],
+        k: Float[Tensor, "b g t d"],
+        v: Float[Tensor, "b g t e"],
+        means: Float[Tensor, "b g m d"],
     ) -> Float[Tensor, "b w"]:
-        """The output of the last of t tokens, reading only the blocks it selects; m blocks are complete for it."""
+        """The output of the last of t tokens, reading only the blocks it selects; m blocks are
+        complete for it.
+        """
         scores = (wide(q) @ wide(self._shared(means)).transpose(-1, -2))[:, :, 0]
         chosen = torch.sort(scores, dim=-1, descending=True, stable=True).indices[..., : self.topk]
         k, v = (wide(selected(self._shared(y), chosen, means.shape[2], self.block)) for y in (k, v))

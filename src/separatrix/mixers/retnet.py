@@ -1,8 +1,10 @@
 """Retention.
 
-    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,   a = 1 - 2^(-5-h) in head h = 0, 1, ..., q_i and k_i rotated by their places
+    S_i = a S_{i-1} + v_i k_i^T,   y_i = S_i q_i,
+    a = 1 - 2^(-5-h) in head h = 0, 1, ..., q_i and k_i rotated by their places
 
-The rotation is that of _rope.py with base 10,000: only differences of places enter, as e^{i n theta} does in the paper. head_dim is even.
+The rotation is that of _rope.py with base 10,000: only differences of places enter, as e^{i n
+theta} does in the paper. head_dim is even.
 Source: Sun et al. 2023, arXiv 2307.08621, section 2.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
 """
@@ -23,8 +25,12 @@ BASE = 10_000
 class RetNetMixer(DecayedMixer):
     """Retention."""
 
-    def _inputs(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         q, k, v = qkv
-        log_a = torch.log1p(-torch.exp2(-5.0 - torch.arange(self.heads, dtype=k.dtype, device=k.device)))
+        log_a = torch.log1p(
+            -torch.exp2(-5.0 - torch.arange(self.heads, dtype=k.dtype, device=k.device))
+        )
         q, k = rotate(q, BASE, start=start + k.shape[2] - q.shape[2]), rotate(k, BASE, start=start)
         return q, k, v, log_a[:, None, None].expand(*k.shape[:3], 1)

@@ -1,10 +1,11 @@
 """RG-LRU, the gated diagonal recurrence of Griffin.
 
-    h_i = a_i h_{i-1} + sqrt(1 - a_i^2) (g_i u_i),   a_i = exp(-8 softplus(L) r_i),   r_i = sigmoid(R u_i + c_r),   g_i = sigmoid(G u_i + c_g)
+    h_i = a_i h_{i-1} + sqrt(1 - a_i^2) (g_i u_i),   a_i = exp(-8 softplus(L) r_i),
+    r_i = sigmoid(R u_i + c_r),   g_i = sigmoid(G u_i + c_g)
 
-channel by channel; u_i = V x_i, through the short convolution where there is one, and the output is O h_i. R and G are full matrices
-(block-diagonal in the released models). The released models also leave out the root at the first token.
-L is the released parameter, minus the paper's Lambda.
+channel by channel; u_i = V x_i, through the short convolution where there is one, and the output is
+O h_i. R and G are full matrices (block-diagonal in the released models). The released models also
+leave out the root at the first token. L is the released parameter, minus the paper's Lambda.
 Source: De et al. 2024, arXiv 2402.19427, section 2.4.
 State: h (width). Parallel form: all chunks at once token by token, then chunk by chunk.
 """
@@ -33,9 +34,14 @@ class RGLRUMixer(Mixer):
         super().__init__(mechanism, width=width)
         self.channels = mechanism.width
         self.v, self.o = linear(width, self.channels), linear(self.channels, width)
-        self.r, self.g = nn.Linear(self.channels, self.channels), nn.Linear(self.channels, self.channels)
+        self.r, self.g = (
+            nn.Linear(self.channels, self.channels),
+            nn.Linear(self.channels, self.channels),
+        )
         self.rate = nn.Parameter(torch.empty(self.channels))
-        self.conv = Convolution(self.channels, mechanism.conv, silu=False) if mechanism.conv else None
+        self.conv = (
+            Convolution(self.channels, mechanism.conv, silu=False) if mechanism.conv else None
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -43,11 +49,17 @@ class RGLRUMixer(Mixer):
             self.r.bias.zero_()
             self.g.bias.zero_()
             low, high = (x**2 for x in DECAY)
-            step = -(low + (high - low) * torch.rand(self.rate.shape, generator=generator)).log() / (2 * SCALE)
+            step = -(
+                low + (high - low) * torch.rand(self.rate.shape, generator=generator)
+            ).log() / (2 * SCALE)
             self.rate.copy_(step + torch.log(-torch.expm1(-step)))
 
     def shapes(self, t: int) -> Shapes:
-        conv: Shapes = {} if self.conv is None else {"conv": (min(t, self.conv.weight.shape[1] - 1), self.channels)}
+        conv: Shapes = (
+            {}
+            if self.conv is None
+            else {"conv": (min(t, self.conv.weight.shape[1] - 1), self.channels)}
+        )
         return {"h": (self.channels,)} | conv
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
@@ -57,7 +69,9 @@ class RGLRUMixer(Mixer):
         h = scan(log_a, added, chunk=self.chunk) if kernel is None else kernel(log_a, added)
         return self.o(h.to(x.dtype))
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         u, conv = self.v(x), {}
         if self.conv is not None:
             u, buffer = self.conv.step(u, state["conv"])
@@ -66,7 +80,9 @@ class RGLRUMixer(Mixer):
         h = log_a.exp() * wide(state["h"]) + added
         return self.o(h.to(x.dtype)), self._store(h=h) | conv
 
-    def _gates(self, u: Float[Tensor, "*b c"]) -> tuple[Float[Tensor, "*b c"], Float[Tensor, "*b c"]]:
+    def _gates(
+        self, u: Float[Tensor, "*b c"]
+    ) -> tuple[Float[Tensor, "*b c"], Float[Tensor, "*b c"]]:
         """log a, and what is added to the state."""
         log_a = -SCALE * F.softplus(wide(self.rate)) * wide(self.r(u)).sigmoid()
         # the root's slope at 0 is infinite: below the smallest normal number it is taken as flat
@@ -74,11 +90,15 @@ class RGLRUMixer(Mixer):
         return log_a, root * wide(self.g(u)).sigmoid() * wide(u)
 
 
-def scan(log_a: Float[Tensor, "b t c"], added: Float[Tensor, "b t c"], *, chunk: int) -> Float[Tensor, "b t c"]:
+def scan(
+    log_a: Float[Tensor, "b t c"], added: Float[Tensor, "b t c"], *, chunk: int
+) -> Float[Tensor, "b t c"]:
     """h_i = a_i h_{i-1} + added_i for every i, from h = 0."""
     tokens = log_a.shape[1]
     size = min(chunk, tokens)
-    log_a, added = (F.pad(x, (0, 0, 0, -tokens % size)).unflatten(1, (-1, size)) for x in (log_a, added))  # b n s c
+    log_a, added = (
+        F.pad(x, (0, 0, 0, -tokens % size)).unflatten(1, (-1, size)) for x in (log_a, added)
+    )  # b n s c
     h, parts = torch.zeros_like(added[:, :, 0]), []
     for a, new in zip(log_a.exp().unbind(2), added.unbind(2), strict=True):
         h = torch.addcmul(new, a, h)

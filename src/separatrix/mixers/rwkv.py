@@ -1,17 +1,21 @@
 """RWKV-7.
 
-    S_i = S_{i-1} (diag(w_i) - c_i (a_i * c_i)^T) + v_i k_i^T,   y_i = S_i r_i + (sum of r_i * k_i * p) v_i
+    S_i = S_{i-1} (diag(w_i) - c_i (a_i * c_i)^T) + v_i k_i^T,
+    y_i = S_i r_i + (sum of r_i * k_i * p) v_i
 
-per head, * element by element. With x'_i = x_{i-1} (x'_1 = 0; the token shift) and every map m reading z^m_i = x_i + (x'_i - x_i) * mu^m:
+per head, * element by element. With x'_i = x_{i-1} (x'_1 = 0; the token shift) and every map m
+reading z^m_i = x_i + (x'_i - x_i) * mu^m:
 
     r_i = Q z^r_i      w_i = exp(-e^{-1/2} sigmoid(W_2 tanh(W_1 z^w_i) + w_0))       a_i = sigmoid(A_2 A_1 z^a_i + a_0)
     v_i = V z^v_i      c_i = f_i * g scaled to unit length, f_i = K z^k_i            k_i = f_i * (1 + (a_i - 1) * h)
 
-W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. With `gate=`, the norm is taken of S_i r_i,
-before the token's own term is added, and is an RMS norm; released layers have a group norm there, and their gate has a low-rank map of its own mix
-of inputs. The value residual from the first layer is between layers and left out.
+W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. With `gate=`, the
+norm is taken of S_i r_i, before the token's own term is added, and is an RMS norm; released layers
+have a group norm there, and their gate has a low-rank map of its own mix of inputs. The value
+residual from the first layer is between layers and left out.
 Source: Peng et al. 2025, arXiv 2503.14456, section 4.
-State: S^T (heads, head_dim, value_dim) and the last input (width). Parallel form: chunks (_delta.py, general form).
+State: S^T (heads, head_dim, value_dim) and the last input (width). Parallel form: chunks
+(_delta.py, general form).
 """
 
 from __future__ import annotations
@@ -40,23 +44,33 @@ DECAY = -exp(-0.5)
 
 
 class RWKVMixer(RecurrentMixer):
-    """RWKV-7's time mixing. Raises SizeError for version 6, for a token shift of another width than the model, and for that of channel mixing."""
+    """RWKV-7's time mixing. Raises SizeError for version 6, for a token shift of another width
+    than the model, and for that of channel mixing.
+    """
 
     def __init__(self, mechanism: RWKV, *, width: int) -> None:
         shifted = mechanism.inner_width if mechanism.width is None else mechanism.width
         if mechanism.version != 7:
-            raise SizeError(f"rwkv: version={mechanism.version} has declared sizes but no mixer; set version=7")
+            raise SizeError(
+                f"rwkv: version={mechanism.version} has declared sizes but no mixer; set version=7"
+            )
         if shifted != width:
-            raise SizeError(f"rwkv: its token shift holds width={shifted} numbers, but the model's width is {width}; set width={width}")
+            raise SizeError(
+                f"rwkv: its token shift holds width={shifted} numbers, but the model's width is"
+                f" {width}; set width={width}"
+            )
         if mechanism.shifts != 1:
             raise SizeError(
-                f"rwkv: shifts={mechanism.shifts} counts the token shift of channel mixing, which is no part of the mixer; set shifts=1"
+                f"rwkv: shifts={mechanism.shifts} counts the token shift of channel mixing, which"
+                " is no part of the mixer; set shifts=1"
             )
         super().__init__(mechanism, width=width)
         numbers = self.heads * self.head_dim
         self.mu = nn.Parameter(torch.empty(INPUTS, width))
         self.w, self.a = LowRank(width, RANK, numbers, tanh=True), LowRank(width, RANK, numbers)
-        self.erased, self.written, self.bonus = (nn.Parameter(torch.empty(self.heads, self.head_dim)) for _ in range(3))
+        self.erased, self.written, self.bonus = (
+            nn.Parameter(torch.empty(self.heads, self.head_dim)) for _ in range(3)
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -69,11 +83,16 @@ class RWKVMixer(RecurrentMixer):
             self.bonus.zero_()
 
     def shapes(self, t: int) -> Shapes:
-        return {"S": (self.heads, self.head_dim, self.dv), "shift": (min(t, 1), self.width)} | self._conv_shapes(t)
+        return {
+            "S": (self.heads, self.head_dim, self.dv),
+            "shift": (min(t, 1), self.width),
+        } | self._conv_shapes(t)
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         mixed = self._mixed(x, F.pad(x[:, :-1], (0, 0, 1, 0)))
-        (r, k, v), log_w, erase, write = self._inputs(self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed)
+        (r, k, v), log_w, erase, write = self._inputs(
+            self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed
+        )
         kernel = chosen("rwkv7", k, v, x.dtype)
         y = (
             low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk, least=DECAY)
@@ -82,20 +101,33 @@ class RWKVMixer(RecurrentMixer):
         )
         return self._out(y, x, self._current(r, k, v))
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         mixed = self._mixed(x, state["shift"].sum(1))
         qkv, conv = self._convolve_step(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state)
         (r, k, v), log_w, erase, write = self._inputs(qkv, [z[:, None] for z in mixed])
         old = wide(state["S"])
-        new = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old) + k.transpose(-1, -2) * v
-        return self._out(r @ new, x[:, None], self._current(r, k, v))[:, 0], self._store(S=new, shift=x[:, None]) | conv
+        new = (
+            log_w.exp().transpose(-1, -2) * old
+            - write.transpose(-1, -2) * (erase @ old)
+            + k.transpose(-1, -2) * v
+        )
+        return (
+            self._out(r @ new, x[:, None], self._current(r, k, v))[:, 0],
+            self._store(S=new, shift=x[:, None]) | conv,
+        )
 
-    def _mixed(self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]) -> list[Float[Tensor, "*b w"]]:
+    def _mixed(
+        self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
+    ) -> list[Float[Tensor, "*b w"]]:
         """The inputs z of r, k, v, w, a."""
         change = before - x
         return [torch.addcmul(x, change, mu) for mu in self.mu.unbind(0)]
 
-    def _inputs(self, qkv: Projected, mixed: list[Float[Tensor, "b t w"]]) -> tuple[Projected, Tensor, Tensor, Tensor]:
+    def _inputs(
+        self, qkv: Projected, mixed: list[Float[Tensor, "b t w"]]
+    ) -> tuple[Projected, Tensor, Tensor, Tensor]:
         """r, k, v, then log w, c and a * c (all b h t d)."""
         r, f, v = self._heads_of(qkv)
         log_w = DECAY * wide(split_heads(self.w(mixed[3]), self.heads)).sigmoid()
@@ -103,6 +135,8 @@ class RWKVMixer(RecurrentMixer):
         erase = unit(f * self.erased[:, None])
         return (r, f * (1 + (a - 1) * self.written[:, None]), v), log_w, erase, a * erase
 
-    def _current(self, r: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t e"]:
+    def _current(
+        self, r: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"]
+    ) -> Float[Tensor, "b h t e"]:
         """The extra weight of the token itself."""
         return (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v

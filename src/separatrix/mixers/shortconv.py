@@ -1,6 +1,7 @@
 """The short convolution as a layer's only mixer, with a gate before and one after it.
 
-    y_i = O (c_i * sum_{r<K} w_r (b_{i-r} * u_{i-r})),   u_i = V x_i,   b_i = B x_i,   c_i = C x_i,   * channel by channel
+    y_i = O (c_i * sum_{r<K} w_r (b_{i-r} * u_{i-r})),   u_i = V x_i,   b_i = B x_i,   c_i = C x_i,
+    * channel by channel
 
 Source: Liquid AI 2025 (LFM2), arXiv 2511.23404; without the gates, transformers' other conv layers.
 State after t tokens: the last min(t, K-1) products b * u (width).
@@ -23,7 +24,10 @@ class ShortConvolutionMixer(Mixer):
         super().__init__(mechanism, width=width)
         self.channels = mechanism.width
         self.v, self.b, self.c = (linear(width, self.channels) for _ in range(3))
-        self.o, self.conv = linear(self.channels, width), Convolution(self.channels, mechanism.conv, silu=False)
+        self.o, self.conv = (
+            linear(self.channels, width),
+            Convolution(self.channels, mechanism.conv, silu=False),
+        )
 
     def shapes(self, t: int) -> Shapes:
         return {"conv": (min(t, self.mechanism.sizes()["conv"] - 1), self.channels)}
@@ -31,6 +35,8 @@ class ShortConvolutionMixer(Mixer):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         return self.o(self.c(x) * self.conv(self.b(x) * self.v(x)))
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         y, buffer = self.conv.step(self.b(x) * self.v(x), state["conv"])
         return self.o(self.c(x) * y), self._store(conv=buffer)

@@ -1,30 +1,37 @@
 """(B, k)-sparse attention: B = `block` tokens per block, k = `topk` blocks read in full per head.
 
-Tokens are counted from 0. Block m holds the tokens mB, ..., mB+B-1. For token i the blocks m < floor(i/B) are complete; its own block
-is open, up to the token itself, even where the token is the B-th of it. A complete block has one compressed key and value per
-key-value head, learned linear poolings over the place in the block:
+Tokens are counted from 0. Block m holds the tokens mB, ..., mB+B-1. For token i the blocks m <
+floor(i/B) are complete; its own block is open, up to the token itself, even where the token is the
+B-th of it. A complete block has one compressed key and value per key-value head, learned linear
+poolings over the place in the block:
 
     k^_m = sum_r alpha_r K x_{mB+r},   v^_m = sum_r beta_r V x_{mB+r}
 
     y_i^compressed = softmax over the complete blocks of <Q x_i, k^_m>, applied to v^_m;   0 where there is none
     M_i            = the k complete blocks with the largest <Q x_i, k^_m>, per head; of equal scores the earlier block; all if fewer
     y_i^selected   = one softmax of <Q x_i, K x_j> over the tokens j of the blocks in M_i and of the open block, applied to V x_j
-    y_i            = lambda y_i^compressed + (1 - lambda) y_i^selected,   lambda = sigmoid of a learned number per head, `mix`
+    y_i            = lambda y_i^compressed + (1 - lambda) y_i^selected,
+    lambda = sigmoid of a learned number per head, `mix`
 
-Options of NSA. `window` = s > 0: a third branch y_i^window, softmax attention to the last s tokens, i included; then, per head,
+Options of NSA. `window` = s > 0: a third branch y_i^window, softmax attention to the last s tokens,
+i included; then, per head,
 
-    y_i = (e^mix y_i^compressed + y_i^selected + e^mix_window y_i^window) / (e^mix + 1 + e^mix_window)
+    y_i = (e^mix y_i^compressed + y_i^selected + e^mix_window y_i^window) / (e^mix + 1 +
+    e^mix_window)
 
-`gates`: y_i = sum over the branches c of sigmoid(G_c x_i) y_i^c, one number per head, token and branch, instead of `mix`; they need not
-add up to 1. As NSA has it, but: all branches share keys and values (NSA maps them apart), poolings are linear (NSA: an MLP), blocks do not
-overlap (NSA's compression blocks may), every query head chooses its own blocks (NSA: one choice per key-value head, in which the first and
-the two latest blocks are fixed). Rotation (`rope`) comes before the poolings.
+`gates`: y_i = sum over the branches c of sigmoid(G_c x_i) y_i^c, one number per head, token and
+branch, instead of `mix`; they need not add up to 1. As NSA has it, but: all branches share keys and
+values (NSA maps them apart), poolings are linear (NSA: an MLP), blocks do not overlap (NSA's
+compression blocks may), every query head chooses its own blocks (NSA: one choice per key-value
+head, in which the first and the two latest blocks are fixed). Rotation (`rope`) comes before the
+poolings.
 
 The choice of blocks has no gradient; the poolings learn through y^compressed.
 Source: [Ye26] section 2; Yuan et al. 2025 (NSA), arXiv 2502.11089.
-State after t tokens: keys and values (kv_heads, t, .) and compressed ones (kv_heads, floor(t/B), .).
-Parallel form: for short sequences a mask over a (T, T) softmax, then tiles of queries that chose one block (_blocks.py).
-Its time is that of T (k+1) B scores and T^2 / 2B compressed ones; its memory is linear in T.
+State after t tokens: keys and values (kv_heads, t, .) and compressed ones (kv_heads, floor(t/B),
+.). Parallel form: for short sequences a mask over a (T, T) softmax, then tiles of queries that
+chose one block (_blocks.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed ones; its
+memory is linear in T.
 """
 
 from __future__ import annotations
@@ -38,7 +45,14 @@ from torch import Tensor, nn
 from separatrix.mechanisms import Sparse
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
-from separatrix.mixers.ops.block_choice import best, choose, is_short, own_block, selected, tokens_of
+from separatrix.mixers.ops.block_choice import (
+    best,
+    choose,
+    is_short,
+    own_block,
+    selected,
+    tokens_of,
+)
 from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
 from separatrix.mixers.window import banded_softmax
 
@@ -49,10 +63,14 @@ class SparseMixer(SoftmaxMixer):
     def __init__(self, mechanism: Sparse, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.block, self.topk, self.window = mechanism.block, mechanism.topk, mechanism.window
-        self.pool_k, self.pool_v = (nn.Parameter(torch.full((self.block,), 1 / self.block)) for _ in range(2))
+        self.pool_k, self.pool_v = (
+            nn.Parameter(torch.full((self.block,), 1 / self.block)) for _ in range(2)
+        )
         self.g = linear(width, (3 if self.window else 2) * self.heads) if mechanism.gates else None
         self.mix = None if mechanism.gates else nn.Parameter(torch.zeros(self.heads))
-        self.mix_window = nn.Parameter(torch.zeros(self.heads)) if self.window and not mechanism.gates else None
+        self.mix_window = (
+            nn.Parameter(torch.zeros(self.heads)) if self.window and not mechanism.gates else None
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -64,7 +82,9 @@ class SparseMixer(SoftmaxMixer):
                     share.zero_()
 
     def shapes(self, t: int) -> Shapes:
-        compressed = {f"compressed_{name}": shape for name, shape in self._cached(t // self.block).items()}
+        compressed = {
+            f"compressed_{name}": shape for name, shape in self._cached(t // self.block).items()
+        }
         return self._cached(t) | compressed | self._conv_shapes(t)
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
@@ -74,24 +94,36 @@ class SparseMixer(SoftmaxMixer):
         form = self._dense if is_short(x.shape[1]) else self._tiled
         branches = form(q, k, v, compressed_k, compressed_v)
         if self.window:
-            branches = (*branches, windowed(q, self._shared(k), self._shared(v), self.window, self.chunk))
+            branches = (
+                *branches,
+                windowed(q, self._shared(k), self._shared(v), self.window, self.chunk),
+            )
         return self._mixed(x, branches)
 
-    def _dense(self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor) -> tuple[Tensor, ...]:
+    def _dense(
+        self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor
+    ) -> tuple[Tensor, ...]:
         tokens = q.shape[2]
         scores = q @ self._shared(compressed_k).transpose(-1, -2)  # b h t m
         place = torch.arange(tokens, device=q.device)
         complete = torch.arange(scores.shape[-1], device=q.device) < (place // self.block)[:, None]
         scores = scores.masked_fill(~complete, float("-inf"))
-        # the first B tokens have no complete block: all their scores are -inf, which no softmax takes
+        # the first B tokens have no complete block: all their scores are -inf, which no softmax
+        # takes
         compressed = scores[:, :, self.block :].softmax(-1) @ self._shared(compressed_v)
         compressed = F.pad(compressed, (0, 0, tokens - compressed.shape[2], 0))
-        seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(tokens, self.block, device=q.device)
+        seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(
+            tokens, self.block, device=q.device
+        )
         return compressed, masked_softmax(q, self._shared(k), self._shared(v), seen)
 
-    def _tiled(self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor) -> tuple[Tensor, ...]:
+    def _tiled(
+        self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor
+    ) -> tuple[Tensor, ...]:
         queries = rearrange(q, "b (g r) t d -> (b g) r t d", g=self.kv)
-        k, v, compressed_k, compressed_v = (y.flatten(0, 1) for y in (k, v, compressed_k, compressed_v))
+        k, v, compressed_k, compressed_v = (
+            y.flatten(0, 1) for y in (k, v, compressed_k, compressed_v)
+        )
         chosen = choose(queries, compressed_k, self.topk, self.block)
         branches = (
             prefix_softmax(queries, compressed_k, compressed_v, self.block),
@@ -102,25 +134,47 @@ class SparseMixer(SoftmaxMixer):
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
         before = (x.shape[1] - 1) // self.block * self.block
-        compressed = (self._pooled(wide(k[:, :, :before]), self.pool_k), self._pooled(wide(v[:, :, :before]), self.pool_v))
+        compressed = (
+            self._pooled(wide(k[:, :, :before]), self.pool_k),
+            self._pooled(wide(v[:, :, :before]), self.pool_v),
+        )
         return self._sparse_read(x[:, -1:], q, k, v, *compressed)
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
         compressed_keys, compressed_values = state["compressed_keys"], state["compressed_values"]
         y = self._sparse_read(x[:, None], q, keys, values, compressed_keys, compressed_values)
         if (t + 1) % self.block == 0:
             new_key = self._pooled(wide(keys[:, :, -self.block :]), self.pool_k).to(keys.dtype)
-            new_value = self._pooled(wide(values[:, :, -self.block :]), self.pool_v).to(values.dtype)
+            new_value = self._pooled(wide(values[:, :, -self.block :]), self.pool_v).to(
+                values.dtype
+            )
             compressed_keys = torch.cat([compressed_keys, new_key], 2)
             compressed_values = torch.cat([compressed_values, new_value], 2)
-        return y, {"keys": keys, "values": values, "compressed_keys": compressed_keys, "compressed_values": compressed_values} | conv
+        return (
+            y,
+            {
+                "keys": keys,
+                "values": values,
+                "compressed_keys": compressed_keys,
+                "compressed_values": compressed_values,
+            }
+            | conv,
+        )
 
-    def _pooled(self, x: Float[Tensor, "b g t d"], weights: Float[Tensor, " block"]) -> Float[Tensor, "b g m d"]:
+    def _pooled(
+        self, x: Float[Tensor, "b g t d"], weights: Float[Tensor, " block"]
+    ) -> Float[Tensor, "b g m d"]:
         """One vector per complete block."""
         full = x.shape[2] // self.block * self.block
-        return torch.einsum("bgmrd,r->bgmd", rearrange(x[:, :, :full], "b g (m r) d -> b g m r d", r=self.block), wide(weights))
+        return torch.einsum(
+            "bgmrd,r->bgmd",
+            rearrange(x[:, :, :full], "b g (m r) d -> b g m r d", r=self.block),
+            wide(weights),
+        )
 
     def _sparse_read(
         self,
@@ -131,25 +185,37 @@ class SparseMixer(SoftmaxMixer):
         compressed_k: Float[Tensor, "b g m d"],
         compressed_v: Float[Tensor, "b g m e"],
     ) -> Float[Tensor, "b w"]:
-        """The output of the last of t tokens, reading only the blocks it selects; m blocks are complete for it."""
+        """The output of the last of t tokens, reading only the blocks it selects; m blocks are
+        complete for it.
+        """
         blocks, q = compressed_k.shape[2], wide(q)
         scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
-        chosen = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices[..., : self.topk]
+        chosen = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices[
+            ..., : self.topk
+        ]
         branches = [scores.softmax(-1) @ wide(self._shared(compressed_v))]
-        read_k, read_v = (wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v))
+        read_k, read_v = (
+            wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v)
+        )
         branches += [(q @ read_k.transpose(-1, -2)).softmax(-1) @ read_v]
         if self.window:
             near_k, near_v = (wide(self._shared(y[:, :, -self.window :])) for y in (k, v))
             branches += [(q @ near_k.transpose(-1, -2)).softmax(-1) @ near_v]
         return self._mixed(x, branches)[:, 0]
 
-    def _mixed(self, x: Float[Tensor, "b t w"], branches: list[Tensor] | tuple[Tensor, ...]) -> Float[Tensor, "b t w"]:
+    def _mixed(
+        self, x: Float[Tensor, "b t w"], branches: list[Tensor] | tuple[Tensor, ...]
+    ) -> Float[Tensor, "b t w"]:
         """The weighted sum of the branches' outputs (b h t e)."""
         if self.g is not None:
-            shares = rearrange(wide(self.g(x)).sigmoid(), "b t (c h) -> c b h t 1", c=len(branches)).unbind(0)
+            shares = rearrange(
+                wide(self.g(x)).sigmoid(), "b t (c h) -> c b h t 1", c=len(branches)
+            ).unbind(0)
         else:
             assert self.mix is not None
-            logits = [self.mix, torch.zeros_like(self.mix)] + ([] if self.mix_window is None else [self.mix_window])
+            logits = [self.mix, torch.zeros_like(self.mix)] + (
+                [] if self.mix_window is None else [self.mix_window]
+            )
             shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
         y = sum(share * branch for share, branch in zip(shares, branches, strict=True))
         assert isinstance(y, Tensor)
@@ -157,7 +223,15 @@ class SparseMixer(SoftmaxMixer):
 
 
 def windowed(
-    q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], size: int, chunk: int
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    size: int,
+    chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """Softmax attention to the last `size` tokens."""
-    return causal_softmax(q, k, v) if q.shape[2] <= size else banded_softmax(q, k, v, size=size, chunk=max(size, chunk))
+    return (
+        causal_softmax(q, k, v)
+        if q.shape[2] <= size
+        else banded_softmax(q, k, v, size=size, chunk=max(size, chunk))
+    )

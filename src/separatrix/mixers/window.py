@@ -1,11 +1,15 @@
-"""Sliding-window attention: full attention to the last s = `size` tokens, the token itself included.
+"""Sliding-window attention: full attention to the last s = `size` tokens, the token itself
+included.
 
-    y_i = sum_{i-s<j<=i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / sum_{i-s<j'<=i} exp(<Q x_i, K x_j'>)
+    y_i = sum_{i-s<j<=i} a_ij V x_j,
+    a_ij = exp(<Q x_i, K x_j>) / sum_{i-s<j'<=i} exp(<Q x_i, K x_j'>)
 
 Source: Beltagy, Peters, Cohan 2020 (Longformer); scores, rope and sink as in full.py.
-State after t tokens: the keys (kv_heads, min(t, s), head_dim) and values (kv_heads, min(t, s), value_dim) of the last s. The oldest
-of them is out of the next token's sight; it is carried because a window of s tokens is what models allocate and `cache_bits` declares.
-Parallel form: queries in chunks of at least s tokens; a chunk sees itself and the chunk before it, under a band. No quadratic memory.
+State after t tokens: the keys (kv_heads, min(t, s), head_dim) and values (kv_heads, min(t, s),
+value_dim) of the last s. The oldest of them is out of the next token's sight; it is carried because
+a window of s tokens is what models allocate and `cache_bits` declares. Parallel form: queries in
+chunks of at least s tokens; a chunk sees itself and the chunk before it, under a band. No quadratic
+memory.
 """
 
 from __future__ import annotations
@@ -34,17 +38,28 @@ class WindowMixer(SoftmaxMixer):
         k, v = self._shared(k), self._shared(v)
         if x.shape[1] <= self.size:
             return self._out(causal_softmax(q, k, v, self.sink))
-        return self._out(banded_softmax(q, k, v, self.sink, size=self.size, chunk=max(self.size, self.chunk)))
+        return self._out(
+            banded_softmax(q, k, v, self.sink, size=self.size, chunk=max(self.size, self.chunk))
+        )
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
         return self._out(self._attend(q, k[:, :, -self.size :], v[:, :, -self.size :]))[:, 0]
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
         values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
-        return self._out(self._attend(q, keys, values))[:, 0], {"keys": keys, "values": values} | conv
+        return (
+            self._out(self._attend(q, keys, values))[:, 0],
+            {
+                "keys": keys,
+                "values": values,
+            }
+            | conv,
+        )
 
 
 def banded_softmax(
@@ -64,7 +79,9 @@ def banded_softmax(
     ahead = place[:, None] - place  # query minus key in one chunk
     y = masked_softmax(q[:, 0], k[:, 0], v[:, 0], (ahead >= 0) & (ahead < size), sink)[:, None]
     if q.shape[1] > 1:
-        keys, values = (torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v))  # (b n) h 2c ...
+        keys, values = (
+            torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v)
+        )  # (b n) h 2c ...
         seen = torch.cat([ahead + chunk < size, (ahead >= 0) & (ahead < size)], 1)
         later = masked_softmax(q[:, 1:].flatten(0, 1), keys, values, seen, sink)
         y = torch.cat([y, later.unflatten(0, (len(q), -1))], 1)

@@ -1,1 +1,3 @@
-"""Numbers that can be trusted: bits, counts too large to write, certified comparisons, intervals, and amounts as text."""
+"""Numbers that can be trusted: bits, counts too large to write, certified comparisons,
+intervals, and amounts as text.
+"""

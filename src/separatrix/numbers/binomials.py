@@ -25,11 +25,17 @@ class Binomial(Count):
     def log2_ball(self) -> arb:
         if min(self.lower, self.upper - self.lower) <= 4096:
             return log2_ball(comb(self.upper, self.lower))
-        factorials = [arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)]
+        factorials = [
+            arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)
+        ]
         return (factorials[0] - factorials[1] - factorials[2]) / arb.const_log2()
 
     def exact(self) -> int:
-        return int(fmpz.bin_uiui(self.upper, self.lower)) if self.upper < 1 << 63 else comb(self.upper, self.lower)
+        return (
+            int(fmpz.bin_uiui(self.upper, self.lower))
+            if self.upper < 1 << 63
+            else comb(self.upper, self.lower)
+        )
 
     def __str__(self) -> str:
         return f"binomial({self.upper:,}, {self.lower:,})"
@@ -37,10 +43,12 @@ class Binomial(Count):
 
 @dataclass(frozen=True)
 class BinomialSum(Count):
-    """The sum over j = 1..last of binomial(upper, j) * base^j, with 1 <= last <= upper and base >= 1.
+    """The sum over j = 1..last of binomial(upper, j) * base^j, with 1 <= last <= upper and base >=
+    1.
 
-    The terms rise to one peak and then fall. Up to the peak the sum is taken from its last term downward, past it as (1 + base)^upper minus
-    what is left out; both fall ever faster, so a geometric series bounds what is not added. Raises SizeError for other sizes.
+    The terms rise to one peak and then fall. Up to the peak the sum is taken from its last term
+    downward, past it as (1 + base)^upper minus what is left out; both fall ever faster, so a
+    geometric series bounds what is not added. Raises SizeError for other sizes.
     """
 
     upper: int
@@ -52,10 +60,15 @@ class BinomialSum(Count):
             raise SizeError(f"{self}: a sum of binomials has 1 <= last <= upper and base >= 1")
 
     def compare_bits(self, bits: int) -> LogSign:
-        # with j = 0 and up to `upper` the sum is (base + 1)^upper; with base 1, less than half of that below the middle, more from it on
+        # with j = 0 and up to `upper` the sum is (base + 1)^upper; with base 1, less than half of
+        # that below the middle, more from it on
         below = self.base == 1 and 2 * self.last < self.upper
         most = log_difference([(self.upper - below, self.base + 1)], bits)
-        sign = -1 if most.sign <= 0 else int(self.base == 1 and not below and self.upper > 2 and bits == self.upper - 1)
+        sign = (
+            -1
+            if most.sign <= 0
+            else int(self.base == 1 and not below and self.upper > 2 and bits == self.upper - 1)
+        )
         if sign == 0:
             return super().compare_bits(bits)
         with ctx.workprec(64):
@@ -71,7 +84,9 @@ class BinomialSum(Count):
         return whole + (-left_out).log1p() / arb.const_log2()
 
     def _log2_falling(self, j: int, step: int) -> arb:
-        """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller than the one before."""
+        """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller
+        than the one before.
+        """
         first = log2_ball(self.base) * j + Binomial(self.upper, j).log2_ball()
         term, total, rest, left = arb(1), arb(0), arb(0), j - 1 if step < 0 else self.upper - j
         for _ in range(_MOST_TERMS):
@@ -81,7 +96,9 @@ class BinomialSum(Count):
             term, j, left = term * ratio, j + step, left - 1
             if left < 0:
                 break
-            rest = arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
+            rest = (
+                arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
+            )
             if rest < arb(2) ** -ctx.prec:
                 total += rest.union(0)
                 break

@@ -12,7 +12,9 @@ from separatrix.errors import SizeError
 @total_ordering
 @dataclass(frozen=True, eq=False)
 class Bits:
-    """How many numbers of how many bits each: a sum of `numbers * width`; compares by its total, exactly."""
+    """How many numbers of how many bits each: a sum of `numbers * width`; compares by its total,
+    exactly.
+    """
 
     parts: tuple[tuple[int, int], ...] = ()
 

@@ -1,4 +1,6 @@
-"""Counts too large to write: exact numbers, powers, products and sums of them, each with a certified comparison to 2^bits."""
+"""Counts too large to write: exact numbers, powers, products and sums of them, each with a
+certified comparison to 2^bits.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,21 @@ from math import prod
 from flint import arb, ctx
 
 from separatrix.errors import SizeError, Undecided
-from separatrix.numbers.logs import EXACT_BITS, LARGEST_EXACT, PRECISIONS, LogSign, decimal, log2_ball, log_difference
+from separatrix.numbers.logs import (
+    EXACT_BITS,
+    LARGEST_EXACT,
+    PRECISIONS,
+    LogSign,
+    decimal,
+    log2_ball,
+    log_difference,
+)
 
 
 class Count:
-    """An exact positive integer that may be too large to write: it can always be compared with a power of two, with certainty."""
+    """An exact positive integer that may be too large to write: it can always be compared with a
+    power of two, with certainty.
+    """
 
     @abstractmethod
     def log2_ball(self) -> arb:
@@ -40,14 +52,18 @@ class Count:
         if bits <= LARGEST_EXACT:
             value, power = self.exact(), 1 << bits
             return LogSign((value > power) - (value < power), "integers", "0")
-        raise Undecided(f"whether {self} exceeds 2^{bits} is open at {PRECISIONS[-1]} bits of precision")
+        raise Undecided(
+            f"whether {self} exceeds 2^{bits} is open at {PRECISIONS[-1]} bits of precision"
+        )
 
     def exceeds_bits(self, bits: int) -> bool:
         """Whether self > 2^bits, certified."""
         return self.compare_bits(bits).positive
 
     def ceil_log2(self) -> int:
-        """The number of bits that number the classes: the smallest b with self <= 2^b. Raises Undecided as `compare_bits` does."""
+        """The number of bits that number the classes: the smallest b with self <= 2^b. Raises
+        Undecided as `compare_bits` does.
+        """
         low, high = self._log2_integers()
         while low < high:
             middle = (low + high) // 2
@@ -59,7 +75,10 @@ class Count:
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 ball = self.log2_ball()
-                floor, ceiling = ball.lower().floor().unique_fmpz(), ball.upper().ceil().unique_fmpz()
+                floor, ceiling = (
+                    ball.lower().floor().unique_fmpz(),
+                    ball.upper().ceil().unique_fmpz(),
+                )
             if floor is not None and ceiling is not None and ceiling - floor <= 2:
                 return max(0, int(floor)), max(0, int(ceiling))
         raise Undecided(f"the logarithm of {self} is open at {PRECISIONS[-1]} bits of precision")
@@ -109,7 +128,9 @@ class Power(Count):
 
 @dataclass(frozen=True)
 class AlternatePowers(Count):
-    """The sum of base^j over 0 <= j <= last of the parity of last, and `plus` more. Raises SizeError for base < 1, last < 0 or plus < 0."""
+    """The sum of base^j over 0 <= j <= last of the parity of last, and `plus` more. Raises
+    SizeError for base < 1, last < 0 or plus < 0.
+    """
 
     base: int
     last: int
@@ -124,18 +145,25 @@ class AlternatePowers(Count):
             return log2_ball(self.last // 2 + 1 + self.plus)
         # base^last (1 + base^-2 + ...), a geometric series of last // 2 + 1 terms
         log_base = log2_ball(self.base)
-        series = (1 - arb(2) ** (-log_base * 2 * (self.last // 2 + 1))) / (1 - arb(2) ** (-2 * log_base))
+        series = (1 - arb(2) ** (-log_base * 2 * (self.last // 2 + 1))) / (
+            1 - arb(2) ** (-2 * log_base)
+        )
         top = self.last * log_base + series.log() / arb.const_log2()
         return top + (self.plus * arb(2) ** -top).log1p() / arb.const_log2()
 
     def exact(self) -> int:
         if self.base == 1:
             return self.last // 2 + 1 + self.plus
-        return self.plus + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (self.base**2 - 1)
+        return self.plus + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (
+            self.base**2 - 1
+        )
 
     def __str__(self) -> str:
         first = f"{self.plus:,} + " if self.plus else ""
-        return f"{first}sum over j = {self.last % 2}, {self.last % 2 + 2}, ..., {self.last:,} of {self.base:,}^j"
+        return (
+            f"{first}sum over j = {self.last % 2}, {self.last % 2 + 2}, ..., {self.last:,} of"
+            f" {self.base:,}^j"
+        )
 
 
 @dataclass(frozen=True)
@@ -169,8 +197,12 @@ class OneMoreThanPower(Count):
             raise SizeError(f"{self}: the exponent is at least 1")
 
     def compare_bits(self, bits: int) -> LogSign:
-        with ctx.workprec(64):  # no power of two lies strictly between 2^exponent and 2^exponent + 1, nor equals the latter
-            return LogSign(1 if self.exponent >= bits else -1, "integers", decimal(self.log2_ball() - bits))
+        with ctx.workprec(
+            64
+        ):  # no power of two lies strictly between 2^exponent and 2^exponent + 1, nor equals the latter
+            return LogSign(
+                1 if self.exponent >= bits else -1, "integers", decimal(self.log2_ball() - bits)
+            )
 
     def log2_ball(self) -> arb:
         return self.exponent + (arb(2) ** -self.exponent).log1p() / arb.const_log2()
@@ -195,10 +227,15 @@ class Sum(Count):
     def log2_ball(self) -> arb:
         logs = [log2_ball(times) + count.log2_ball() for times, count in self.terms]
         largest = max((ball.mid() for ball in logs), key=lambda middle: (middle.upper(),))
-        return largest + sum((arb(2) ** (ball - largest) for ball in logs), arb(0)).log() / arb.const_log2()
+        return (
+            largest
+            + sum((arb(2) ** (ball - largest) for ball in logs), arb(0)).log() / arb.const_log2()
+        )
 
     def exact(self) -> int:
         return sum(times * count.exact() for times, count in self.terms)
 
     def __str__(self) -> str:
-        return " + ".join(f"({count})" if times == 1 else f"{times:,} x ({count})" for times, count in self.terms)
+        return " + ".join(
+            f"({count})" if times == 1 else f"{times:,} x ({count})" for times, count in self.terms
+        )

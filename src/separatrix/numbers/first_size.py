@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def first_size(holds: Callable[[int], bool], start: int, *, limit: int, near: int | None = None) -> int | None:
+def first_size(
+    holds: Callable[[int], bool], start: int, *, limit: int, near: int | None = None
+) -> int | None:
     """The smallest n in [start, limit] at which a monotone predicate holds; None if there is none.
 
-    `near` is a guess that spares calls where it is good and changes nothing else; without one the predicate is asked at `limit` first.
+    `near` is a guess that spares calls where it is good and changes nothing else; without one the
+    predicate is asked at `limit` first.
     """
     if start > limit or (near is None and not holds(limit)):
         return None

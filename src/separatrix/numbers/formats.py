@@ -26,7 +26,10 @@ class NumberFormat:
             return FORMATS[self.name]
         match = re.fullmatch(r"p([1-9][0-9]{0,3})", self.name)
         if match is None or int(match[1]) > 4096:
-            raise SpecError(f"unknown number format '{self.name}': use {', '.join(FORMATS)}, or pN with N from 1 to 4096 bits")
+            raise SpecError(
+                f"unknown number format '{self.name}': use {', '.join(FORMATS)}, or pN with N from"
+                " 1 to 4096 bits"
+            )
         return int(match[1])
 
     def __str__(self) -> str:

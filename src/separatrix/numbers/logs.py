@@ -1,7 +1,9 @@
 """Comparisons of logarithms that can be trusted.
 
-A verdict compares 2^bits with a product of integer powers. Where the powers are small both sides are written out as
-integers; otherwise ball arithmetic encloses the difference of the logarithms until zero is excluded. No float decides."""
+A verdict compares 2^bits with a product of integer powers. Where the powers are small both sides
+are written out as integers; otherwise ball arithmetic encloses the difference of the logarithms
+until zero is excluded. No float decides.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Method = Literal["integers", "balls"]
 
 @dataclass(frozen=True)
 class LogSign:
-    """The certified sign of a difference of logarithms, how it was settled, and the difference itself in bits (a decimal enclosure)."""
+    """The certified sign of a difference of logarithms, how it was settled, and the difference
+    itself in bits (a decimal enclosure).
+    """
 
     sign: int
     method: Method
@@ -44,9 +48,11 @@ def decimal(ball: arb) -> str:
 def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     """The sign of sum(c * log2(x) for c, x in terms) - bits, certified.
 
-    `terms` holds (integer coefficient, positive integer) pairs; `bits` is an integer. Integers are used while every power has at most
-    `EXACT_BITS` bits, for ties up to 2^27 bits, and at any size where the odd parts of the x cancel (powers of two, mostly); ball arithmetic
-    otherwise. Raises SizeError for a non-positive integer under a logarithm and Undecided when the largest precision leaves the sign open.
+    `terms` holds (integer coefficient, positive integer) pairs; `bits` is an integer. Integers are
+    used while every power has at most `EXACT_BITS` bits, for ties up to 2^27 bits, and at any size
+    where the odd parts of the x cancel (powers of two, mostly); ball arithmetic otherwise. Raises
+    SizeError for a non-positive integer under a logarithm and Undecided when the largest precision
+    leaves the sign open.
     """
     terms = [(c, x) for c, x in terms if c and x != 1]
     if any(x < 1 for _, x in terms):
@@ -54,7 +60,11 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     size = abs(bits) + sum(abs(c) * x.bit_length() for c, x in terms)
     whole = _whole_bits(terms)
     if whole is not None:
-        return LogSign((whole > bits) - (whole < bits), "integers", enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1)))
+        return LogSign(
+            (whole > bits) - (whole < bits),
+            "integers",
+            enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1)),
+        )
     if size <= EXACT_BITS:
         return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
     for precision in PRECISIONS:
@@ -64,11 +74,16 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
                 return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
     if size <= LARGEST_EXACT:
         return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
-    raise Undecided(f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at {PRECISIONS[-1]} bits of precision")
+    raise Undecided(
+        f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at"
+        f" {PRECISIONS[-1]} bits of precision"
+    )
 
 
 def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
-    """sum(c * log2(x)) where it is an integer because the odd parts of the x cancel; None where they do not."""
+    """sum(c * log2(x)) where it is an integer because the odd parts of the x cancel; None where
+    they do not.
+    """
     odd: dict[int, int] = {}
     whole = 0
     for c, x in terms:

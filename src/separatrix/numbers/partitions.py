@@ -1,4 +1,6 @@
-"""How many ways there are to part n things into b groups: Stirling numbers of the second kind, at any size."""
+"""How many ways there are to part n things into b groups: Stirling numbers of the second kind,
+at any size.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ _LARGEST_WRITTEN = 1 << 13
 class Partitions(Count):
     """S(things, groups), with 1 <= groups <= things (SizeError otherwise).
 
-    By inclusion and exclusion, S(n, b) b! = sum over i >= 0 of (-1)^i binomial(b, i) (b - i)^n: the maps from n things onto b groups. Sums that break
-    off are in turn too large and too small (Bonferroni), so that two in a row enclose it. The terms are about x^i/i! of the first, where
-    x = b e^(-n/b); where there are about as many groups as make most partitions, x is about 1, and a few dozen of them are enough.
+    By inclusion and exclusion, S(n, b) b! = sum over i >= 0 of (-1)^i binomial(b, i) (b - i)^n: the
+    maps from n things onto b groups. Sums that break off are in turn too large and too small
+    (Bonferroni), so that two in a row enclose it. The terms are about x^i/i! of the first, where x
+    = b e^(-n/b); where there are about as many groups as make most partitions, x is about 1, and a
+    few dozen of them are enough.
     """
 
     things: int
@@ -39,7 +43,9 @@ class Partitions(Count):
                 total = total.union(before)
                 break
             choices = choices * fmpz(b - i) / fmpz(i + 1)
-        return (total.log() + arb(fmpz(b)).log() * fmpz(n) - arb(fmpz(b + 1)).lgamma()) / arb.const_log2()
+        return (
+            total.log() + arb(fmpz(b)).log() * fmpz(n) - arb(fmpz(b + 1)).lgamma()
+        ) / arb.const_log2()
 
     def exact(self) -> int:
         """The integer itself. Raises Undecided for more than 8,192 things."""

@@ -11,9 +11,11 @@ Z95 = Decimal("1.959963984540054")
 
 
 def wilson(correct: int, total: int) -> tuple[str, str]:
-    """The 95 % Wilson score interval for `correct` of `total`, six decimals rounded outward. Raises SizeError unless 0 <= correct <= total, total >= 1.
+    """The 95 % Wilson score interval for `correct` of `total`, six decimals rounded outward. Raises
+    SizeError unless 0 <= correct <= total, total >= 1.
 
-    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference,
+    1927.
     """
     if total < 1 or not 0 <= correct <= total:
         raise SizeError(f"{correct} right of {total}: need total >= 1 and 0 <= correct <= total")

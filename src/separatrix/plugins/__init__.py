@@ -1,4 +1,6 @@
-"""`@register_mechanism`: a user's own token mixer beside the built-in ones, in specs, verdicts, models and cards of this process."""
+"""`@register_mechanism`: a user's own token mixer beside the built-in ones, in specs, verdicts,
+models and cards of this process.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,21 @@ from separatrix.mechanisms.base import flag, integer
 from separatrix.mixers import MIXERS
 from separatrix.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism
 from separatrix.plugins.mixer import OwnMixer
-from separatrix.plugins.signature import check_function, check_methods, check_name, free_symbol, sizes_of, snake
+from separatrix.plugins.signature import (
+    check_function,
+    check_methods,
+    check_name,
+    free_symbol,
+    sizes_of,
+    snake,
+)
 
 __all__ = ["OwnMechanism", "OwnMixer", "own_mechanism", "register_mechanism"]
 
 Maker = TypeVar("Maker", bound=Callable[..., nn.Module])
-"""A class of modules, or a function that makes one, called with the model width and the sizes by name."""
+"""A class of modules, or a function that makes one, called with the model width and the sizes by
+name.
+"""
 
 
 @overload
@@ -43,21 +54,33 @@ def register_mechanism(
     source: str | None = None,
     cache_numbers: Callable[..., int] | None = None,
 ) -> Any:
-    """Makes an `nn.Module` a mechanism of this process, and gives it back unchanged. Also takes a function that makes one.
+    """Makes an `nn.Module` a mechanism of this process, and gives it back unchanged. Also takes a
+    function that makes one.
 
-    The first parameter of the constructor is the model width, the others are sizes: integers or booleans with defaults. The module has
-    `forward(x)`, `init_state(batch)` and `step(x, state, t)` (see docs/own-mixer.md). `name` is the class's in snake case if not given;
-    `cache_numbers(t, *, width, ...)`, here or as a static method, declares the numbers carried after t tokens, and is measured against
-    the state; without it they are measured, and must stay bounded. A static method `flops(t, *, width, ...)` is optional.
-    Registering the same class again replaces it. Raises SpecError that names the argument.
+    The first parameter of the constructor is the model width, the others are sizes: integers or
+    booleans with defaults. The module has `forward(x)`, `init_state(batch)` and `step(x, state, t)`
+    (see docs/own-mixer.md). `name` is the class's in snake case if not given; `cache_numbers(t, *,
+    width, ...)`, here or as a static method, declares the numbers carried after t tokens, and is
+    measured against the state; without it they are measured, and must stay bounded. A static method
+    `flops(t, *, width, ...)` is optional. Registering the same class again replaces it. Raises
+    SpecError that names the argument.
     """
     if maker is None:
         return lambda made: _register(made, name, title, symbol, source, cache_numbers)
     return _register(maker, name, title, symbol, source, cache_numbers)
 
 
-def _register(maker: Any, name: str | None, title: str | None, symbol: str | None, source: str | None, cache_numbers: Any) -> Any:
-    cls = own_mechanism(maker, name=name, title=title, symbol=symbol, source=source, cache_numbers=cache_numbers)
+def _register(
+    maker: Any,
+    name: str | None,
+    title: str | None,
+    symbol: str | None,
+    source: str | None,
+    cache_numbers: Any,
+) -> Any:
+    cls = own_mechanism(
+        maker, name=name, title=title, symbol=symbol, source=source, cache_numbers=cache_numbers
+    )
     MECHANISMS[cls.name], MIXERS[cls.name] = cls, OwnMixer
     return maker
 
@@ -74,11 +97,19 @@ def own_mechanism(
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
     if isinstance(maker, nn.Module):
-        raise SpecError(f"register_mechanism: {type(maker).__name__} is a made module; give the class, or a function that makes one")
+        raise SpecError(
+            f"register_mechanism: {type(maker).__name__} is a made module; give the class, or a"
+            " function that makes one"
+        )
     if isinstance(maker, type) and not issubclass(maker, nn.Module):
-        raise SpecError(f"register_mechanism: {label} is no nn.Module; derive it from torch.nn.Module")
+        raise SpecError(
+            f"register_mechanism: {label} is no nn.Module; derive it from torch.nn.Module"
+        )
     if not callable(maker):
-        raise SpecError(f"register_mechanism: {label} is neither an nn.Module class nor a function that makes one")
+        raise SpecError(
+            f"register_mechanism: {label} is neither an nn.Module class nor a function that"
+            " makes one"
+        )
     if isinstance(maker, type):
         check_methods(maker)
     origin = f"{maker.__module__}:{maker.__qualname__}"
@@ -102,8 +133,22 @@ def own_mechanism(
         "__doc__": doc,
     }
     first = next(iter(inspect.signature(maker).parameters.values()))
-    fields = [("width", int, integer(first.default if type(first.default) is int else DEFAULT_WIDTH, "model width"))]
+    fields = [
+        (
+            "width",
+            int,
+            integer(first.default if type(first.default) is int else DEFAULT_WIDTH, "model width"),
+        )
+    ]
     for size, default in sizes.items():
         text = f"`{size}` of {label}"
-        fields.append((size, type(default), flag(default, text) if isinstance(default, bool) else integer(default, text)))
-    return make_dataclass(label, fields, bases=(OwnMechanism,), namespace=namespace, frozen=True, kw_only=True)
+        fields.append(
+            (
+                size,
+                type(default),
+                flag(default, text) if isinstance(default, bool) else integer(default, text),
+            )
+        )
+    return make_dataclass(
+        label, fields, bases=(OwnMechanism,), namespace=namespace, frozen=True, kw_only=True
+    )

@@ -1,8 +1,10 @@
-"""`adapt`: a layer of transformers or flash-linear-attention, which keeps its past in a cache object, as a module with `step`.
+"""`adapt`: a layer of transformers or flash-linear-attention, which keeps its past in a cache
+object, as a module with `step`.
 
-The state of the adapted module is every floating-point tensor found in the cache object whose first axis is the batch, by its path,
-such as "layers.0.conv_states.0". Everything else in the object (flags, counters of tokens) is learnt from its first three tokens:
-what does not change stays, an integer that grows by the same amount every token goes on growing.
+The state of the adapted module is every floating-point tensor found in the cache object whose first
+axis is the batch, by its path, such as "layers.0.conv_states.0". Everything else in the object
+(flags, counters of tokens) is learnt from its first three tokens: what does not change stays, an
+integer that grows by the same amount every token goes on growing.
 """
 
 from __future__ import annotations
@@ -26,27 +28,45 @@ _LEARNT, _BATCH = 3, 3
 Inputs = Callable[[Tensor, int], dict[str, Any]]
 
 
-def adapt(layer: Any, *, cache: Callable[[], Any] | None = None, inputs: Inputs | None = None) -> nn.Module:
-    """A module with `forward(x)`, `init_state(batch)` and `step(x, state, t)` around a layer that takes hidden states and a cache object.
+def adapt(
+    layer: Any, *, cache: Callable[[], Any] | None = None, inputs: Inputs | None = None
+) -> nn.Module:
+    """A module with `forward(x)`, `init_state(batch)` and `step(x, state, t)` around a layer that
+    takes hidden states and a cache object.
 
-    `cache()` makes the empty cache object (default: fla's Cache for a layer of fla, else transformers' DynamicCache of `layer.config`).
-    `inputs(x, t)` gives further arguments of the layer for tokens x (b, n, w) with t tokens before them, such as position_embeddings or
-    a mask. Dropout is switched off. Use it in a function that `register_mechanism` takes:
+    `cache()` makes the empty cache object (default: fla's Cache for a layer of fla, else
+    transformers' DynamicCache of `layer.config`). `inputs(x, t)` gives further arguments of the
+    layer for tokens x (b, n, w) with t tokens before them, such as position_embeddings or a mask.
+    Dropout is switched off. Use it in a function that `register_mechanism` takes:
 
         @sx.register_mechanism
         def qwen_gdn(width: int, *, heads: int = 2):
-            config = Qwen3NextConfig(hidden_size=width, linear_num_value_heads=heads, num_hidden_layers=1, layer_types=["linear_attention"])
-            return sx.adapt(Qwen3NextGatedDeltaNet(config, 0), cache=lambda: DynamicCache(config=config))
+            config = Qwen3NextConfig(hidden_size=width, linear_num_value_heads=heads,
+            num_hidden_layers=1, layer_types=["linear_attention"]) return
+            sx.adapt(Qwen3NextGatedDeltaNet(config, 0), cache=lambda: DynamicCache(config=config))
 
-    Raises SpecError for a layer without a cache argument, MissingExtraError where the default cache's library is not installed.
+    Raises SpecError for a layer without a cache argument, MissingExtraError where the default
+    cache's library is not installed.
     """
     if not isinstance(layer, nn.Module):
-        raise SpecError(f"adapt: layer is a {type(layer).__name__}; it must be a module, such as MambaMixer(config, layer_idx=0)")
+        raise SpecError(
+            f"adapt: layer is a {type(layer).__name__}; it must be a module, such as"
+            " MambaMixer(config, layer_idx=0)"
+        )
     parameters = inspect.signature(layer.forward).parameters
     name = next((name for name in CACHE_NAMES if name in parameters), None)
     if name is None:
-        raise SpecError(f"adapt: {type(layer).__name__}.forward takes no cache; looked for {', '.join(CACHE_NAMES)}")
-    return Adapted(layer.eval(), name, "use_cache" in parameters, cache or _default_cache(layer), inputs or (lambda x, t: {}))
+        raise SpecError(
+            f"adapt: {type(layer).__name__}.forward takes no cache; looked for"
+            f" {', '.join(CACHE_NAMES)}"
+        )
+    return Adapted(
+        layer.eval(),
+        name,
+        "use_cache" in parameters,
+        cache or _default_cache(layer),
+        inputs or (lambda x, t: {}),
+    )
 
 
 def _default_cache(layer: nn.Module) -> Callable[[], Any]:
@@ -55,7 +75,10 @@ def _default_cache(layer: nn.Module) -> Callable[[], Any]:
 
         return Cache
     if (config := getattr(layer, "config", None)) is None:
-        raise SpecError(f"adapt: {type(layer).__name__} has no config to make a cache from; pass cache=lambda: DynamicCache(config=config)")
+        raise SpecError(
+            f"adapt: {type(layer).__name__} has no config to make a cache from; pass cache=lambda:"
+            " DynamicCache(config=config)"
+        )
     try:
         from transformers import DynamicCache  # type: ignore[import-not-found]
     except ImportError:
@@ -66,9 +89,17 @@ def _default_cache(layer: nn.Module) -> Callable[[], Any]:
 class Adapted(nn.Module):
     """See `adapt`."""
 
-    def __init__(self, layer: nn.Module, name: str, use_cache: bool, cache: Callable[[], Any], inputs: Inputs) -> None:
+    def __init__(
+        self, layer: nn.Module, name: str, use_cache: bool, cache: Callable[[], Any], inputs: Inputs
+    ) -> None:
         super().__init__()
-        self.layer, self._name, self._use, self._cache, self._inputs = layer, name, use_cache, cache, inputs
+        self.layer, self._name, self._use, self._cache, self._inputs = (
+            layer,
+            name,
+            use_cache,
+            cache,
+            inputs,
+        )
         self._learnt: list[tuple[Any, dict[str, _Place]]] = []
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,30 +116,55 @@ class Adapted(nn.Module):
         found = dict(_leaves(cache))
         after = {path: found.get(path) for path in self._places(t + 1)}
         if missing := [path for path, tensor in after.items() if not isinstance(tensor, Tensor)]:
-            raise SizeError(f"the cache of {type(self.layer).__name__} has no tensor at {missing[0]} after {t + 1} tokens")
-        return y, {path: written.of(tensor) for path, tensor in after.items() if isinstance(tensor, Tensor)}
+            raise SizeError(
+                f"the cache of {type(self.layer).__name__} has no tensor at {missing[0]} after"
+                f" {t + 1} tokens"
+            )
+        return y, {
+            path: written.of(tensor) for path, tensor in after.items() if isinstance(tensor, Tensor)
+        }
 
     def _named(self, more: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the layer: `inputs`' own, and an empty mask where the layer asks for one."""
         parameters = inspect.signature(self.layer.forward).parameters
         mask = parameters.get("attention_mask")
-        return ({"attention_mask": None} if mask is not None and mask.default is mask.empty else {}) | more
+        return (
+            {"attention_mask": None} if mask is not None and mask.default is mask.empty else {}
+        ) | more
 
     def _call(self, x: Tensor, cache: Any, t: int) -> tuple[Tensor, Any, _OutOfPlace]:
         tokens = x[:, None]
-        named = self._named(self._inputs(tokens, t)) | {self._name: cache} | ({"use_cache": True} if self._use else {})
+        named = (
+            self._named(self._inputs(tokens, t))
+            | {self._name: cache}
+            | ({"use_cache": True} if self._use else {})
+        )
         with _OutOfPlace() as written:
             result = self.layer(tokens, **named)
-        returned = [item for item in result[1:] if isinstance(item, type(cache))] if isinstance(result, tuple) else []
+        returned = (
+            [item for item in result[1:] if isinstance(item, type(cache))]
+            if isinstance(result, tuple)
+            else []
+        )
         return _first(result)[:, 0], returned[0] if returned else cache, written
 
     @torch.no_grad()
     def _learn(self, x: Tensor) -> None:
-        """The cache after 1, 2 and 3 tokens of zeros, with a mark in the place of every tensor of the state."""
-        cache, learnt, zeros = self._cache(), [], torch.zeros(_BATCH, x.shape[-1], dtype=x.dtype, device=x.device)
+        """The cache after 1, 2 and 3 tokens of zeros, with a mark in the place of every tensor
+        of the state.
+        """
+        cache, learnt, zeros = (
+            self._cache(),
+            [],
+            torch.zeros(_BATCH, x.shape[-1], dtype=x.dtype, device=x.device),
+        )
         for t in range(_LEARNT):
             _, cache, _ = self._call(zeros, cache, t)
-            tensors = {path: tensor for path, tensor in _leaves(cache) if isinstance(tensor, Tensor) and _is_state(tensor)}
+            tensors = {
+                path: tensor
+                for path, tensor in _leaves(cache)
+                if isinstance(tensor, Tensor) and _is_state(tensor)
+            }
             places = {path: _Place() for path in tensors}
             marks = {id(tensor): places[path] for path, tensor in tensors.items()}
             learnt.append((copy.deepcopy(cache, dict(marks)), places))
@@ -122,7 +178,10 @@ class Adapted(nn.Module):
         if t == 0:
             return self._cache()
         known, places = self._learnt[min(t, _LEARNT) - 1]
-        cache = copy.deepcopy(known, {id(places[path]): tensor.clone() for path, tensor in state.items() if path in places})
+        cache = copy.deepcopy(
+            known,
+            {id(places[path]): tensor.clone() for path, tensor in state.items() if path in places},
+        )
         if t > _LEARNT:
             before, last = (dict(_leaves(self._learnt[i][0])) for i in (-2, -1))
             for path, value in last.items():
@@ -136,7 +195,9 @@ class _Place:
 
 
 class _OutOfPlace(TorchFunctionMode):
-    """Remembers what `a.copy_(b)` would write into a and leaves a alone, so that autograd and vmap can follow a cache written in place."""
+    """Remembers what `a.copy_(b)` would write into a and leaves a alone, so that autograd and
+    vmap can follow a cache written in place.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,11 +223,17 @@ def _is_state(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dim() > 0 and len(tensor) == _BATCH
 
 
-def _leaves(value: Any, path: str = "", seen: frozenset[int] = frozenset()) -> Iterator[tuple[str, Any]]:
-    """(path, value) of tensors, places and integers inside lists, tuples, dicts and attributes of objects."""
+def _leaves(
+    value: Any, path: str = "", seen: frozenset[int] = frozenset()
+) -> Iterator[tuple[str, Any]]:
+    """(path, value) of tensors, places and integers inside lists, tuples, dicts and attributes
+    of objects.
+    """
     if isinstance(value, Tensor | _Place | int):
         yield path, value
-    elif id(value) not in seen and not isinstance(value, type | nn.Module | torch.dtype | torch.device):
+    elif id(value) not in seen and not isinstance(
+        value, type | nn.Module | torch.dtype | torch.device
+    ):
         seen |= {id(value)}
         for name, part in _parts(value):
             yield from _leaves(part, f"{path}.{name}" if path else str(name), seen)

@@ -1,4 +1,6 @@
-"""The report card of a mixer: every law, the measured cache and how it grows, and its speed. `separatrix check-mechanism` prints it."""
+"""The report card of a mixer: every law, the measured cache and how it grows, and its speed.
+`separatrix check-mechanism` prints it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from typing import Any
 import torch
 
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
-from separatrix.laws import CACHE_LENGTHS, LAWS, RELATIVE, LawBroken, drawn, inputs, state_sizes, stream, tolerance
+from separatrix.laws import (
+    CACHE_LENGTHS,
+    LAWS,
+    RELATIVE,
+    LawBroken,
+    drawn,
+    inputs,
+    state_sizes,
+    stream,
+    tolerance,
+)
 from separatrix.mechanisms import MECHANISMS, Mechanism, check_size_names
 from separatrix.mixers import Mixer, mixer, state_numbers
 from separatrix.plugins import OwnMechanism, OwnMixer, own_mechanism
@@ -28,7 +40,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class LawResult:
-    """One law: whether it holds, what it says, and what broke it. `applies` is false where the mixer has nothing that it could be about."""
+    """One law: whether it holds, what it says, and what broke it. `applies` is false where the
+    mixer has nothing that it could be about.
+    """
 
     law: str
     says: str
@@ -39,7 +53,9 @@ class LawResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """Seconds of float32 on one thread of this machine, batch 1, without gradients: the best of three."""
+    """Seconds of float32 on one thread of this machine, batch 1, without gradients: the best of
+    three.
+    """
 
     step: float
     """STEPS steps."""
@@ -51,7 +67,9 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCard:
-    """What `check` found. `cache` holds (numbers, bits) by t, empty where the state could not be measured."""
+    """What `check` found. `cache` holds (numbers, bits) by t, empty where the state could not be
+    measured.
+    """
 
     mechanism: Mechanism
     origin: str
@@ -67,10 +85,13 @@ class ReportCard:
         return [result.law for result in self.laws if not result.holds]
 
 
-def find(target: str, *, width: int | None = None, sizes: Mapping[str, Any] | None = None) -> tuple[Mixer, str]:
+def find(
+    target: str, *, width: int | None = None, sizes: Mapping[str, Any] | None = None
+) -> tuple[Mixer, str]:
     """(mixer, origin) of a mechanism's name or `module:Class`, at a model width and sizes.
 
-    Raises SpecError, SizeError or UnknownNameError for a target that is no mixer, or sizes it does not take.
+    Raises SpecError, SizeError or UnknownNameError for a target that is no mixer, or sizes it does
+    not take.
     """
     cls = _mechanism(target)
     chosen = dict(sizes or {})
@@ -86,29 +107,44 @@ def find(target: str, *, width: int | None = None, sizes: Mapping[str, Any] | No
     mechanism = cls(**chosen)
     model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
     try:
-        made = OwnMixer(mechanism, width=model_width) if isinstance(mechanism, OwnMechanism) else mixer(mechanism, width=model_width)
+        made = (
+            OwnMixer(mechanism, width=model_width)
+            if isinstance(mechanism, OwnMechanism)
+            else mixer(mechanism, width=model_width)
+        )
         return drawn(made), cls.origin if issubclass(cls, OwnMechanism) else "built in"
     except SeparatrixError:
         raise
     except Exception as error:
-        raise SizeError(f"{target}: making it at width {model_width} raises {describe_error(error)}; give --width or --set") from None
+        raise SizeError(
+            f"{target}: making it at width {model_width} raises {describe_error(error)}; give"
+            " --width or --set"
+        ) from None
 
 
 def _mechanism(target: str) -> type[Mechanism]:
     if ":" not in target:
         if target not in MECHANISMS:
-            error = UnknownNameError.of("mechanism", target[:60], MECHANISMS, listing="separatrix mechanisms")
+            error = UnknownNameError.of(
+                "mechanism", target[:60], MECHANISMS, listing="separatrix mechanisms"
+            )
             raise UnknownNameError(f"{error} Your own is written module:Class.")
         return MECHANISMS[target]
     maker = load(target)
-    registered = (cls for cls in MECHANISMS.values() if issubclass(cls, OwnMechanism) and cls.maker is maker)
+    registered = (
+        cls for cls in MECHANISMS.values() if issubclass(cls, OwnMechanism) and cls.maker is maker
+    )
     return next(registered, None) or own_mechanism(maker)
 
 
-def check(mixer: Mixer, *, origin: str = "", within: float = RELATIVE, progress: Progress | None = None) -> ReportCard:
-    """Runs every law on a copy of a drawn float64 mixer, measures its cache over 1,000 tokens and its speed.
+def check(
+    mixer: Mixer, *, origin: str = "", within: float = RELATIVE, progress: Progress | None = None
+) -> ReportCard:
+    """Runs every law on a copy of a drawn float64 mixer, measures its cache over 1,000 tokens and
+    its speed.
 
-    Forms are equal that differ by at most `within` of the largest number: float64's rounding, unless a layer computes in float32 inside.
+    Forms are equal that differ by at most `within` of the largest number: float64's rounding,
+    unless a layer computes in float32 inside.
     """
     with _one_thread():
         return _check(mixer, origin, within, progress)
@@ -174,7 +210,14 @@ def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
             _, state = mixer.step(x[:, t], state, t)
             most.append(max(most[-1], state_numbers(state)))
     except Exception as error:
-        return {}, "unknown", f"the cache was not measured: {error if isinstance(error, LawBroken) else describe_error(error)}"
+        return (
+            {},
+            "unknown",
+            (
+                "the cache was not measured:"
+                f" {error if isinstance(error, LawBroken) else describe_error(error)}"
+            ),
+        )
     return cache, growth_class([most[t] for t in ends]), ""
 
 
@@ -195,7 +238,10 @@ def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
     """The timings, and what went wrong."""
     try:
         x = inputs(mixer, 1, 2 * LONGER).float()
-        step, forward = _seconds(lambda: stream(mixer, x[:, :STEPS])), _seconds(lambda: mixer(x[:, :STEPS]))
+        step, forward = (
+            _seconds(lambda: stream(mixer, x[:, :STEPS])),
+            _seconds(lambda: mixer(x[:, :STEPS])),
+        )
         once = _seconds(lambda: mixer(x[:, :LONGER]))
         return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once), ""
     except Exception as error:

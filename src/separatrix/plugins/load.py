@@ -15,7 +15,9 @@ from separatrix.plugins.probe import describe_error
 
 
 def import_module(name: str) -> ModuleType:
-    """The module of that dotted name or path to a .py file, looked for in the current folder first. Raises SpecError."""
+    """The module of that dotted name or path to a .py file, looked for in the current folder
+    first. Raises SpecError.
+    """
     folder, path = Path.cwd(), None
     if name.endswith(".py"):
         path = Path(name).expanduser().resolve()
@@ -23,22 +25,33 @@ def import_module(name: str) -> ModuleType:
             raise SpecError(f"{name}: there is no such file")
         folder, name = path.parent, path.stem
     if not all(part.isidentifier() for part in name.split(".")):
-        raise SpecError(f"'{name}' is no module; write a dotted name such as my_package.my_module, or a path such as folder/my_module.py")
+        raise SpecError(
+            f"'{name}' is no module; write a dotted name such as my_package.my_module, or a path"
+            " such as folder/my_module.py"
+        )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name) if path is None else _from_file(name, path)
     except ModuleNotFoundError as error:
-        if path is None and error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise SpecError(f"there is no module '{name}' in this folder or among the installed packages") from None
+        if (
+            path is None
+            and error.name is not None
+            and (name == error.name or name.startswith(f"{error.name}."))
+        ):
+            raise SpecError(
+                f"there is no module '{name}' in this folder or among the installed packages"
+            ) from None
         raise SpecError(f"importing {name} raises {describe_error(error)}") from None
     except (Exception, SystemExit) as error:
         raise SpecError(f"importing {name} raises {describe_error(error)}") from None
 
 
 def _from_file(name: str, path: Path) -> ModuleType:
-    """The module of that very file, once: under its stem, or with a suffix where another module has that name."""
+    """The module of that very file, once: under its stem, or with a suffix where another module
+    has that name.
+    """
     suffixed = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     for known in (name, suffixed):
         if getattr(sys.modules.get(known), "__file__", None) == str(path):
@@ -60,7 +73,9 @@ def _from_file(name: str, path: Path) -> ModuleType:
 
 
 def load(target: str) -> Any:
-    """What `module:name` names. Raises SpecError for a module that cannot be imported, UnknownNameError for a name it lacks."""
+    """What `module:name` names. Raises SpecError for a module that cannot be imported,
+    UnknownNameError for a name it lacks.
+    """
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
         raise SpecError(f"'{target}' names no class; write module:Class, such as my_module:MyMixer")

@@ -1,4 +1,6 @@
-"""A registered module as a mechanism: its sizes, and what it carries, declared and compared with its state."""
+"""A registered module as a mechanism: its sizes, and what it carries, declared and compared with
+its state.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ COMPARED = HORIZON
 
 @dataclass(frozen=True, kw_only=True)
 class OwnMechanism(Mechanism):
-    """A registered module's sizes and cache. `width`, the model width, is a size like others, since states often depend on it."""
+    """A registered module's sizes and cache. `width`, the model width, is a size like others,
+    since states often depend on it.
+    """
 
     maker: ClassVar[Callable[..., nn.Module]]
     origin: ClassVar[str] = ""
@@ -50,35 +54,50 @@ class OwnMechanism(Mechanism):
         return type(self).declaration is not None
 
     def build(self) -> nn.Module:
-        """A new module of these sizes. Raises SizeError for one without `forward`, `step` or `init_state`."""
-        sizes = {name: value for name, value in self.sizes().items() if name not in ("format", "width")}
+        """A new module of these sizes. Raises SizeError for one without `forward`, `step` or
+        `init_state`.
+        """
+        sizes = {
+            name: value for name, value in self.sizes().items() if name not in ("format", "width")
+        }
         module = type(self).maker(self.width, **sizes)
         missing = lacks(module) if isinstance(module, nn.Module) else None
         if missing is None or missing:
             what = "is no nn.Module" if missing is None else f"lacks {', '.join(missing)}"
-            raise SizeError(f"{self.name}: {type(self).origin} made a {type(module).__name__}, which {what}")
+            raise SizeError(
+                f"{self.name}: {type(self).origin} made a {type(module).__name__}, which {what}"
+            )
         return module
 
     def declared(self, t: int) -> int:
-        """Numbers that `cache_numbers` says are carried after t tokens. Raises SizeError for what is no number."""
+        """Numbers that `cache_numbers` says are carried after t tokens. Raises SizeError for
+        what is no number.
+        """
         return _called(type(self).declaration, f"{self.name}: cache_numbers", t, self.sizes())
 
     def numbers(self, t: int) -> int:
-        """Numbers carried after t tokens: declared, and found in the state after 256 tokens and fewer; or measured, if the cache stays bounded.
+        """Numbers carried after t tokens: declared, and found in the state after 256 tokens and
+        fewer; or measured, if the cache stays bounded.
 
-        Raises SizeError for a state larger than declared, a declaration that shrinks, and a growing state that nobody declared.
+        Raises SizeError for a state larger than declared, a declaration that shrinks, and a growing
+        state that nobody declared.
         """
         if not self.declares:
             found = largest_numbers(self)
             if found[HORIZON] != found[HORIZON // 2]:
                 raise SizeError(
-                    f"{self.name}: its state still grows after {HORIZON // 2} tokens; give {type(self).origin} a static method "
-                    f"cache_numbers(t, *, {', '.join(n for n in self.sizes() if n != 'format')}) that says how many numbers it holds"
+                    f"{self.name}: its state still grows after {HORIZON // 2} tokens; give"
+                    f" {type(self).origin} a static method cache_numbers(t, *,"
+                    f" {', '.join(n for n in self.sizes() if n != 'format')}) that says how many"
+                    " numbers it holds"
                 )
             return found[min(t, HORIZON)]
         probe(self).shapes(COMPARED)
         if self.declared(t) > self.declared(2 * t):
-            raise SizeError(f"{self.name}: cache_numbers declares less for t={2 * t} than for t={t}; a cache bound cannot shrink")
+            raise SizeError(
+                f"{self.name}: cache_numbers declares less for t={2 * t} than for t={t}; a cache"
+                " bound cannot shrink"
+            )
         return self.declared(t)
 
     @property
@@ -90,20 +109,32 @@ class OwnMechanism(Mechanism):
         if 2 * self.numbers(2 * FAR) < 3 * self.numbers(FAR):
             return (CacheItem("state", Bits.of(numbers, self.p)),)
         start = self.numbers(0)
-        return (CacheItem("state", Bits.of(start, self.p)), CacheItem("kv", Bits.of(numbers - start, self.p)))
+        return (
+            CacheItem("state", Bits.of(start, self.p)),
+            CacheItem("kv", Bits.of(numbers - start, self.p)),
+        )
 
     def flops(self, t: int) -> int:
-        """What the module's `flops` says, else 4 operations for every number carried: to decay, write and read it."""
+        """What the module's `flops` says, else 4 operations for every number carried: to decay,
+        write and read it.
+        """
         if type(self).operations is None:
             return 4 * self.numbers(t)
         return _called(type(self).operations, f"{self.name}: flops", t, self.sizes())
 
     def assumptions(self) -> tuple[str, ...]:
-        held = "as cache_numbers declares" if self.declares else f"measured over {HORIZON} tokens and taken to stay bounded"
+        held = (
+            "as cache_numbers declares"
+            if self.declares
+            else f"measured over {HORIZON} tokens and taken to stay bounded"
+        )
         return (
             f"the cache of '{self.name}' is {held}, {self.p} bits per number",
             f"a layer of '{self.name}' can write nothing, as with output weights of zero",
-            f"'{self.name}' keeps nothing outside its state, and its forward equals its step (`check-mechanism` tests both)",
+            (
+                f"'{self.name}' keeps nothing outside its state, and its forward equals its step"
+                " (`check-mechanism` tests both)"
+            ),
         )
 
 
@@ -113,9 +144,18 @@ def _called(function: Any, what: str, t: int, sizes: Mapping[str, Any]) -> int:
     every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     names = {parameter.name for parameter in parameters}
     try:
-        found = function(t, **{size: value for size, value in sizes.items() if size != "format" and (every or size in names)})
+        found = function(
+            t,
+            **{
+                size: value
+                for size, value in sizes.items()
+                if size != "format" and (every or size in names)
+            },
+        )
     except Exception as error:
         raise SizeError(f"{what} raises {describe_error(error)} for t={t}") from None
     if type(found) is not int or found < 0:
-        raise SizeError(f"{what} returned {found!r} for t={t}; it must return an integer of at least 0")
+        raise SizeError(
+            f"{what} returned {found!r} for t={t}; it must return an integer of at least 0"
+        )
     return found

@@ -1,7 +1,8 @@
 """A user's `nn.Module` as a mixer.
 
-The module has `forward(x)` (b, t, w) -> (b, t, w), `init_state(batch)` -> dict of tensors whose first axis is the batch, and
-`step(x, state, t)` (b, w) -> ((b, w), state), with t the number of tokens before.
+The module has `forward(x)` (b, t, w) -> (b, t, w), `init_state(batch)` -> dict of tensors whose
+first axis is the batch, and `step(x, state, t)` (b, w) -> ((b, w), state), with t the number of
+tokens before.
 """
 
 from __future__ import annotations
@@ -20,20 +21,26 @@ from separatrix.plugins.probe import apart, check_state, kind, probe
 
 
 class OwnMixer(Mixer):
-    """A registered module as a mixer. States are stored in the format of the parameters, whatever `step` returns them in.
+    """A registered module as a mixer. States are stored in the format of the parameters, whatever
+    `step` returns them in.
 
-    Raises SizeError for a model of another width than declared, and where the module returns what no mixer may.
+    Raises SizeError for a model of another width than declared, and where the module returns what
+    no mixer may.
     """
 
     def __init__(self, mechanism: OwnMechanism, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         if width != mechanism.width:
             raise SizeError(
-                f"{mechanism.name}: width={mechanism.width} stands in a model of width {width}; write {mechanism.name}(width={width})"
+                f"{mechanism.name}: width={mechanism.width} stands in a model of width {width};"
+                f" write {mechanism.name}(width={width})"
             )
         self.module = mechanism.build()
         self.probe = probe(mechanism)
-        if not any(tensor.is_floating_point() for tensor in chain(self.module.parameters(), self.module.buffers())):
+        if not any(
+            tensor.is_floating_point()
+            for tensor in chain(self.module.parameters(), self.module.buffers())
+        ):
             self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def shapes(self, t: int) -> Shapes:
@@ -43,7 +50,9 @@ class OwnMixer(Mixer):
         return self._stored(self.module.init_state(batch), batch, 0, "init_state")  # type: ignore[operator]
 
     def reset(self, generator: torch.Generator) -> None:
-        """The module's own `reset(generator)`, or what its constructor draws from a seed that the generator gives."""
+        """The module's own `reset(generator)`, or what its constructor draws from a seed that
+        the generator gives.
+        """
         if callable(own := getattr(self.module, "reset", None)):
             own(generator)
             return
@@ -66,24 +75,38 @@ class OwnMixer(Mixer):
 
     @property
     def _like(self) -> Tensor:
-        return next(tensor for tensor in chain(self.parameters(), self.buffers()) if tensor.is_floating_point())
+        return next(
+            tensor
+            for tensor in chain(self.parameters(), self.buffers())
+            if tensor.is_floating_point()
+        )
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         return self._like_input(self.module(x), x, "forward")
 
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
         result = self.module.step(x, state, t)  # type: ignore[operator]
         if not isinstance(result, tuple) or len(result) != 2:
-            raise SizeError(f"{self.mechanism.name}: step returned {kind(result)}; it must return (y, state)")
-        return self._like_input(result[0], x, "step"), self._stored(result[1], len(x), t + 1, "step")
+            raise SizeError(
+                f"{self.mechanism.name}: step returned {kind(result)}; it must return (y, state)"
+            )
+        return self._like_input(result[0], x, "step"), self._stored(
+            result[1], len(x), t + 1, "step"
+        )
 
     def _like_input(self, y: Any, x: Tensor, method: str) -> Tensor:
         if not isinstance(y, Tensor) or y.shape != x.shape:
             raise SizeError(
-                f"{self.mechanism.name}: {method} returned {kind(y)} for x of shape {tuple(x.shape)}; it must return that shape"
+                f"{self.mechanism.name}: {method} returned {kind(y)} for x of shape"
+                f" {tuple(x.shape)}; it must return that shape"
             )
         if y.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise SizeError(f"{self.mechanism.name}: {method} returned {y.dtype} for x of {x.dtype}; end it with y.to(x.dtype)")
+            raise SizeError(
+                f"{self.mechanism.name}: {method} returned {y.dtype} for x of {x.dtype}; end it"
+                " with y.to(x.dtype)"
+            )
         return y
 
     def _stored(self, state: Any, batch: int, t: int, method: str) -> State:

@@ -1,4 +1,6 @@
-"""What is measured of a user's module before anything is claimed of it: the shapes of its state, token by token."""
+"""What is measured of a user's module before anything is claimed of it: the shapes of its state,
+token by token.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ if TYPE_CHECKING:
     from separatrix.plugins.mechanism import OwnMechanism
 
 HORIZON = 256
-"""Tokens over which an undeclared cache is measured; one that no longer grows in the second half is taken to stay."""
+"""Tokens over which an undeclared cache is measured; one that no longer grows in the second half
+is taken to stay.
+"""
 _LIBRARIES = (str(Path(__file__).resolve().parents[2]), str(Path(torch.__file__).resolve().parent))
 
 
 class Probe:
-    """Shapes of a module's state after 0, 1, 2, ... tokens, measured on zeros: without memory (device meta) where the module allows it."""
+    """Shapes of a module's state after 0, 1, 2, ... tokens, measured on zeros: without memory
+    (device meta) where the module allows it.
+    """
 
     def __init__(self, mechanism: OwnMechanism) -> None:
         self.mechanism = mechanism
@@ -36,7 +42,9 @@ class Probe:
         self._start()
 
     def shapes(self, t: int) -> Shapes:
-        """Shapes after t tokens, the batch left out. Raises SizeError where the module's own code fails, or keeps more than it declares."""
+        """Shapes after t tokens, the batch left out. Raises SizeError where the module's own
+        code fails, or keeps more than it declares.
+        """
         while len(self._measured) <= min(t, HORIZON):
             self._advance()
         if t <= HORIZON or self._settled(t):
@@ -50,10 +58,15 @@ class Probe:
         return sum(prod(shape) for shape in self.shapes(t).values())
 
     def _settled(self, t: int) -> bool:
-        """Whether the shapes no longer change from HORIZON / 2 on, and the declaration, if there is one, allows no more later."""
+        """Whether the shapes no longer change from HORIZON / 2 on, and the declaration, if there
+        is one, allows no more later.
+        """
         last = self._measured[HORIZON]
         constant = all(shapes == last for shapes in self._measured[HORIZON // 2 : HORIZON])
-        return constant and (not self.mechanism.declares or self.mechanism.declared(t) == self.mechanism.declared(HORIZON))
+        return constant and (
+            not self.mechanism.declares
+            or self.mechanism.declared(t) == self.mechanism.declared(HORIZON)
+        )
 
     def _start(self) -> None:
         """The module and its first state; an error is kept for the first question."""
@@ -76,7 +89,10 @@ class Probe:
             with self._running():
                 result = self._module.step(torch.zeros(2, self.mechanism.width), self._state, t)  # type: ignore[operator]
                 if not isinstance(result, tuple) or len(result) != 2:
-                    raise SizeError(f"{self.mechanism.name}: step returned {kind(result)}; it must return (y, state)")
+                    raise SizeError(
+                        f"{self.mechanism.name}: step returned {kind(result)}; it must return (y,"
+                        " state)"
+                    )
                 self._state = result[1]
                 self._keep(self._state, "step")
         except Exception as error:
@@ -86,7 +102,9 @@ class Probe:
             self._restart_on_cpu()
 
     def _restart_on_cpu(self) -> None:
-        """Some modules look at values, which meta tensors have not: from the first token again, with memory."""
+        """Some modules look at values, which meta tensors have not: from the first token again,
+        with memory.
+        """
         self._measured, self._device = [], "cpu"
         try:
             with self._running():
@@ -102,8 +120,9 @@ class Probe:
         numbers, t = sum(prod(shape) for shape in shapes.values()), len(self._measured)
         if self.mechanism.declares and numbers > (declared := self.mechanism.declared(t)):
             raise SizeError(
-                f"{self.mechanism.name}: its state holds {numbers:,} numbers after {t} tokens, but cache_numbers declares {declared:,}; "
-                "verdicts would be wrong: correct cache_numbers"
+                f"{self.mechanism.name}: its state holds {numbers:,} numbers after {t} tokens, but"
+                f" cache_numbers declares {declared:,}; verdicts would be wrong: correct"
+                " cache_numbers"
             )
         self._measured.append(shapes)
 
@@ -131,17 +150,28 @@ def largest_numbers(mechanism: OwnMechanism) -> tuple[int, ...]:
 
 
 def check_state(name: str, state: Any, batch: int, method: str) -> None:
-    """Raises SizeError unless `state` is a dict of floating-point tensors whose first axis is the batch."""
+    """Raises SizeError unless `state` is a dict of floating-point tensors whose first axis is
+    the batch.
+    """
     if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-        raise SizeError(f"{name}: {method} returned {kind(state)} as its state; a state is a dict of tensors by name")
+        raise SizeError(
+            f"{name}: {method} returned {kind(state)} as its state; a state is a dict of tensors by"
+            " name"
+        )
     for key, tensor in state.items():
         where = f"{name}: state['{key}'] of {method}"
         if not isinstance(tensor, Tensor):
             raise SizeError(f"{where} is {kind(tensor)}; it must be a tensor")
         if not tensor.is_floating_point():
-            raise SizeError(f"{where} is {tensor.dtype}; a state holds real floating-point numbers (step is given the number of tokens, t)")
+            raise SizeError(
+                f"{where} is {tensor.dtype}; a state holds real floating-point numbers (step is"
+                " given the number of tokens, t)"
+            )
         if tensor.dim() == 0 or len(tensor) != batch:
-            raise SizeError(f"{where} has shape {tuple(tensor.shape)}; its first axis must be the batch, here {batch}")
+            raise SizeError(
+                f"{where} has shape {tuple(tensor.shape)}; its first axis must be the batch, here"
+                f" {batch}"
+            )
 
 
 @contextmanager
@@ -153,13 +183,23 @@ def apart(seed: int) -> Iterator[None]:
 
 
 def describe_error(error: BaseException) -> str:
-    """The error's type and last line, and the last place of the user's own code that it came through."""
+    """The error's type and last line, and the last place of the user's own code that it came
+    through.
+    """
     lines = [line for line in str(error).splitlines() if line.strip()]
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES) and not frame.filename.startswith("<")]
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(_LIBRARIES) and not frame.filename.startswith("<")
+    ]
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {lines[-1].strip()[:200] if lines else 'no message'}{place}"
 
 
 def kind(value: Any) -> str:
-    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"{type(value).__name__} {str(value)[:40]!r}"
+    return (
+        f"a tensor of shape {tuple(value.shape)}"
+        if isinstance(value, Tensor)
+        else f"{type(value).__name__} {str(value)[:40]!r}"
+    )

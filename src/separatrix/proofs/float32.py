@@ -1,9 +1,12 @@
-"""Rigorous bounds for attention in IEEE float32, in exact rationals and ball arithmetic; no float takes part.
+"""Rigorous bounds for attention in IEEE float32, in exact rationals and ball arithmetic; no float
+takes part.
 
-What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof): products, sums and fused products round to nearest
-with relative error u = 2^-24; sums run in any order; softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u
-relative (fused kernels promise 20 ulp); a fused softmax may rescale its running sums by exp(old maximum - new maximum), at most once per 16
-keys; elu, sigmoid and its logarithm are off by at most 8 u absolute; results below 2^-126 may be flushed to zero.
+What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof): products,
+sums and fused products round to nearest with relative error u = 2^-24; sums run in any order;
+softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u relative
+(fused kernels promise 20 ulp); a fused softmax may rescale its running sums by exp(old maximum -
+new maximum), at most once per 16 keys; elu, sigmoid and its logarithm are off by at most 8 u
+absolute; results below 2^-126 may be flushed to zero.
 Source of gamma: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 """
 
@@ -20,7 +23,8 @@ from separatrix.errors import SizeError
 U = Fraction(1, 1 << 24)
 """Unit roundoff of float32."""
 ARITHMETIC = (
-    "IEEE float32, round to nearest, sums in any order; exp of score minus maximum within 64 u; elu and gates within 8 u; u = 2^-24"
+    "IEEE float32, round to nearest, sums in any order; exp of score minus maximum within 64 u; elu"
+    " and gates within 8 u; u = 2^-24"
 )
 _TINY = Fraction(1, 1 << 126)
 _STEEPEST = Fraction(1000)
@@ -29,16 +33,26 @@ _DIGITS = 12
 
 
 def gamma(operations: int) -> Fraction:
-    """k u / (1 - k u): the relative error of k roundings in a row. Raises SizeError when k u is 1/2 or more."""
+    """k u / (1 - k u): the relative error of k roundings in a row. Raises SizeError when k u is
+    1/2 or more.
+    """
     if 2 * operations * U >= 1:
-        raise SizeError(f"{operations:,} roundings in a row: float32 cannot bound a sum of that many terms; use a smaller n")
+        raise SizeError(
+            f"{operations:,} roundings in a row: float32 cannot bound a sum of that many terms; use"
+            " a smaller n"
+        )
     return operations * U / (1 - operations * U)
 
 
 def exp_upper(x: Fraction) -> Fraction:
-    """A rational at or above e^x. Raises SizeError for x above 1000; below -1000 it is that of -1000, whose digits can still be written."""
+    """A rational at or above e^x. Raises SizeError for x above 1000; below -1000 it is that of
+    -1000, whose digits can still be written.
+    """
     if x > _STEEPEST:
-        raise SizeError(f"e^{down(x)} bounds nothing in float32: rounding of scores exceeds their gap; use a smaller n")
+        raise SizeError(
+            f"e^{down(x)} bounds nothing in float32: rounding of scores exceeds their gap; use a"
+            " smaller n"
+        )
     with ctx.workprec(_PRECISION):
         return _rational(_ball(max(x, -_STEEPEST)).exp().upper())
 
@@ -67,26 +81,31 @@ def up(x: Fraction) -> str:
 
 
 def averaging(keys: int) -> Fraction:
-    """tau: relative error with which each weighted value, and each weight of the denominator, enters a computed softmax average of `keys` keys.
+    """tau: relative error with which each weighted value, and each weight of the denominator,
+    enters a computed softmax average of `keys` keys.
 
-    `keys` additions, keys/16 rescalings of at most 66 u each, and a constant for exp, product and division: all below gamma(6 keys + 256).
+    `keys` additions, keys/16 rescalings of at most 66 u each, and a constant for exp, product and
+    division: all below gamma(6 keys + 256).
     """
     return gamma(6 * keys + 256)
 
 
 def off_target(keys: int, gap: Fraction) -> Fraction:
-    """Total computed weight of `keys` keys relative to the one key that scores at least `gap` (rounding of scores deducted) above each of them.
+    """Total computed weight of `keys` keys relative to the one key that scores at least `gap`
+    (rounding of scores deducted) above each of them.
 
-    exp's argument is a difference rounded by u relative, its result is off by 64 u; 2^-126 per key covers underflow.
+    exp's argument is a difference rounded by u relative, its result is off by 64 u; 2^-126 per key
+    covers underflow.
     """
     return keys * (exp_upper(-gap * (1 - U)) * (1 + 256 * U) + _TINY)
 
 
 def mixing(keys: int, mass: Fraction) -> Fraction:
-    """How far a computed average of values in [-1, 1] can be from the value of a key, if the others weigh `mass` relative to it.
+    """How far a computed average of values in [-1, 1] can be from the value of a key, if the others
+    weigh `mass` relative to it.
 
-    (v (1 + t) + sum r_j v_j (1 + t_j)) / (1 + t' + sum r_j (1 + t'_j)) - v with |t| <= tau and sum r_j = mass
-    is at most (2 tau + 2 mass (1 + tau)) / (1 - tau).
+    (v (1 + t) + sum r_j v_j (1 + t_j)) / (1 + t' + sum r_j (1 + t'_j)) - v with |t| <= tau and sum
+    r_j = mass is at most (2 tau + 2 mass (1 + tau)) / (1 - tau).
     """
     tau = averaging(keys)
     return (2 * tau + 2 * mass * (1 + tau)) / (1 - tau)
@@ -94,7 +113,9 @@ def mixing(keys: int, mass: Fraction) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """An MLP that is constant near each of its inputs: hidden units W_1 y + b_1 and outputs W_2 h + b_2, with row sums of absolute values."""
+    """An MLP that is constant near each of its inputs: hidden units W_1 y + b_1 and outputs W_2
+    h + b_2, with row sums of absolute values.
+    """
 
     radius: Fraction
     """The MLP does not change while every coordinate of y moves by less than this."""
@@ -109,12 +130,16 @@ class Threshold:
         """Rounding error of its outputs, for inputs of at most y in absolute value."""
         hidden = self.up_sum * y + self.up_bias
         off = gamma(self.up_terms + 1) * hidden
-        return self.down_sum * off + gamma(self.down_terms + 1) * (self.down_sum * (hidden + off) + self.down_bias)
+        return self.down_sum * off + gamma(self.down_terms + 1) * (
+            self.down_sum * (hidden + off) + self.down_bias
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetch:
-    """A head that reads one key, followed by a threshold. Maxima run over all inputs of the size; matrices only pick and scale by powers of two."""
+    """A head that reads one key, followed by a threshold. Maxima run over all inputs of the
+    size; matrices only pick and scale by powers of two.
+    """
 
     keys: int
     """Keys in sight, the right one included."""
@@ -135,33 +160,43 @@ class Fetch:
     """Part of the output that a gate may take away."""
 
     def bounds(self, before: Fraction) -> FetchBounds:
-        """What follows when coordinates written by earlier thresholds are off by at most `before`. Raises SizeError when a threshold is missed."""
+        """What follows when coordinates written by earlier thresholds are off by at most
+        `before`. Raises SizeError when a threshold is missed.
+        """
         moved = self.query_gain * before
         score = self.key_sum * (moved + gamma(self.terms) * (self.query + moved))
         mass = off_target(self.keys - 1, self.gap - 2 * score)
         off = self.value * (mixing(self.keys, mass) + self.shut)
         if self.gap <= 2 * score or off >= self.threshold.radius:
             raise SizeError(
-                f"{self.keys:,} keys: float32 brings a fetched value up to {up(off)} off, the threshold allows less than "
-                f"{down(self.threshold.radius)}; use a smaller n"
+                f"{self.keys:,} keys: float32 brings a fetched value up to {up(off)} off, the"
+                f" threshold allows less than {down(self.threshold.radius)}; use a smaller n"
             )
         return FetchBounds(score, mass, off, self.threshold.error(self.value + off))
 
 
 SHUT = Fraction(1, 1 << 46) + gamma(16)  # e^-32 < 2^-46
-"""What a sparse layer with lambda = sigmoid(-32) or less, and compressed values of 0, takes from the output of its selected blocks."""
+"""What a sparse layer with lambda = sigmoid(-32) or less, and compressed values of 0, takes from
+the output of its selected blocks.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carry:
-    """A bounded layer whose state brings one early value to the last token, followed by a threshold; matrices only pick and scale."""
+    """A bounded layer whose state brings one early value to the last token, followed by a
+    threshold; matrices only pick and scale.
+    """
 
     keys: int
     """Tokens seen, the right one included."""
     others: Fraction
-    """Largest computed weight of another token relative to the right one; 0 where every other key is exactly zero."""
+    """Largest computed weight of another token relative to the right one; 0 where every other
+    key is exactly zero.
+    """
     shrinks: Fraction
-    """Upper bound of the part of the value that gates take away, and of the rounding of the gates."""
+    """Upper bound of the part of the value that gates take away, and of the rounding of the
+    gates.
+    """
     value: Fraction
     """Largest |(W_O v)_c| that arrives."""
     threshold: Threshold
@@ -172,20 +207,27 @@ class Carry:
         off = self.value * (self.shrinks + (mixing(self.keys, mass) if mass else 0))
         if off >= self.threshold.radius:
             raise SizeError(
-                f"{self.keys:,} tokens: what is carried arrives up to {up(off)} off, too much for the threshold; use a smaller n"
+                f"{self.keys:,} tokens: what is carried arrives up to {up(off)} off, too much for"
+                " the threshold; use a smaller n"
             )
         return FetchBounds(Fraction(0), mass, off, self.threshold.error(self.value + off))
 
 
 ELU_OFF = 32 * U
-"""elu(x) + 1 as computed, at x = -64, relative to its value at 0, over any number of equal features."""
+"""elu(x) + 1 as computed, at x = -64, relative to its value at 0, over any number of equal
+features.
+"""
 GATES_OFF = gamma(256) + Fraction(1, 1 << 45)
-"""Gated DeltaNet, one write and one read: unit lengths, the gate b = 1/2, decays of sigmoid(32) > 1 - 2^-46, at most 256 roundings."""
+"""Gated DeltaNet, one write and one read: unit lengths, the gate b = 1/2, decays of sigmoid(32)
+> 1 - 2^-46, at most 256 roundings.
+"""
 
 
 @dataclass(frozen=True)
 class FetchBounds:
-    """Upper bounds: rounding error of a score, weight off the target, error of the fetched value, and error after the threshold."""
+    """Upper bounds: rounding error of a score, weight off the target, error of the fetched
+    value, and error after the threshold.
+    """
 
     score_error: Fraction
     mass: Fraction
@@ -195,10 +237,12 @@ class FetchBounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A head whose output is the weight on matching keys, with a blank key in between: three kinds of scores, match > blank > rest.
+    """A head whose output is the weight on matching keys, with a blank key in between: three kinds
+    of scores, match > blank > rest.
 
-    Keys: `earlier` keys of value `value` (each a match or a rest), the blank key and the query's own, both of value 0. Where the query's own key
-    is a match its score is exact, so that it ties with the others.
+    Keys: `earlier` keys of value `value` (each a match or a rest), the blank key and the query's
+    own, both of value 0. Where the query's own key is a match its score is exact, so that it ties
+    with the others.
     """
 
     earlier: int
@@ -223,7 +267,8 @@ class Match:
     def without(self) -> Fraction:
         """An upper bound of the output when no earlier key matches.
 
-        The maximum may be the query's own match, `widest` above the blank key: then exp's arguments carry that much more rounding.
+        The maximum may be the query's own match, `widest` above the blank key: then exp's arguments
+        carry that much more rounding.
         """
         _, gap = self.gaps()
         rest = off_target(self.earlier, gap - 2 * U * (self.widest + self.score_error()))
@@ -231,20 +276,26 @@ class Match:
         return self.value * rest * (1 + tau) / (1 - tau)
 
     def with_match(self) -> Fraction:
-        """A lower bound of the output when an earlier key matches: one match, the query's own beside it, the blank key and all the rest."""
+        """A lower bound of the output when an earlier key matches: one match, the query's own
+        beside it, the blank key and all the rest.
+        """
         over, under = self.gaps()
         blank, rest = off_target(1, over), off_target(self.earlier, over + under)
         tau = averaging(self.earlier + 2)
         return self.value * (1 - tau) / ((1 + tau) * (2 + blank + rest))
 
     def margin(self) -> Fraction:
-        """A lower bound of the lead of the right logit; the logits are (threshold, output), both exact."""
+        """A lower bound of the lead of the right logit; the logits are (threshold, output), both
+        exact.
+        """
         return min(self.threshold - self.without(), self.with_match() - self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Readout:
-    """The head: logits W x + b over coordinates of at most `value`; `gap` is the smallest lead of the right logit, exact."""
+    """The head: logits W x + b over coordinates of at most `value`; `gap` is the smallest lead
+    of the right logit, exact.
+    """
 
     gap: Fraction
     terms: int
@@ -253,7 +304,9 @@ class Readout:
     value: Fraction
 
     def margin(self, before: Fraction) -> Fraction:
-        """A lower bound of the lead of the right logit as computed, when coordinates are off by at most `before`."""
+        """A lower bound of the lead of the right logit as computed, when coordinates are off by
+        at most `before`.
+        """
         size = self.row_sum * (self.value + before) + self.bias
         return self.gap - 2 * (self.row_sum * before + gamma(self.terms + 1) * size)
 
@@ -269,6 +322,15 @@ def _rational(x: arb) -> Fraction:
 
 def _decimal(x: Fraction, rounding: str) -> str:
     with localcontext() as context:
-        context.prec, context.rounding, context.Emin, context.Emax = _DIGITS, rounding, -(10**9), 10**9
+        context.prec, context.rounding, context.Emin, context.Emax = (
+            _DIGITS,
+            rounding,
+            -(10**9),
+            10**9,
+        )
         value = (Decimal(x.numerator) / Decimal(x.denominator)).normalize()
-    return format(value, "f") if Fraction(1, 10**6) <= abs(x) < 10**12 or x == 0 else format(value, "e")
+    return (
+        format(value, "f")
+        if Fraction(1, 10**6) <= abs(x) < 10**12 or x == 0
+        else format(value, "e")
+    )

@@ -1,4 +1,6 @@
-"""The adversary of Theorem III: the proof's steps, run against any protocol with one reading layer. Source: theory.md, section 5."""
+"""The adversary of Theorem III: the proof's steps, run against any protocol with one reading
+layer. Source: theory.md, section 5.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,32 @@ from separatrix.protocols.collision import AdversaryFailed, Collision, collide
 from separatrix.protocols.one_reading import Entries, OneReading, prompt
 
 
-def adversary_iii(line: OneReading[int], *, r: int, contents: Iterable[Entries] | None = None) -> Collision:
-    """Two prompts of one view and two right answers, checked; always found where `line.sizes.holds(r)` is (True, True).
+def adversary_iii(
+    line: OneReading[int], *, r: int, contents: Iterable[Entries] | None = None
+) -> Collision:
+    """Two prompts of one view and two right answers, checked; always found where
+    `line.sizes.holds(r)` is (True, True).
 
-    `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too few. Raises AdversaryFailed where the steps end
-    without such prompts, SizeError for r outside 1..m or too large an N_1.
+    `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too
+    few. Raises AdversaryFailed where the steps end without such prompts, SizeError for r outside
+    1..m or too large an N_1.
     """
     sizes = line.sizes
     holds = sizes.holds(r)
     lead = (0,) * (sizes.m - sizes.t)
     every = every_z_2(sizes.N_1) if contents is None else contents
 
-    first, family = most_frequent(every, lambda z_2: line.first(z_2 + lead))  # fix the first group at A|B
+    first, family = most_frequent(
+        every, lambda z_2: line.first(z_2 + lead)
+    )  # fix the first group at A|B
     carried, pool = most_frequent(sizes.contents(), lambda B: line.carried(first, B))  # and after B
     found = spread(pool, r)
     if found is None:
         raise AdversaryFailed(
-            "III", "a", f"no place takes {r} values in the {len(pool)} contents of B that leave one cache", holds=holds[0]
+            "III",
+            "a",
+            f"no place takes {r} values in the {len(pool)} contents of B that leave one cache",
+            holds=holds[0],
         )
     place, chosen = found
     z_0 = len(lead) + place

@@ -1,4 +1,6 @@
-"""The adversary of Theorem IV: the proof's steps, run against any protocol with two reading layers. Source: theory.md, section 5."""
+"""The adversary of Theorem IV: the proof's steps, run against any protocol with two reading
+layers. Source: theory.md, section 5.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from separatrix.protocols.two_readings import TwoReadings
 
 @dataclass(frozen=True)
 class Group:
-    """Values of w that are treated alike: their place z_0 and contents of B, with one layer-1 cache after B and one accumulator per value of w."""
+    """Values of w that are treated alike: their place z_0 and contents of B, with one layer-1
+    cache after B and one accumulator per value of w.
+    """
 
     place: int
     contents: tuple[Entries, ...]
@@ -22,11 +26,15 @@ class Group:
     gathered: dict[int, int]
 
 
-def adversary_iv(line: TwoReadings[int], *, r: int, q: int, g: int, contents: Iterable[Entries] | None = None) -> Collision:
-    """Two prompts of one view and two right answers, checked; always found where `line.sizes.holds(r, q, g)` is (True, True).
+def adversary_iv(
+    line: TwoReadings[int], *, r: int, q: int, g: int, contents: Iterable[Entries] | None = None
+) -> Collision:
+    """Two prompts of one view and two right answers, checked; always found where
+    `line.sizes.holds(r, q, g)` is (True, True).
 
-    `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too few. Raises AdversaryFailed where the steps end
-    without such prompts, SizeError for r, q, g out of range or too large an N_1.
+    `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too
+    few. Raises AdversaryFailed where the steps end without such prompts, SizeError for r, q, g out
+    of range or too large an N_1.
     """
     sizes = line.sizes
     holds = sizes.holds(r, q, g)
@@ -36,7 +44,9 @@ def adversary_iv(line: TwoReadings[int], *, r: int, q: int, g: int, contents: It
     def layer_1(z_2: Entries) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """All that B and w can learn of z_2 in layer 1."""
         A = z_2 + lead
-        entries = tuple(line.entry_reads(place, entry, A) for place in range(sizes.t) for entry in range(q))
+        entries = tuple(
+            line.entry_reads(place, entry, A) for place in range(sizes.t) for entry in range(q)
+        )
         return line.first(A), tuple(line.w_reads(w, A) for w in ws), entries
 
     every = every_z_2(sizes.N_1) if contents is None else contents
@@ -47,11 +57,19 @@ def adversary_iv(line: TwoReadings[int], *, r: int, q: int, g: int, contents: It
         group = ws[start : start + g]
         (carried, gathered), pool = most_frequent(
             product(range(q), repeat=sizes.t),
-            lambda B, group=group: (line.carried(first, B), tuple(line.gathered(w, reads[w], B) for w in group)),
+            lambda B, group=group: (
+                line.carried(first, B),
+                tuple(line.gathered(w, reads[w], B) for w in group),
+            ),
         )
         found = spread(pool, r)
         if found is None:
-            raise AdversaryFailed("IV", "a", f"no place takes {r} values in the {len(pool)} contents of B of one class", holds=holds[0])
+            raise AdversaryFailed(
+                "IV",
+                "a",
+                f"no place takes {r} values in the {len(pool)} contents of B of one class",
+                holds=holds[0],
+            )
         groups.append(Group(*found, carried, dict(zip(group, gathered, strict=True))))
 
     places = sorted({group.place for group in groups})
@@ -64,10 +82,16 @@ def adversary_iv(line: TwoReadings[int], *, r: int, q: int, g: int, contents: It
             for group in groups
             for w, gathered in group.gathered.items()
         )
-        late = tuple(line.late(first, B, len(lead) + group.place, A) for group in groups for B in group.contents)
+        late = tuple(
+            line.late(first, B, len(lead) + group.place, A)
+            for group in groups
+            for B in group.contents
+        )
         return tuple(line.z_0_reads(len(lead) + place, A) for place in places), again, late
 
-    questions = [(group.place, w, B) for group in groups for w in group.gathered for B in group.contents]
+    questions = [
+        (group.place, w, B) for group in groups for w in group.gathered for B in group.contents
+    ]
     pair = same_key(family, told, [w * sizes.m + B[place] for place, w, B in questions])
     if pair is None:
         what = f"{len(family)} contents of z_2 are left, and w can tell their answers"

@@ -1,7 +1,8 @@
-"""The protocol of Theorem II: T blocks of B values send one message each; the last token, which asks for a value, opens k of them.
+"""The protocol of Theorem II: T blocks of B values send one message each; the last token, which
+asks for a value, opens k of them.
 
-Does some block hold the value? (2-Sum per query asks for the value that cancels the query.) What is opened depends on the messages and the query
-only. Source: theory.md, sections 4 and 7.
+Does some block hold the value? (2-Sum per query asks for the value that cancels the query.) What is
+opened depends on the messages and the query only. Source: theory.md, sections 4 and 7.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from separatrix.protocols.satisfy import Unknown, UnknownTables
 from separatrix.protocols.tables import Tables, Value, written
 
 Block = tuple[int, ...]
-"""The values of a block, in order, each once: order and repeats are free to send but help nobody."""
+"""The values of a block, in order, each once: order and repeats are free to send but help
+nobody.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMessageSizes:
-    """T blocks of B values out of N, k opened, `messages` = 2^c; `distinct`: the values inside a block differ.
+    """T blocks of B values out of N, k opened, `messages` = 2^c; `distinct`: the values inside a
+    block differ.
 
-    Raises SizeError unless N >= 2, 0 <= k <= T, and a block can lack a value: B < N where its values differ.
+    Raises SizeError unless N >= 2, 0 <= k <= T, and a block can lack a value: B < N where its
+    values differ.
     """
 
     T: int
@@ -36,8 +41,16 @@ class BlockMessageSizes:
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        if self.N < 2 or not 0 <= self.k <= self.T or min(self.T, self.B, self.messages) < 1 or (self.distinct and self.B >= self.N):
-            raise SizeError(f"blocks need N >= 2, 0 <= k <= T and T, B, messages >= 1, and B < N if values differ; these are {self}")
+        if (
+            self.N < 2
+            or not 0 <= self.k <= self.T
+            or min(self.T, self.B, self.messages) < 1
+            or (self.distinct and self.B >= self.N)
+        ):
+            raise SizeError(
+                "blocks need N >= 2, 0 <= k <= T and T, B, messages >= 1, and B < N if values"
+                f" differ; these are {self}"
+            )
 
     @property
     def u1(self) -> int:
@@ -47,18 +60,24 @@ class BlockMessageSizes:
     def traces(self, u: int) -> int:
         """g(u): what blocks can leave on u given values (theory.md, section 4)."""
         least = max(0, self.B - (self.N - u)) if self.distinct else 0
-        return sum(comb(u, j) for j in range(least, min(u, self.B) + 1)) - (u == self.N and not self.distinct)
+        return sum(comb(u, j) for j in range(least, min(u, self.B) + 1)) - (
+            u == self.N and not self.distinct
+        )
 
     @property
     def fails(self) -> bool:
-        """Whether Theorem II says that no protocol is right on every prompt; it says that there is one otherwise."""
+        """Whether Theorem II says that no protocol is right on every prompt; it says that there
+        is one otherwise.
+        """
         return self.k < self.T and self.traces(self.u1) > self.messages
 
     @cached_property
     def contents(self) -> tuple[Block, ...]:
         """Every set of values that a block can hold."""
         least = self.B if self.distinct else 1
-        return tuple(block for j in range(least, self.B + 1) for block in combinations(range(self.N), j))
+        return tuple(
+            block for j in range(least, self.B + 1) for block in combinations(range(self.N), j)
+        )
 
     @cached_property
     def openings(self) -> tuple[tuple[int, ...], ...]:
@@ -74,13 +93,18 @@ class BlockMessages(Generic[Value]):
 
     def messages(self, blocks: tuple[Block, ...]) -> tuple[Value, ...]:
         """One message per block."""
-        return tuple(self._tables("message", (place, block), (), self.sizes.messages) for place, block in enumerate(blocks))
+        return tuple(
+            self._tables("message", (place, block), (), self.sizes.messages)
+            for place, block in enumerate(blocks)
+        )
 
     def opened(self, messages: tuple[Value, ...], query: int) -> Value:
         """The number of the opening, an index of `sizes.openings`."""
         return self._tables("opened", query, messages, len(self.sizes.openings))
 
-    def answer(self, messages: tuple[Value, ...], query: int, opening: int, blocks: tuple[Block, ...]) -> Value:
+    def answer(
+        self, messages: tuple[Value, ...], query: int, opening: int, blocks: tuple[Block, ...]
+    ) -> Value:
         """1 for yes, given an opening."""
         seen = tuple(blocks[place] for place in self.sizes.openings[opening])
         return self._tables("answer", (query, opening, seen), messages, 2)
@@ -93,7 +117,9 @@ def run(line: BlockMessages[int], blocks: tuple[Block, ...], query: int) -> int:
 
 
 def block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
-    """A protocol that is right on every prompt, or None if there is none, by search over all of them."""
+    """A protocol that is right on every prompt, or None if there is none, by search over all of
+    them.
+    """
     unknown = UnknownTables(interchangeable=("message",))
     line: BlockMessages[Unknown] = BlockMessages(sizes, unknown)
     for blocks, query in product(product(sizes.contents, repeat=sizes.T), range(sizes.N)):
@@ -106,10 +132,18 @@ def block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
 
 
 def cyclic(sizes: BlockMessageSizes) -> BlockMessages[int]:
-    """The theorem's own protocol: block b's message tells its values among u1 that start at b u1, round the N values; blocks that do not tell about
-    the query are opened. Right on every prompt where the theorem does not say that all fail."""
-    clear = [frozenset((place * sizes.u1 + i) % sizes.N for i in range(sizes.u1)) for place in range(sizes.T)]
-    traces = [sorted({tuple(v for v in block if v in known) for block in sizes.contents}) for known in clear]
+    """The theorem's own protocol: block b's message tells its values among u1 that start at b u1,
+    round the N values; blocks that do not tell about the query are opened. Right on every prompt
+    where the theorem does not say that all fail.
+    """
+    clear = [
+        frozenset((place * sizes.u1 + i) % sizes.N for i in range(sizes.u1))
+        for place in range(sizes.T)
+    ]
+    traces = [
+        sorted({tuple(v for v in block if v in known) for block in sizes.contents})
+        for known in clear
+    ]
 
     def message(known: tuple[int, Block]) -> int:
         place, block = known
@@ -122,7 +156,11 @@ def cyclic(sizes: BlockMessageSizes) -> BlockMessages[int]:
 
     def answer(known: tuple[int, int, tuple[Block, ...]], *messages: int) -> int:
         query, _, seen = known
-        told = any(query in traces[place][message] for place, message in enumerate(messages) if message < len(traces[place]))
+        told = any(
+            query in traces[place][message]
+            for place, message in enumerate(messages)
+            if message < len(traces[place])
+        )
         return int(told or any(query in block for block in seen))
 
     return BlockMessages(sizes, written({"message": message, "opened": opened, "answer": answer}))

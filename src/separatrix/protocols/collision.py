@@ -1,4 +1,6 @@
-"""Two inputs that a protocol cannot tell apart though their right answers differ, and the check of such a pair."""
+"""Two inputs that a protocol cannot tell apart though their right answers differ, and the check
+of such a pair.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,21 @@ from separatrix.tasks import SeqComp
 class AdversaryFailed(SeparatrixError):
     """The steps of a proof ended without two such inputs.
 
-    `step` is 'a' or 'b', the inequality that the failing step needs; `promised` whether it holds and every z_2 was tried: then the theorem, or its
-    code, is wrong.
+    `step` is 'a' or 'b', the inequality that the failing step needs; `promised` whether it holds
+    and every z_2 was tried: then the theorem, or its code, is wrong.
     """
 
-    def __init__(self, theorem: str, step: str, what: str, *, holds: bool, all_tried: bool = True) -> None:
+    def __init__(
+        self, theorem: str, step: str, what: str, *, holds: bool, all_tried: bool = True
+    ) -> None:
         self.step, self.promised = step, holds and all_tried
         why = "which does not hold at these sizes: allow fewer values"
         if holds:
-            why = "which holds: the theorem or its code is wrong" if all_tried else "which holds: give more contents of z_2"
+            why = (
+                "which holds: the theorem or its code is wrong"
+                if all_tried
+                else "which holds: give more contents of z_2"
+            )
         super().__init__(f"Theorem {theorem}: {what}; this step needs inequality ({step}), {why}")
 
 
@@ -39,7 +47,9 @@ class Line(Protocol):
 
 @dataclass(frozen=True)
 class Collision:
-    """Two prompts with one view of the last token, so with one answer, and their right answers, which differ."""
+    """Two prompts with one view of the last token, so with one answer, and their right answers,
+    which differ.
+    """
 
     first: Entries
     second: Entries
@@ -49,8 +59,9 @@ class Collision:
 
 
 def check_collision(line: Line, collision: Collision) -> None:
-    """Runs the protocol on both prompts and asks the task's oracle. Raises CheckFailed where the collision is not what it says, and SizeError
-    for prompts that are no instance of the task."""
+    """Runs the protocol on both prompts and asks the task's oracle. Raises CheckFailed where the
+    collision is not what it says, and SizeError for prompts that are no instance of the task.
+    """
     runs = [line.run(tokens) for tokens in (collision.first, collision.second)]
     right = tuple(oracle(line.sizes.task, (collision.first, collision.second)))
     if any(run.view != collision.view for run in runs):
@@ -64,7 +75,9 @@ def check_collision(line: Line, collision: Collision) -> None:
 
 
 def collide(line: Line, first: Entries, second: Entries) -> Collision:
-    """The collision of two prompts, checked before it is returned; raises CheckFailed if it is none."""
+    """The collision of two prompts, checked before it is returned; raises CheckFailed if it is
+    none.
+    """
     run, (one, other) = line.run(first), oracle(line.sizes.task, (first, second))
     collision = Collision(first, second, run.view, run.answer, (one, other))
     check_collision(line, collision)

@@ -1,4 +1,5 @@
-"""The protocol of Theorem I': one full layer, prompts A B q with q fixed; the last token reads one of so many values of A, and knows B.
+"""The protocol of Theorem I': one full layer, prompts A B q with q fixed; the last token reads one
+of so many values of A, and knows B.
 
 Source: theory.md, section 3, Theorem I'; [Peng24] for composition.
 """
@@ -34,11 +35,17 @@ def equality(n: int) -> Answers:
 def disjointness(n: int) -> Answers:
     """Whether two subsets of [n], as strings of bits, are disjoint."""
     strings = list(product(range(2), repeat=n))
-    return {(a, b): int(not any(x and y for x, y in zip(a, b, strict=True))) for a in strings for b in strings}
+    return {
+        (a, b): int(not any(x and y for x, y in zip(a, b, strict=True)))
+        for a in strings
+        for b in strings
+    }
 
 
 def two_sum(task: TwoSum, q: int) -> Answers:
-    """2-Sum as a decision, by the task's oracle: A = the tokens before the last two, B = the one before the last, q the last."""
+    """2-Sum as a decision, by the task's oracle: A = the tokens before the last two, B = the one
+    before the last, q the last.
+    """
     prompts = [(A, B) for A in product(range(task.M), repeat=task.n - 2) for B in range(task.M)]
     right = task.answer(np.array([(*A, B, q) for A, B in prompts], dtype=np.int64))
     return {prompt: int(answer) for prompt, answer in zip(prompts, right, strict=True)}
@@ -53,18 +60,24 @@ def classes(answers: Answers) -> int:
 
 
 class FixedQuery(Generic[Value]):
-    """A protocol in which the last token reads one of `reads` values of A and gives one of `answers` answers."""
+    """A protocol in which the last token reads one of `reads` values of A and gives one of
+    `answers` answers.
+    """
 
     def __init__(self, reads: int, answers: int, tables: Tables[Value]) -> None:
         self.reads, self.answers, self._tables = reads, answers, tables
 
     def run(self, A: Hashable, B: Hashable) -> Value:
         """The answer."""
-        return self._tables("answer", B, (self._tables("reads", (A,), (), self.reads),), self.answers)
+        return self._tables(
+            "answer", B, (self._tables("reads", (A,), (), self.reads),), self.answers
+        )
 
 
 def fixed_query(answers: Answers, reads: int) -> FixedQuery[int] | None:
-    """A protocol with so many values to read that is right on every (A, B), or None if there is none."""
+    """A protocol with so many values to read that is right on every (A, B), or None if there is
+    none.
+    """
     size = 1 + max(answers.values())
 
     def run(tables: UnknownTables) -> Iterator[tuple[Unknown, int]]:

@@ -1,4 +1,6 @@
-"""Between what a theorem rules out and what exists: the sizes at which a protocol is known to fail, to exist, or neither is shown."""
+"""Between what a theorem rules out and what exists: the sizes at which a protocol is known to
+fail, to exist, or neither is shown.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ from separatrix.protocols.two_readings import TwoReadingsSizes
 
 @dataclass(frozen=True)
 class Gap:
-    """Numbers of values of one message, all else fixed: the theorem shows failure up to `fails_to` (0: nowhere), a search over all protocols finds one
-    from `exists_from` on (None: none up to the largest searched)."""
+    """Numbers of values of one message, all else fixed: the theorem shows failure up to `fails_to`
+    (0: nowhere), a search over all protocols finds one from `exists_from` on (None: none up to the
+    largest searched).
+    """
 
     fails_to: int
     exists_from: int | None
@@ -30,32 +34,48 @@ class Gap:
 def gap(fails: Callable[[int], bool], exists: Callable[[int], bool], sizes: Iterable[int]) -> Gap:
     """The gap by trying the sizes, in rising order, up to the first at which a protocol exists.
 
-    Raises CheckFailed where a protocol exists and the theorem says "fails", at that size or a larger one.
+    Raises CheckFailed where a protocol exists and the theorem says "fails", at that size or a
+    larger one.
     """
     sizes = list(sizes)
     fails_to = max((size for size in sizes if fails(size)), default=0)
     exists_from = next((size for size in sizes if exists(size)), None)
     if exists_from is not None and exists_from <= fails_to:
-        raise CheckFailed(f"the theorem says that {fails_to} values are too few, but a protocol with {exists_from} is right everywhere")
+        raise CheckFailed(
+            f"the theorem says that {fails_to} values are too few, but a protocol with"
+            f" {exists_from} is right everywhere"
+        )
     return Gap(fails_to, exists_from)
 
 
 def gap_iii(sizes: OneReadingSizes, reads: Iterable[int]) -> Gap:
-    """The gap of Theorem III in the number of values that a token reads. Raises CheckFailed where it or the search is wrong."""
+    """The gap of Theorem III in the number of values that a token reads. Raises CheckFailed
+    where it or the search is wrong.
+    """
 
     def at(k: int) -> OneReadingSizes:
         return replace(sizes, reads=k)
 
-    return gap(lambda k: at(k).failing() is not None, lambda k: _runs(one_reading(at(k)), sizes.prompts()), reads)
+    return gap(
+        lambda k: at(k).failing() is not None,
+        lambda k: _runs(one_reading(at(k)), sizes.prompts()),
+        reads,
+    )
 
 
 def gap_iv(sizes: TwoReadingsSizes, reads: Iterable[int]) -> Gap:
-    """The gap of Theorem IV in the number of values that a token reads in layer 2. Raises CheckFailed where it or the search is wrong."""
+    """The gap of Theorem IV in the number of values that a token reads in layer 2. Raises
+    CheckFailed where it or the search is wrong.
+    """
 
     def at(k: int) -> TwoReadingsSizes:
         return replace(sizes, reads_2=k)
 
-    return gap(lambda k: at(k).failing() is not None, lambda k: _runs(two_readings(at(k)), sizes.prompts()), reads)
+    return gap(
+        lambda k: at(k).failing() is not None,
+        lambda k: _runs(two_readings(at(k)), sizes.prompts()),
+        reads,
+    )
 
 
 def _runs(line: Line | None, prompts: Iterable[tuple[Entries, int]]) -> bool:

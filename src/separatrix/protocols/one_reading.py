@@ -2,10 +2,12 @@
 
     A = z_2 and the first m-t entries of z_1         |  B = the last t entries of z_1       |  z_0      |  w
 
-The prompt is cut where the proof cuts it, and only there are messages bounded: the caches of the group before the reading layer at A|B and at
-B|z_0, the caches of the group after it at A|B and just before w, and what each later token reads of A in the reading layer once its query is
-fixed. Everything else is free: tokens of B know all of B before them, w knows B, z_0 and the first cache at A|B (their keys and values know no
-more), message functions are arbitrary. Every model of the theorem, of whatever weights, is such a protocol. Source: theory.md, sections 5 and 7.
+The prompt is cut where the proof cuts it, and only there are messages bounded: the caches of the
+group before the reading layer at A|B and at B|z_0, the caches of the group after it at A|B and just
+before w, and what each later token reads of A in the reading layer once its query is fixed.
+Everything else is free: tokens of B know all of B before them, w knows B, z_0 and the first cache
+at A|B (their keys and values know no more), message functions are arbitrary. Every model of the
+theorem, of whatever weights, is such a protocol. Source: theory.md, sections 5 and 7.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Entries = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class OneReadingSizes:
-    """The task (m, n_1), the cut (B has t entries) and numbers of values: `caches_0` = 2^sigma_0, `reads` = 2^h, `caches_1` = 2^sigma_1.
+    """The task (m, n_1), the cut (B has t entries) and numbers of values: `caches_0` = 2^sigma_0,
+    `reads` = 2^h, `caches_1` = 2^sigma_1.
 
     Raises SizeError unless m >= 2, 1 <= t <= m and every other size is at least 1.
     """
@@ -37,8 +40,15 @@ class OneReadingSizes:
     caches_1: int = 1
 
     def __post_init__(self) -> None:
-        if self.m < 2 or not 1 <= self.t <= self.m or min(self.n_1, self.caches_0, self.reads, self.caches_1) < 1:
-            raise SizeError(f"a protocol needs m >= 2, 1 <= t <= m and at least one value per message; these are {self}")
+        if (
+            self.m < 2
+            or not 1 <= self.t <= self.m
+            or min(self.n_1, self.caches_0, self.reads, self.caches_1) < 1
+        ):
+            raise SizeError(
+                "a protocol needs m >= 2, 1 <= t <= m and at least one value per message; these"
+                f" are {self}"
+            )
 
     @property
     def task(self) -> SeqComp:
@@ -49,9 +59,11 @@ class OneReadingSizes:
         return self.n_1 * self.m
 
     def holds(self, r: int) -> tuple[bool, bool]:
-        """The two inequalities of Theorem III for this t and an r in 1..m, on numbers of values instead of bits.
+        """The two inequalities of Theorem III for this t and an r in 1..m, on numbers of values
+        instead of bits.
 
-        (a) r = 1 or m^t > (r-1)^t caches_0; (b) N_1^(n_1 r) > caches_0 reads^n_1 min(caches_1^r, caches_1 reads^(rt+1)).
+        (a) r = 1 or m^t > (r-1)^t caches_0; (b) N_1^(n_1 r) > caches_0 reads^n_1 min(caches_1^r,
+        caches_1 reads^(rt+1)).
         """
         if not 1 <= r <= self.m:
             raise SizeError(f"r is {r}; Theorem III takes r from 1 to m = {self.m}")
@@ -60,7 +72,9 @@ class OneReadingSizes:
         return a, self.N_1 ** (self.n_1 * r) > self.caches_0 * self.reads**self.n_1 * after
 
     def failing(self) -> int | None:
-        """The smallest r with which Theorem III shows that no protocol of these sizes is right everywhere; None if there is none."""
+        """The smallest r with which Theorem III shows that no protocol of these sizes is right
+        everywhere; None if there is none.
+        """
         return next((r for r in range(1, self.m + 1) if all(self.holds(r))), None)
 
     def contents(self) -> Iterator[Entries]:
@@ -76,7 +90,9 @@ class OneReadingSizes:
 
 
 def prompt(m: int, z_2: Entries, B: Entries, place: int, w: int) -> Entries:
-    """The tokens of an instance whose z_1 is 0 ... 0 and then B, with z_0 the place in B, counted from B's start."""
+    """The tokens of an instance whose z_1 is 0 ... 0 and then B, with z_0 the place in B,
+    counted from B's start.
+    """
     lead = m - len(B)
     return (*z_2, *(0,) * lead, *B, lead + place, w)
 
@@ -108,7 +124,10 @@ class OneReading(Generic[Value]):
 
     def entry_reads(self, first: Value, B: Entries, A: Entries) -> tuple[Value, ...]:
         """What each entry of B reads of A."""
-        return tuple(self._tables("entry reads", (B[: j + 1], A), (first,), self.sizes.reads) for j in range(len(B)))
+        return tuple(
+            self._tables("entry reads", (B[: j + 1], A), (first,), self.sizes.reads)
+            for j in range(len(B))
+        )
 
     def z_0_reads(self, carried: Value, z_0: int, A: Entries) -> Value:
         """What z_0 reads of A: its query knows z_0 and the caches after B."""

@@ -1,7 +1,8 @@
-"""Does a protocol of these sizes exist? Every message function is an unknown table, every prompt a constraint; a SAT solver decides.
+"""Does a protocol of these sizes exist? Every message function is an unknown table, every prompt a
+constraint; a SAT solver decides.
 
-The protocol's own code runs on unknowns instead of integers, so what is searched is what is run. A protocol that is found is returned as tables
-and can be run; that there is none rests on the solver.
+The protocol's own code runs on unknowns instead of integers, so what is searched is what is run. A
+protocol that is found is returned as tables and can be run; that there is none rests on the solver.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ _TRUE = 1
 
 
 class UnknownTables:
-    """Tables whose entries are unknowns of a solver. Values of the messages in `interchangeable` may be renamed freely, so of all their namings only
-    the one by first use, in the order of the first questions, is searched; each setting of `told` and of `known` but its last part for itself."""
+    """Tables whose entries are unknowns of a solver. Values of the messages in `interchangeable`
+    may be renamed freely, so of all their namings only the one by first use, in the order of the
+    first questions, is searched; each setting of `told` and of `known` but its last part for
+    itself.
+    """
 
     def __init__(self, *, interchangeable: Iterable[str] = ()) -> None:
         self._clauses: list[list[int]] = [[_TRUE]]
@@ -49,7 +53,9 @@ class UnknownTables:
         self._clauses.append([-literal for literal in literals])
 
     def solve(self) -> Tables[int] | None:
-        """Tables that meet every constraint, or None if there are none. Raises MissingExtraError without python-sat."""
+        """Tables that meet every constraint, or None if there are none. Raises MissingExtraError
+        without python-sat.
+        """
         try:
             from pysat.solvers import Cadical153
         except ImportError:
@@ -59,16 +65,27 @@ class UnknownTables:
                 return None
             model: Any = solver.get_model()
         true = {literal for literal in model if literal > 0}
-        return found({cell: next(i for i, literal in enumerate(unknown) if literal in true) for cell, unknown in self._cells.items()})
+        return found(
+            {
+                cell: next(i for i, literal in enumerate(unknown) if literal in true)
+                for cell, unknown in self._cells.items()
+            }
+        )
 
     def _message(self, name: str, known: Hashable, told: tuple[Unknown, ...], size: int) -> Unknown:
         if all(len(unknown) == 1 for unknown in told):
             return self._cell((name, known, (0,) * len(told)), size)
         message = self._fresh(size)
         for values in product(*(range(len(unknown)) for unknown in told)):
-            not_told = [-unknown[value] for unknown, value in zip(told, values, strict=True) if len(unknown) > 1]
+            not_told = [
+                -unknown[value]
+                for unknown, value in zip(told, values, strict=True)
+                if len(unknown) > 1
+            ]
             cell = self._cell((name, known, values), size)
-            self._clauses += [[*not_told, -entry, literal] for entry, literal in zip(cell, message, strict=True)]
+            self._clauses += [
+                [*not_told, -entry, literal] for entry, literal in zip(cell, message, strict=True)
+            ]
         return message
 
     def _cell(self, cell: Cell, size: int) -> Unknown:
@@ -89,9 +106,15 @@ class UnknownTables:
         return tuple(range(self._count - size + 1, self._count + 1))
 
     def _by_first_use(self, cell: Cell, entry: Unknown) -> None:
-        """Value v > 0 only where v - 1 was used by an earlier cell of this table; values may be renamed in each table by itself."""
+        """Value v > 0 only where v - 1 was used by an earlier cell of this table; values may be
+        renamed in each table by itself.
+        """
         name, known, values = cell
-        parts = known if isinstance(known, tuple) and known and isinstance(known[-1], tuple) else (known,)
+        parts = (
+            known
+            if isinstance(known, tuple) and known and isinstance(known[-1], tuple)
+            else (known,)
+        )
         table = (name, parts[:-1], values)
         before, used = self._used.get(table), self._literals(len(entry))
         for v, literal in enumerate(entry):
@@ -101,7 +124,11 @@ class UnknownTables:
         self._used[table] = used
 
 
-def satisfy(run: Callable[[UnknownTables], Iterable[tuple[Unknown, int]]], *, interchangeable: Iterable[str] = ()) -> Tables[int] | None:
+def satisfy(
+    run: Callable[[UnknownTables], Iterable[tuple[Unknown, int]]],
+    *,
+    interchangeable: Iterable[str] = (),
+) -> Tables[int] | None:
     """Tables with which every (answer, right answer) of `run` agrees, or None if there are none."""
     tables = UnknownTables(interchangeable=interchangeable)
     for answer, right in run(tables):

@@ -1,7 +1,10 @@
-"""Protocols that are right on every prompt, by hand: what must be sent, and to whom. With fewer values than they need they clip, and do their best.
+"""Protocols that are right on every prompt, by hand: what must be sent, and to whom. With fewer
+values than they need they clip, and do their best.
 
-Each sends one thing whole: z_1 to w through the first caches ("carried") or, with two reading layers, through layer 1's reads ("gathered"), so that
-w can ask for its one entry; or what w needs of z_2, as its row ("rows"), as the column of i_1 through the last caches ("column"), or whole ("cache").
+Each sends one thing whole: z_1 to w through the first caches ("carried") or, with two reading
+layers, through layer 1's reads ("gathered"), so that w can ask for its one entry; or what w needs
+of z_2, as its row ("rows"), as the column of i_1 through the last caches ("column"), or whole
+("cache").
 """
 
 from __future__ import annotations
@@ -29,7 +32,12 @@ def digit(value: int, place: int, base: int) -> int:
 
 def enough(sizes: OneReadingSizes, way: str) -> OneReadingSizes:
     """The values that a way with one reading layer needs; every other message is silent."""
-    m, N_1, n_1, silent = sizes.m, sizes.N_1, sizes.n_1, replace(sizes, caches_0=1, reads=1, caches_1=1)
+    m, N_1, n_1, silent = (
+        sizes.m,
+        sizes.N_1,
+        sizes.n_1,
+        replace(sizes, caches_0=1, reads=1, caches_1=1),
+    )
     return {
         "rows": replace(silent, reads=N_1**m),
         "carried": replace(silent, caches_0=m**sizes.t, reads=N_1),
@@ -40,7 +48,12 @@ def enough(sizes: OneReadingSizes, way: str) -> OneReadingSizes:
 
 def enough_two(sizes: TwoReadingsSizes, way: str) -> TwoReadingsSizes:
     """The values that a way with two reading layers needs; every other message is silent."""
-    m, N_1, n_1, silent = sizes.m, sizes.N_1, sizes.n_1, replace(sizes, reads_1=1, reads_2=1, caches_1=1, caches_2=1)
+    m, N_1, n_1, silent = (
+        sizes.m,
+        sizes.N_1,
+        sizes.n_1,
+        replace(sizes, reads_1=1, reads_2=1, caches_1=1, caches_2=1),
+    )
     return {
         "rows": replace(silent, reads_2=N_1**m),
         "carried": replace(silent, caches_1=m**sizes.t, reads_2=N_1),
@@ -54,7 +67,10 @@ def one_reading_solver(sizes: OneReadingSizes, way: str) -> OneReading[int]:
     """The protocol with one reading layer of a way in `enough`, clipped to these sizes."""
     p = _Parts(sizes)
     ways: dict[str, dict[str, Message]] = {
-        "rows": {"w reads": lambda known, carried: p.row(known), "answer": lambda known, first, late, got: p.in_row(got, known)},
+        "rows": {
+            "w reads": lambda known, carried: p.row(known),
+            "answer": lambda known, first, late, got: p.in_row(got, known),
+        },
         "carried": {
             "carried": lambda B, first: number(B, sizes.m),
             "w reads": lambda known, carried: p.entry(known, carried),
@@ -89,11 +105,17 @@ def two_readings_solver(sizes: TwoReadingsSizes, way: str) -> TwoReadings[int]:
             "answer": lambda known, first, late, gathered, again, *outputs: again,
         },
         "column": {
-            "z_0 reads again": lambda known, first, output: p.column(known[0][p.place(known[1])], known[2]),
+            "z_0 reads again": lambda known, first, output: p.column(
+                known[0][p.place(known[1])], known[2]
+            ),
             "late": lambda known, first, early, *reads: reads[-1],
-            "answer": lambda known, first, late, gathered, again, *outputs: digit(late, known[2], sizes.N_1),
+            "answer": lambda known, first, late, gathered, again, *outputs: digit(
+                late, known[2], sizes.N_1
+            ),
         },
-        "cache": p.cache(lambda known, first, late, gathered, again, *outputs: p.in_whole(late, known)),
+        "cache": p.cache(
+            lambda known, first, late, gathered, again, *outputs: p.in_whole(late, known)
+        ),
     }
     return TwoReadings(sizes, written(ways[way]))
 

@@ -1,8 +1,10 @@
-"""Message functions of a protocol: tables that are read by name, whether random, written by hand, or unknowns of a SAT solver.
+"""Message functions of a protocol: tables that are read by name, whether random, written by hand,
+or unknowns of a SAT solver.
 
-A protocol asks for every message by `tables(name, known, told, size)`: `known` is what the sender has for certain (parts of the prompt), `told`
-the messages that reached it, `size` the number of values the message may have. A bound of b bits is a size of 2^b; the proofs count values, so
-any size of at least 1 is allowed, and bits need not be whole.
+A protocol asks for every message by `tables(name, known, told, size)`: `known` is what the sender
+has for certain (parts of the prompt), `told` the messages that reached it, `size` the number of
+values the message may have. A bound of b bits is a size of 2^b; the proofs count values, so any
+size of at least 1 is allowed, and bits need not be whole.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ from separatrix.errors import SizeError
 Value = TypeVar("Value")
 """A message: an int, or the unknowns that stand for one."""
 Message = Callable[..., int]
-"""A message function: `known`, then the messages told, one by one; its result is cut to the size by `written`."""
+"""A message function: `known`, then the messages told, one by one; its result is cut to the size
+by `written`.
+"""
 
 
 class Tables(Protocol[Value]):
     """Every message function of a protocol at once."""
 
     def __call__(self, name: str, known: Hashable, told: tuple[Value, ...], size: int) -> Value:
-        """The message `name` of a sender with `known` that was told `told`: one of `size` values, 0 to size - 1."""
+        """The message `name` of a sender with `known` that was told `told`: one of `size`
+        values, 0 to size - 1.
+        """
         ...
 
 
@@ -40,7 +46,9 @@ def random_tables(seed: int) -> Tables[int]:
             number = numbers[name] = int.from_bytes(name.encode(), "little")
         if size == 1:
             return 0
-        x = (hash((seed, number, known, told)) * _ODD) & _WORD  # tuples of integers hash alike in every run
+        x = (
+            hash((seed, number, known, told)) * _ODD
+        ) & _WORD  # tuples of integers hash alike in every run
         x = ((x ^ (x >> 31)) * _ODD) & _WORD
         return (x ^ (x >> 29)) % size
 
@@ -48,7 +56,9 @@ def random_tables(seed: int) -> Tables[int]:
 
 
 def written(functions: Mapping[str, Message]) -> Tables[int]:
-    """Message functions written by hand, by name; a message without one is always 0, and one too large is sent as the largest value."""
+    """Message functions written by hand, by name; a message without one is always 0, and one too
+    large is sent as the largest value.
+    """
 
     def look(name: str, known: Hashable, told: tuple[int, ...], size: int) -> int:
         function = functions.get(name)
@@ -68,7 +78,10 @@ def within(tables: Tables[int]) -> Tables[int]:
     def look(name: str, known: Hashable, told: tuple[int, ...], size: int) -> int:
         message: Any = tables(name, known, told, size)
         if type(message) is not int or not 0 <= message < size:
-            raise SizeError(f"message '{name}' is {message!r}; it was declared to have {size} values, 0 to {size - 1}")
+            raise SizeError(
+                f"message '{name}' is {message!r}; it was declared to have {size} values, 0 to"
+                f" {size - 1}"
+            )
         return message
 
     return look

@@ -1,11 +1,14 @@
-"""The line protocol of Theorem IV: L = 2, two reading layers, bounded heads inside them and bounded layers after them, none before or between.
+"""The line protocol of Theorem IV: L = 2, two reading layers, bounded heads inside them and bounded
+layers after them, none before or between.
 
     A = z_2 and the first m-t entries of z_1         |  B = the last t entries of z_1       |  z_0      |  w
 
-Bounded are: the caches of layer 1's bounded heads at A|B and B|z_0; what a later token reads of A in layer 1, whose query knows the token and its
-place only; w's accumulator of layer 1 after A, B; what a later token reads of A in layer 2, whose query knows its output of layer 1; the caches
-of layer 2's bounded heads and of later layers at A|B and just before w. The rest is free, as in `one_reading`: w knows the layer-1 outputs of B
-and z_0. Source: theory.md, sections 5 (Theorem IV) and 7.
+Bounded are: the caches of layer 1's bounded heads at A|B and B|z_0; what a later token reads of A
+in layer 1, whose query knows the token and its place only; w's accumulator of layer 1 after A, B;
+what a later token reads of A in layer 2, whose query knows its output of layer 1; the caches of
+layer 2's bounded heads and of later layers at A|B and just before w. The rest is free, as in
+`one_reading`: w knows the layer-1 outputs of B and z_0. Source: theory.md, sections 5 (Theorem IV)
+and 7.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from separatrix.tasks import SeqComp
 
 @dataclass(frozen=True, kw_only=True)
 class TwoReadingsSizes:
-    """The task (m, n_1), the cut (B has t entries) and numbers of values: `reads_1` = 2^h_1, `reads_2` = 2^h_2, `caches_1` = 2^sigma_1,
-    `caches_2` = 2^sigma_2. Raises SizeError unless m >= 2, 1 <= t <= m and every other size is at least 1."""
+    """The task (m, n_1), the cut (B has t entries) and numbers of values: `reads_1` = 2^h_1,
+    `reads_2` = 2^h_2, `caches_1` = 2^sigma_1, `caches_2` = 2^sigma_2. Raises SizeError unless m >=
+    2, 1 <= t <= m and every other size is at least 1.
+    """
 
     m: int
     n_1: int
@@ -34,8 +39,15 @@ class TwoReadingsSizes:
     caches_2: int = 1
 
     def __post_init__(self) -> None:
-        if self.m < 2 or not 1 <= self.t <= self.m or min(self.n_1, self.reads_1, self.reads_2, self.caches_1, self.caches_2) < 1:
-            raise SizeError(f"a protocol needs m >= 2, 1 <= t <= m and at least one value per message; these are {self}")
+        if (
+            self.m < 2
+            or not 1 <= self.t <= self.m
+            or min(self.n_1, self.reads_1, self.reads_2, self.caches_1, self.caches_2) < 1
+        ):
+            raise SizeError(
+                "a protocol needs m >= 2, 1 <= t <= m and at least one value per message; these"
+                f" are {self}"
+            )
 
     @property
     def task(self) -> SeqComp:
@@ -46,21 +58,36 @@ class TwoReadingsSizes:
         return self.n_1 * self.m
 
     def holds(self, r: int, q: int, g: int) -> tuple[bool, bool]:
-        """The two inequalities of Theorem IV for this t, 2 <= r <= q <= m and 1 <= g <= n_1, on numbers of values instead of bits.
+        """The two inequalities of Theorem IV for this t, 2 <= r <= q <= m and 1 <= g <= n_1, on
+        numbers of values instead of bits.
 
-        (a) q^t > (r-1)^t caches_1 reads_1^g; (b) N_1^(n_1 r) > caches_1 (reads_1 reads_2)^n_1 reads_1^(qt + min(t, G)) caches_2^(G r), G the
-        number of groups of g values of w.
+        (a) q^t > (r-1)^t caches_1 reads_1^g; (b) N_1^(n_1 r) > caches_1 (reads_1 reads_2)^n_1
+        reads_1^(qt + min(t, G)) caches_2^(G r), G the number of groups of g values of w.
         """
         if not (2 <= r <= q <= self.m and 1 <= g <= self.n_1):
-            raise SizeError(f"r, q, g are {r}, {q}, {g}; Theorem IV takes 2 <= r <= q <= m = {self.m} and 1 <= g <= n_1 = {self.n_1}")
+            raise SizeError(
+                f"r, q, g are {r}, {q}, {g}; Theorem IV takes 2 <= r <= q <= m = {self.m} and 1 <="
+                f" g <= n_1 = {self.n_1}"
+            )
         groups = -(-self.n_1 // g)
         a = q**self.t > (r - 1) ** self.t * self.caches_1 * self.reads_1**g
-        right = self.caches_1 * (self.reads_1 * self.reads_2) ** self.n_1 * self.reads_1 ** (q * self.t + min(self.t, groups))
+        right = (
+            self.caches_1
+            * (self.reads_1 * self.reads_2) ** self.n_1
+            * self.reads_1 ** (q * self.t + min(self.t, groups))
+        )
         return a, self.N_1 ** (self.n_1 * r) > right * self.caches_2 ** (groups * r)
 
     def failing(self) -> tuple[int, int, int] | None:
-        """The first (r, q, g) with which Theorem IV shows that no protocol of these sizes is right everywhere; None if there is none."""
-        triples = ((r, q, g) for q in range(2, self.m + 1) for r in range(2, q + 1) for g in range(1, self.n_1 + 1))
+        """The first (r, q, g) with which Theorem IV shows that no protocol of these sizes is
+        right everywhere; None if there is none.
+        """
+        triples = (
+            (r, q, g)
+            for q in range(2, self.m + 1)
+            for r in range(2, q + 1)
+            for g in range(1, self.n_1 + 1)
+        )
         return next((triple for triple in triples if all(self.holds(*triple))), None)
 
     def prompts(self) -> Iterator[tuple[Entries, int]]:
@@ -104,19 +131,29 @@ class TwoReadings(Generic[Value]):
 
     def outputs(self, B: Entries, z_0: int, A: Entries) -> tuple[Value, ...]:
         """What the layer-1 outputs of B and z_0 know of A beside the caches at A|B."""
-        return (*(self.entry_reads(place, entry, A) for place, entry in enumerate(B)), self.z_0_reads(z_0, A))
+        return (
+            *(self.entry_reads(place, entry, A) for place, entry in enumerate(B)),
+            self.z_0_reads(z_0, A),
+        )
 
     def late(self, first: Value, B: Entries, z_0: int, A: Entries) -> Value:
         """The caches of layer 2's bounded heads and of later layers just before w."""
         if self.sizes.caches_2 == 1:
             return self._tables("late", (), (), 1)  # nobody passes the reads on
         outputs, size = self.outputs(B, z_0, A), self.sizes.reads_2
-        second = [self._tables("entry reads again", (B[: j + 1], A), (first, outputs[j]), size) for j in range(len(B))]
+        second = [
+            self._tables("entry reads again", (B[: j + 1], A), (first, outputs[j]), size)
+            for j in range(len(B))
+        ]
         second.append(self._tables("z_0 reads again", (B, z_0, A), (first, outputs[-1]), size))
-        return self._tables("late", (B, z_0), (first, self.early(A), *outputs, *second), self.sizes.caches_2)
+        return self._tables(
+            "late", (B, z_0), (first, self.early(A), *outputs, *second), self.sizes.caches_2
+        )
 
     def w_reads_again(self, carried: Value, gathered: Value, z_0: int, w: int, A: Entries) -> Value:
-        """What w reads of A in layer 2: its query knows w, z_0, the layer-1 caches after B and w's accumulator of layer 1."""
+        """What w reads of A in layer 2: its query knows w, z_0, the layer-1 caches after B and
+        w's accumulator of layer 1.
+        """
         return self._tables("w reads again", (z_0, w, A), (carried, gathered), self.sizes.reads_2)
 
     def run(self, tokens: Entries) -> Run:

@@ -1,1 +1,3 @@
-"""Faces of the evidence: the HTML report, the same table in the terminal, capability cards, listings."""
+"""Faces of the evidence: the HTML report, the same table in the terminal, capability cards,
+listings.
+"""

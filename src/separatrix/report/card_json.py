@@ -1,4 +1,6 @@
-"""The capability card as plain data: a stable interface for machines. Memory comes from the declared sizes, verdicts from `separatrix.cards`."""
+"""The capability card as plain data: a stable interface for machines. Memory comes from the
+declared sizes, verdicts from `separatrix.cards`.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,21 @@ _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
 
 
 def card_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """What the theory says about the architecture at `context` tokens. Raises SizeError for a context that is none."""
+    """What the theory says about the architecture at `context` tokens. Raises SizeError for a
+    context that is none.
+    """
     from separatrix.cards import card
 
     check_context(context)
     return card(architecture, context)
 
 
-def card_json(architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None) -> dict[str, Any]:
-    """The card as plain data. Bytes are integers, floats where a number format leaves a fraction. Raises SizeError as `card_lines` does."""
+def card_json(
+    architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None
+) -> dict[str, Any]:
+    """The card as plain data. Bytes are integers, floats where a number format leaves a
+    fraction. Raises SizeError as `card_lines` does.
+    """
     check_context(context)
     lines = card_lines(architecture, context) if lines is None else lines
     memory = {row.kind: row for row in rows(architecture, context)}
@@ -40,7 +48,9 @@ def card_json(architecture: Architecture, context: int, *, lines: Sequence[CardL
         "cache": {
             "recurrent_numbers": largest_numbers(architecture, "state", context),
             "convolution_numbers": largest_numbers(architecture, "convolution", FAR),
-            "state_bytes": bytes_of(sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)),
+            "state_bytes": bytes_of(
+                sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
+            ),
             "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
             "kv_bytes_per_token": bytes_of(kv.per_token if kv else 0),
             "total_bytes": bytes_of(sum(row.bits for row in memory.values())),
@@ -57,18 +67,30 @@ def bytes_of(bits: int | Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-_SAID_BY_NOTES = {"the recurrent state holds": "recurrent state", "softmax accumulators": "softmax accumulators"}
-"""How a mechanism's own assumption begins, and how a reader's note that says the same and more does."""
+_SAID_BY_NOTES = {
+    "the recurrent state holds": "recurrent state",
+    "softmax accumulators": "softmax accumulators",
+}
+"""How a mechanism's own assumption begins, and how a reader's note that says the same and more
+does.
+"""
 
 
 def assumptions(architecture: Architecture) -> list[str]:
-    """What is taken for granted, each thing said once: a reader's note on a format stands for the mechanism's own words."""
-    noted = [start for start in _SAID_BY_NOTES.values() if any(note.startswith(start) for note in architecture.notes)]
+    """What is taken for granted, each thing said once: a reader's note on a format stands for
+    the mechanism's own words.
+    """
+    noted = [
+        start
+        for start in _SAID_BY_NOTES.values()
+        if any(note.startswith(start) for note in architecture.notes)
+    ]
     said = architecture.assumptions
     return [
         text
         for text in said
-        if text in architecture.notes or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
+        if text in architecture.notes
+        or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
     ]
 
 
@@ -97,7 +119,9 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
 
 
 def log10_of(verdict: Verdict) -> float | str | None:
-    """The base-10 logarithm of an n too large to write: a number, as text where a float cannot hold it, None if it is no plain number."""
+    """The base-10 logarithm of an n too large to write: a number, as text where a float cannot
+    hold it, None if it is no plain number.
+    """
     try:
         value = Decimal(verdict.log2_n or "") * _LOG10_OF_2
     except InvalidOperation:

@@ -21,18 +21,23 @@ _SHAPES = {"solver": "circle", "non-solver": "square", "other": "diamond"}
 
 
 def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) -> Chart | None:
-    """Bits needed against bits there are, log axes, the crossing marked; None when fewer than two points can be drawn.
+    """Bits needed against bits there are, log axes, the crossing marked; None when fewer than two
+    points can be drawn.
 
-    `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it. Raises EvidenceError for a damaged bound.
+    `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it.
+    Raises EvidenceError for a damaged bound.
     """
     alt, _ = libraries()
     lists = (bound["n"], bound["have"], bound["need"])
     if len({len(x) for x in lists}) != 1:
         raise EvidenceError(
-            f"bound of {name}: n, have and need have {', '.join(str(len(x)) for x in lists)} entries; they must be equally many"
+            f"bound of {name}: n, have and need have {', '.join(str(len(x)) for x in lists)}"
+            " entries; they must be equally many"
         )
     points = sorted(tuple(_real(x) for x in point) for point in zip(*lists, strict=True))
-    rows = [{"n": p[0], "have": p[1], "need": p[2]} for p in points if min(p) > 0 and max(p) < _LARGEST]
+    rows = [
+        {"n": p[0], "have": p[1], "need": p[2]} for p in points if min(p) > 0 and max(p) < _LARGEST
+    ]
     if len(rows) < 2:
         return None
     crossing, last = _crossing(rows, bites), rows[-1]
@@ -48,26 +53,45 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     if crossing is not None:
         start = {"n": crossing["n"], "have": crossing["bits"], "need": crossing["bits"]}
         beyond = _data(alt, [start, *(row for row in rows if row["n"] > crossing["n"])])
-        layers.append(beyond.mark_area(color=FAILS, opacity=0.14).encode(x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"))
+        layers.append(
+            beyond.mark_area(color=FAILS, opacity=0.14).encode(
+                x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"
+            )
+        )
     for key, colour in (("need", FAILS), ("have", SOLVES)):
-        line = _data(alt, rows).encode(x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip)
+        line = _data(alt, rows).encode(
+            x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip
+        )
         layers += [
             line.mark_line(color=colour, strokeWidth=2.2),
-            line.mark_point(color=colour, size=34 if len(rows) <= 12 else 14, filled=True, opacity=1),
+            line.mark_point(
+                color=colour, size=34 if len(rows) <= 12 else 14, filled=True, opacity=1
+            ),
         ]
         above = last[key] > min(last["need"], last["have"])
         end = _data(alt, [{"n": last["n"], "bits": last[key], "title": bound[f"{key}_title"]}])
-        text = end.mark_text(align="right", dx=-2, dy=-11 if above else 14, color=colour, fontSize=12, fontWeight="bold")
+        text = end.mark_text(
+            align="right",
+            dx=-2,
+            dy=-11 if above else 14,
+            color=colour,
+            fontSize=12,
+            fontWeight="bold",
+        )
         layers.append(text.encode(x=x, y=alt.Y("bits:Q", scale=scale), text="title:N"))
     if crossing is not None:
         layers.append(_data(alt, [crossing]).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x))
-        text = _data(alt, [crossing]).mark_text(align="left", baseline="top", dx=5, color=INK, fontSize=12, fontWeight="bold")
+        text = _data(alt, [crossing]).mark_text(
+            align="left", baseline="top", dx=5, color=INK, fontSize=12, fontWeight="bold"
+        )
         layers.append(text.encode(x=x, y=alt.value(2), text="label:N"))
     return draw(alt.layer(*layers), name=name, width=_WIDTH)
 
 
 def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | None:
-    """Accuracy of the best seed against n with its Wilson interval, each seed as a faint mark, chance as a dashed line; None without any."""
+    """Accuracy of the best seed against n with its Wilson interval, each seed as a faint mark,
+    chance as a dashed line; None without any.
+    """
     alt, _ = libraries()
     rows: list[dict[str, Any]] = []
     seeds: list[dict[str, Any]] = []
@@ -75,9 +99,24 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
     for m in sorted(measured, key=lambda m: (m.role, m.architecture, task_size(m.task))):
         n = float(task_size(m.task))
         chances[n] = float(Fraction(m.chance))
-        common = {"n": n, "role": m.role, "architecture": m.architecture, "series": f"{m.role}: {m.architecture}"}
-        rows.append({**common, "best": max(m.correct) / m.total, "low": float(m.interval[0]), "high": float(m.interval[1])})
-        seeds += [{**common, "accuracy": c / m.total, "seed": s} for s, c in zip(m.seeds, m.correct, strict=True)]
+        common = {
+            "n": n,
+            "role": m.role,
+            "architecture": m.architecture,
+            "series": f"{m.role}: {m.architecture}",
+        }
+        rows.append(
+            {
+                **common,
+                "best": max(m.correct) / m.total,
+                "low": float(m.interval[0]),
+                "high": float(m.interval[1]),
+            }
+        )
+        seeds += [
+            {**common, "accuracy": c / m.total, "seed": s}
+            for s, c in zip(m.seeds, m.correct, strict=True)
+        ]
     if not rows:
         return None
     ns = sorted(chances)
@@ -86,26 +125,40 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
     scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     roles = [role for role in _COLOURS if any(row["role"] == role for row in rows)]
-    colour = alt.Color("role:N", scale=alt.Scale(domain=roles, range=[_COLOURS[r] for r in roles]), legend=None)
-    shape = alt.Shape("role:N", scale=alt.Scale(domain=roles, range=[_SHAPES[r] for r in roles]), legend=None)
+    colour = alt.Color(
+        "role:N", scale=alt.Scale(domain=roles, range=[_COLOURS[r] for r in roles]), legend=None
+    )
+    shape = alt.Shape(
+        "role:N", scale=alt.Scale(domain=roles, range=[_SHAPES[r] for r in roles]), legend=None
+    )
     common = [alt.Tooltip("role:N"), alt.Tooltip("architecture:N"), alt.Tooltip("n:Q", format=",")]
     ranges = (("best", "best seed"), ("low", "95 % from"), ("high", "95 % to"))
-    whole = [*common, *(alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in ranges)]
+    whole = [
+        *common,
+        *(alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in ranges),
+    ]
     single = [*common, alt.Tooltip("seed:Q"), alt.Tooltip("accuracy:Q", format=".2%")]
-    guess = [{"n": n, "chance": chances[near]} for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))]
+    guess = [
+        {"n": n, "chance": chances[near]}
+        for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))
+    ]
 
     def at(key: str) -> Any:
         return alt.Y(f"{key}:Q", scale=scale, axis=axis, title="accuracy")
 
     base = _data(alt, rows).encode(x=x, color=colour)
     layers = [
-        _data(alt, guess).mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, y=at("chance")),
+        _data(alt, guess)
+        .mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5)
+        .encode(x=x, y=at("chance")),
         _data(alt, seeds)
         .mark_point(filled=True, size=16, opacity=0.35)
         .encode(x=x, y=at("accuracy"), color=colour, shape=shape, tooltip=single),
         base.mark_line(strokeWidth=2.2).encode(y=at("best"), detail="series:N"),
         base.mark_rule(strokeWidth=2).encode(y=at("low"), y2="high:Q"),
-        base.mark_point(filled=True, size=70, opacity=1).encode(y=at("best"), shape=shape, tooltip=whole),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            y=at("best"), shape=shape, tooltip=whole
+        ),
     ]
     ends = {row["series"]: row for row in rows}
     named = {(row["best"], row["role"], _COLOURS[row["role"]]) for row in ends.values()}
@@ -117,7 +170,9 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
 
 
 def task_size(task: str) -> int:
-    """The n a measurement stands at: the task's own size n, or the length of its prompts where it has none."""
+    """The n a measurement stands at: the task's own size n, or the length of its prompts where
+    it has none.
+    """
     named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
     if named:
         return int(named[1])
@@ -127,7 +182,9 @@ def task_size(task: str) -> int:
 
 
 def spread(labels: Sequence[tuple[float, str, str]], *, gap: float) -> list[tuple[float, str, str]]:
-    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none covers another or leaves the top."""
+    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none
+    covers another or leaves the top.
+    """
     placed = sorted(labels)
     for i in range(1, len(placed)):
         placed[i] = (max(placed[i][0], placed[i - 1][0] + gap), *placed[i][1:])
@@ -143,16 +200,24 @@ def _data(alt: Any, rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def _real(value: Any) -> float:
-    """A drawn coordinate from an integer or a decimal string; infinite when it is too large to draw."""
+    """A drawn coordinate from an integer or a decimal string; infinite when it is too large to
+    draw.
+    """
     try:
         return float(Decimal(str(value).strip("[] ").split(" ")[0]))
     except (InvalidOperation, OverflowError):
-        raise EvidenceError(f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again") from None
+        raise EvidenceError(
+            f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again"
+        ) from None
 
 
 def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[str, Any] | None:
-    """From where on more is needed than there is: the exact n if a verdict names it, else read off the line between two points, without a number."""
-    after = next((i for i in range(len(rows)) if all(row["need"] > row["have"] for row in rows[i:])), None)
+    """From where on more is needed than there is: the exact n if a verdict names it, else read
+    off the line between two points, without a number.
+    """
+    after = next(
+        (i for i in range(len(rows)) if all(row["need"] > row["have"] for row in rows[i:])), None
+    )
     if after is None or after == 0:
         return None
     left, right = rows[after - 1], rows[after]
@@ -164,13 +229,31 @@ def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[st
     return {"n": n, "bits": bits, "label": "more is needed" if exact is None else f"n = {exact:,}"}
 
 
-def _log_n(alt: Any, values: Sequence[float], *, title: str, domain: Sequence[float] | None = None) -> Any:
+def _log_n(
+    alt: Any, values: Sequence[float], *, title: str, domain: Sequence[float] | None = None
+) -> Any:
     if len(values) > 8:
-        powers = [2.0**e for e in range(math.ceil(math.log2(values[0])), math.floor(math.log2(values[-1])) + 1)]
-        values = powers[:: -(-len(powers) // 8)] if len(powers) > 1 else values[:: -(-len(values) // 8)]
-    axis = alt.Axis(values=list(values), format="," if values[-1] < 1e6 else ".3~s", labelOverlap=True, labelFlush=False, grid=False)
+        powers = [
+            2.0**e
+            for e in range(math.ceil(math.log2(values[0])), math.floor(math.log2(values[-1])) + 1)
+        ]
+        values = (
+            powers[:: -(-len(powers) // 8)] if len(powers) > 1 else values[:: -(-len(values) // 8)]
+        )
+    axis = alt.Axis(
+        values=list(values),
+        format="," if values[-1] < 1e6 else ".3~s",
+        labelOverlap=True,
+        labelFlush=False,
+        grid=False,
+    )
     limits = alt.Undefined if domain is None else list(domain)
-    return alt.X("n:Q", title=title, scale=alt.Scale(type="log", base=2, nice=False, domain=limits), axis=axis)
+    return alt.X(
+        "n:Q",
+        title=title,
+        scale=alt.Scale(type="log", base=2, nice=False, domain=limits),
+        axis=axis,
+    )
 
 
 def _bits_axis(alt: Any, values: Sequence[float]) -> Any:

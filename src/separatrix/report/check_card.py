@@ -24,20 +24,28 @@ def check_json(card: ReportCard) -> dict[str, Any]:
         "sizes": card.mechanism.sizes(),
         "holds": not card.broken,
         "laws": [
-            {"law": result.law, "holds": result.holds, "applies": result.applies, "broken_by": result.broken_by, "says": result.says}
+            {
+                "law": result.law,
+                "holds": result.holds,
+                "applies": result.applies,
+                "broken_by": result.broken_by,
+                "says": result.says,
+            }
             for result in card.laws
         ],
         "cache": [{"t": t, "numbers": numbers} for t, (numbers, _) in sorted(card.cache.items())],
         "growth": card.growth,
-        "speed": None
-        if speed is None
-        else {
-            "tokens": STEPS,
-            "step_seconds": speed.step,
-            "forward_seconds": speed.forward,
-            "longer": [LONGER, 2 * LONGER],
-            "growth": speed.growth,
-        },
+        "speed": (
+            None
+            if speed is None
+            else {
+                "tokens": STEPS,
+                "step_seconds": speed.step,
+                "forward_seconds": speed.forward,
+                "longer": [LONGER, 2 * LONGER],
+                "growth": speed.growth,
+            }
+        ),
         "notes": list(card.notes),
     }
 
@@ -46,7 +54,11 @@ def render_check(card: ReportCard) -> RenderableType:
     """Laws, cache and speed, one block each."""
     from separatrix.plugins.check import LONGER, STEPS
 
-    sizes = ", ".join(f"{name}={value}" for name, value in card.mechanism.sizes().items() if value is not None and name != "width")
+    sizes = ", ".join(
+        f"{name}={value}"
+        for name, value in card.mechanism.sizes().items()
+        if value is not None and name != "width"
+    )
     laws = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     laws.add_column(no_wrap=True)
     laws.add_column(no_wrap=True)
@@ -62,20 +74,30 @@ def render_check(card: ReportCard) -> RenderableType:
     if card.cache:
         cache = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
         cache.add_row("tokens", *(f"{t:,}" for t in sorted(card.cache)))
-        cache.add_row("numbers kept", *(f"{card.cache[t][0]:,}" for t in sorted(card.cache)), f"growth: {card.growth}")
+        cache.add_row(
+            "numbers kept",
+            *(f"{card.cache[t][0]:,}" for t in sorted(card.cache)),
+            f"growth: {card.growth}",
+        )
         lines += [cache, Text()]
     if card.speed is not None:
         ratio = card.speed.step / card.speed.forward
         lines.append(
             Text(
-                f"speed   {STEPS} tokens: step {1e3 * card.speed.step:.3g} ms, forward {1e3 * card.speed.forward:.3g} ms ({ratio:.3g} times as fast);"
-                f" forward of {2 * LONGER:,} tokens takes {card.speed.growth:.2g} times as long as of {LONGER:,}"
+                f"speed   {STEPS} tokens: step {1e3 * card.speed.step:.3g} ms, forward"
+                f" {1e3 * card.speed.forward:.3g} ms ({ratio:.3g} times as fast); forward of"
+                f" {2 * LONGER:,} tokens takes {card.speed.growth:.2g} times as long as of"
+                f" {LONGER:,}"
             )
         )
     lines += [Text(note) for note in card.notes]
     broken = card.broken
     checked = sum(result.applies for result in card.laws)
-    said = f"all {checked} laws hold" if not broken else f"{len(broken)} of {checked} laws broken: {', '.join(broken)}"
+    said = (
+        f"all {checked} laws hold"
+        if not broken
+        else f"{len(broken)} of {checked} laws broken: {', '.join(broken)}"
+    )
     return Group(*lines, Text(said, style="bold green" if not broken else "bold red"))
 
 
@@ -84,4 +106,6 @@ def _outcome(result: LawResult) -> tuple[Text, Text]:
         return Text("FAIL", style="bold red"), Text(result.broken_by)
     if not result.applies:
         return Text("-", style="dim"), Text("the module has no `chunk` to vary", style="dim")
-    return Text("ok", style="green"), Text(result.says.split(". ")[0].split(": ")[0].removesuffix("."), style="dim")
+    return Text("ok", style="green"), Text(
+        result.says.split(". ")[0].split(": ")[0].removesuffix("."), style="dim"
+    )

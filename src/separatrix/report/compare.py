@@ -1,4 +1,6 @@
-"""Capability cards side by side: rows aligned by what they say, rows that differ marked. Contents come from card_json.py and theory/card.py."""
+"""Capability cards side by side: rows aligned by what they say, rows that differ marked.
+Contents come from card_json.py and theory/card.py.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,21 @@ def compare_json(architectures: Sequence[Architecture], context: int) -> dict[st
     found = [*_layers(architectures), *_memory(architectures, context), *_meaning(lines)]
     return {
         "context": context,
-        "models": [card_json(architecture, context, lines=own) for architecture, own in zip(architectures, lines, strict=True)],
-        "rows": [{"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs} for row in found],
+        "models": [
+            card_json(architecture, context, lines=own)
+            for architecture, own in zip(architectures, lines, strict=True)
+        ],
+        "rows": [
+            {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
+            for row in found
+        ],
     }
 
 
 def render_comparison(architectures: Sequence[Architecture], context: int) -> RenderableType:
-    """The comparison as something rich prints, in ASCII; as many models beside each other as the width has room for, then the next ones."""
+    """The comparison as something rich prints, in ASCII; as many models beside each other as the
+    width has room for, then the next ones.
+    """
     names = [str(architecture) for architecture in architectures]
     return _Comparison(tuple(names), tuple(aligned(architectures, context)), context)
 
@@ -79,10 +89,16 @@ class _Comparison:
                 yield Text()
             yield self._page(range(start, min(start + across, len(self.names))))
         yield Text()
-        yield Text(f"{MARK} the models differ    reasons and assumptions: separatrix analyze MODEL --context {self.context}", "dim")
+        yield Text(
+            f"{MARK} the models differ    reasons and assumptions: separatrix analyze MODEL"
+            f" --context {self.context}",
+            "dim",
+        )
 
     def _page(self, shown: range) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=False)
+        table = Table(
+            box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=False
+        )
         table.add_column(f"at {self.context:,} tokens", width=_LABEL, overflow="fold")
         for i in shown:
             table.add_column(self.names[i], ratio=1, overflow="fold", min_width=min(_NARROWEST, 12))
@@ -92,7 +108,9 @@ class _Comparison:
                 part = row.part
                 table.add_row()
                 table.add_row(Text(part, "bold"))
-            label = Text(f"{MARK if row.differs else ' '} {row.label}", "bold" if row.differs else "dim")
+            label = Text(
+                f"{MARK if row.differs else ' '} {row.label}", "bold" if row.differs else "dim"
+            )
             table.add_row(label, *(_coloured(row.cells[i], row.differs) for i in shown))
         return table
 
@@ -108,23 +126,47 @@ def _layers(architectures: Sequence[Architecture]) -> Iterator[Aligned]:
     counts = [layer_counts(architecture) for architecture in architectures]
     for kind in counts[0]:
         if kind == "total" or any(count[kind] for count in counts):
-            yield Aligned("Layers", "together" if kind == "total" else kind, tuple(f"{count[kind]:,}" for count in counts))
-    yield Aligned("Layers", "pattern", tuple(_fold([symbol(layer) for layer in architecture]) for architecture in architectures))
-    yield Aligned("Layers", "formats", tuple(formats_text(architecture) or "-" for architecture in architectures))
+            yield Aligned(
+                "Layers",
+                "together" if kind == "total" else kind,
+                tuple(f"{count[kind]:,}" for count in counts),
+            )
+    yield Aligned(
+        "Layers",
+        "pattern",
+        tuple(_fold([symbol(layer) for layer in architecture]) for architecture in architectures),
+    )
+    yield Aligned(
+        "Layers",
+        "formats",
+        tuple(formats_text(architecture) or "-" for architecture in architectures),
+    )
 
 
 def _memory(architectures: Sequence[Architecture], context: int) -> Iterator[Aligned]:
-    memory = [{row.kind: row for row in rows(architecture, context)} for architecture in architectures]
+    memory = [
+        {row.kind: row for row in rows(architecture, context)} for architecture in architectures
+    ]
     part = "Memory of the past"
     for kind, title in KINDS.items():
         if any(kind in own for own in memory):
             yield Aligned(part, title, tuple(_kept(own.get(kind)) for own in memory))
-    yield Aligned(part, "together", tuple(format_bytes(sum(row.bits for row in own.values())) for own in memory))
-    reads = [max((architecture.read_bits(i) for i in architecture.reading), default=0) for architecture in architectures]
+    yield Aligned(
+        part,
+        "together",
+        tuple(format_bytes(sum(row.bits for row in own.values())) for own in memory),
+    )
+    reads = [
+        max((architecture.read_bits(i) for i in architecture.reading), default=0)
+        for architecture in architectures
+    ]
     yield Aligned(
         part,
         "one token reads",
-        tuple(f"at most {h:,} bits in each of {len(a.reading):,}" if h else "-" for h, a in _both(reads, architectures)),
+        tuple(
+            f"at most {h:,} bits in each of {len(a.reading):,}" if h else "-"
+            for h, a in _both(reads, architectures)
+        ),
     )
 
 
@@ -137,12 +179,18 @@ def _kept(row: Row | None) -> str:
         return "-"
     if row.limit is not None:
         return format_bytes(row.bits)
-    growth = f"{bytes_of(row.per_token):,} bytes per token" if row.per_token else f"{format_bytes(row.per_doubling)} more per doubling"
+    growth = (
+        f"{bytes_of(row.per_token):,} bytes per token"
+        if row.per_token
+        else f"{format_bytes(row.per_doubling)} more per doubling"
+    )
     return f"{format_bytes(row.bits)}, {growth}"
 
 
 def _meaning(cards: Sequence[Sequence[CardLine]]) -> Iterator[Aligned]:
-    """A row for every question, in the order of the first card that asks it; several lines of one card on it stand below each other."""
+    """A row for every question, in the order of the first card that asks it; several lines of
+    one card on it stand below each other.
+    """
     order: list[str] = []
     for lines in cards:
         before = 0
@@ -151,7 +199,10 @@ def _meaning(cards: Sequence[Sequence[CardLine]]) -> Iterator[Aligned]:
                 order.insert(before, question)
             before = order.index(question) + 1
     for question in order:
-        cells = ("\n".join(_answer(line) for line in lines if _question(line)[0] == question) or "-" for lines in cards)
+        cells = (
+            "\n".join(_answer(line) for line in lines if _question(line)[0] == question) or "-"
+            for lines in cards
+        )
         yield Aligned("What that means", question, tuple(cells))
 
 
@@ -159,13 +210,25 @@ def _question(line: CardLine) -> tuple[str, str]:
     """What all cards ask alike, and what this one adds: "composition", "L <= 12 steps"."""
     text = line.question.rstrip()
     found = _DETAIL.search(text)
-    if found is None or not any(sign.isdigit() for sign in text[found.end() :]) or text[found.end() :].startswith("S_"):
+    if (
+        found is None
+        or not any(sign.isdigit() for sign in text[found.end() :])
+        or text[found.end() :].startswith("S_")
+    ):
         return text, ""
     return text[: found.start()], text[found.end() :].rstrip(")")
 
 
 def _answer(line: CardLine) -> str:
     detail = _question(line)[1]
-    since = "" if line.n is None else f" from n = {line.n:,}" if line.n < 10**15 else f" from n of about 10^{len(str(line.n)) - 1}"
+    since = (
+        ""
+        if line.n is None
+        else (
+            f" from n = {line.n:,}"
+            if line.n < 10**15
+            else f" from n of about 10^{len(str(line.n)) - 1}"
+        )
+    )
     cited = theorem_text(line.theorem)
     return f"{f'{detail}: ' if detail else ''}{line.status}{since}{f' ({cited})' if cited else ''}"

@@ -42,34 +42,60 @@ def vega_lite_version() -> str:
     """The newest Vega-Lite that vl-convert carries, up to the version altair writes."""
     altair, vl_convert = libraries()
     wanted = tuple(int(x) for x in re.findall(r"\d+", altair.SCHEMA_VERSION)[:2])
-    versions = sorted(tuple(int(x) for x in text.split(".")) for text in vl_convert.get_vegalite_versions())
+    versions = sorted(
+        tuple(int(x) for x in text.split(".")) for text in vl_convert.get_vegalite_versions()
+    )
     fitting = [v for v in versions if v[0] == wanted[0] and v <= wanted] or versions
     return ".".join(str(x) for x in fitting[-1])
 
 
 @cache
 def vega_javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that needs no network, safe inside a script element."""
+    """Vega, Vega-Lite and Vega-Embed as one script that needs no network, safe inside a script
+    element.
+    """
     _, vl_convert = libraries()
-    return vl_convert.javascript_bundle(vl_version=vega_lite_version()).replace("</script", "<\\/script")
+    return vl_convert.javascript_bundle(vl_version=vega_lite_version()).replace(
+        "</script", "<\\/script"
+    )
 
 
 def draw(chart: Any, *, name: str, width: int) -> Chart:
-    """An altair chart in the common look, with its SVG; `name` keeps element ids apart on one page."""
+    """An altair chart in the common look, with its SVG; `name` keeps element ids apart on one
+    page.
+    """
     axis = {
         "gridColor": LINE, "domainColor": LINE_STRONG, "tickColor": LINE_STRONG, "labelColor": MUTED, "titleColor": MUTED,
         "labelFontSize": 11.5, "titleFontSize": 12, "titleFontWeight": "normal", "labelFont": _FONT, "titleFont": _FONT,
     }  # fmt: skip
-    chart = chart.properties(width=width, height=HEIGHT).resolve_scale(color="independent", shape="independent")
-    chart = chart.configure(background="transparent", font=_FONT, padding=4).configure_axis(**axis).configure_view(stroke=None)
+    chart = chart.properties(width=width, height=HEIGHT).resolve_scale(
+        color="independent", shape="independent"
+    )
+    chart = (
+        chart.configure(background="transparent", font=_FONT, padding=4)
+        .configure_axis(**axis)
+        .configure_view(stroke=None)
+    )
     spec = chart.to_dict()
     _, vl_convert = libraries()
-    return Chart(spec, _own_ids(vl_convert.vegalite_to_svg(json.dumps(spec, sort_keys=True), vl_version=vega_lite_version()), name))
+    return Chart(
+        spec,
+        _own_ids(
+            vl_convert.vegalite_to_svg(
+                json.dumps(spec, sort_keys=True), vl_version=vega_lite_version()
+            ),
+            name,
+        ),
+    )
 
 
 def _own_ids(svg: str, name: str) -> str:
-    """The SVG with ids of its own (vl-convert counts them on from chart to chart) and coordinates to two decimals."""
+    """The SVG with ids of its own (vl-convert counts them on from chart to chart) and
+    coordinates to two decimals.
+    """
     seen = dict.fromkeys(re.findall(r'id="([^"]+)"', svg))
     for count, old in enumerate(seen):
-        svg = svg.replace(f'id="{old}"', f'id="{name}-{count}"').replace(f"url(#{old})", f"url(#{name}-{count})")
+        svg = svg.replace(f'id="{old}"', f'id="{name}-{count}"').replace(
+            f"url(#{old})", f"url(#{name}-{count})"
+        )
     return re.sub(r"(\d+\.\d\d)\d+", r"\1", svg)

@@ -8,22 +8,52 @@ from typing import Any
 from separatrix.evidence.records import Certificate, Construction
 from separatrix.report import notation
 
-_FIRST = ("layer", "part", "mechanism", "carries", "fetches", "queries", "keys", "score_gap", "off_target_mass", "score_error")
+_FIRST = (
+    "layer",
+    "part",
+    "mechanism",
+    "carries",
+    "fetches",
+    "queries",
+    "keys",
+    "score_gap",
+    "off_target_mass",
+    "score_error",
+)
 FORMS = {
-    "collision": "Two prompts leave the same cache behind, so the model gives both the same answer. The right answers differ.",
-    "block_swap": "Two prompts differ inside one block that is not opened, and both versions send the same message. The right answers differ.",
+    "collision": (
+        "Two prompts leave the same cache behind, so the model gives both the same answer. The"
+        " right answers differ."
+    ),
+    "block_swap": (
+        "Two prompts differ inside one block that is not opened, and both versions send the same"
+        " message. The right answers differ."
+    ),
     "wrong_answer": "The model answers this prompt wrongly.",
 }
 
 
-def proof_parts(construction: Construction) -> tuple[dict[str, Any], list[tuple[str, list[str], list[dict[str, Any]]]]]:
-    """A proof object as (single values, tables): a list of objects becomes a table (name, columns, rows), a nested object is flattened."""
+def proof_parts(
+    construction: Construction,
+) -> tuple[dict[str, Any], list[tuple[str, list[str], list[dict[str, Any]]]]]:
+    """A proof object as (single values, tables): a list of objects becomes a table (name,
+    columns, rows), a nested object is flattened.
+    """
     values: dict[str, Any] = {}
     tables = []
     for key, value in construction.proof.items():
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             names = dict.fromkeys(name for item in value for name in item)
-            tables.append((key, sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)), value))
+            tables.append(
+                (
+                    key,
+                    sorted(
+                        names,
+                        key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST),
+                    ),
+                    value,
+                )
+            )
         else:
             values |= _flat(key, value)
     return values, tables
@@ -41,7 +71,13 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
             flat |= _flat(f"{key} {name}".strip(), inner)
         return flat
     if isinstance(value, list):
-        return {key: ", ".join(notation.number(x) for x in value) if len(value) <= 12 else f"{len(value):,} entries"}
+        return {
+            key: (
+                ", ".join(notation.number(x) for x in value)
+                if len(value) <= 12
+                else f"{len(value):,} entries"
+            )
+        }
     return {key: value}
 
 
@@ -50,7 +86,11 @@ def budget_words(budget: Mapping[str, Any]) -> str:
     words = []
     if "steps" in budget:
         done = budget.get("steps_done")
-        taken = ", ".join(notation.number(x) for x in done) + " of at most " if isinstance(done, list) else ""
+        taken = (
+            ", ".join(notation.number(x) for x in done) + " of at most "
+            if isinstance(done, list)
+            else ""
+        )
         words.append(f"{taken}{notation.number(budget['steps'])} steps")
     if "batch" in budget:
         words.append(f"batch {notation.number(budget['batch'])}")

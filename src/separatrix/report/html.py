@@ -29,7 +29,8 @@ def require_libraries() -> Any:
 def render_html(bundle_body: Mapping[str, Any]) -> str:
     """The report of a bundle's body. Equal bodies give equal text.
 
-    Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged or incomplete.
+    Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged
+    or incomplete.
     """
     jinja2 = require_libraries()
     seen = view(bundle_body)
@@ -51,7 +52,9 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         "task_size": task_size, "proof_parts": facts.proof_parts, "certificate_facts": facts.certificate_facts,
         "budget_words": facts.budget_words, "form_sentence": facts.FORMS,
     }  # fmt: skip
-    specs = {f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()}
+    specs = {
+        f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()
+    }
     return environment.get_template("template.html.j2").render(
         view=seen, charts=charts, style=_safe(_asset("style.css")), script=_safe(_asset("page.js")),
         vega=_safe(vega_javascript() if specs else ""), specs=_safe(_script_json(specs)),
@@ -59,7 +62,9 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
-    """Writes the report to `path`, whole or not at all. Raises OutputError where it cannot be written, and what `render_html` raises."""
+    """Writes the report to `path`, whole or not at all. Raises OutputError where it cannot be
+    written, and what `render_html` raises.
+    """
     write_atomic(Path(path), render_html(bundle_body))
 
 
@@ -76,12 +81,21 @@ def _asset(name: str) -> str:
 
 def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return (
+        json.dumps(value, sort_keys=True, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
 
 
 def _charts(cell: Cell) -> dict[str, Chart]:
     drawn = {
-        "bound": bound_chart(cell.bound, name=f"{cell.key}-bound", bites=cell.bites) if cell.bound else None,
+        "bound": (
+            bound_chart(cell.bound, name=f"{cell.key}-bound", bites=cell.bites)
+            if cell.bound
+            else None
+        ),
         "accuracy": accuracy_chart(cell.measurements, name=f"{cell.key}-accuracy"),
     }
     return {kind: chart for kind, chart in drawn.items() if chart is not None}

@@ -14,8 +14,13 @@ def list_theorems() -> list[dict[str, str]]:
     from separatrix.theory.counts import COUNTS
     from separatrix.theory.statements import KNOWN
 
-    found = [(key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())]
-    found += [(f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source) for key, count in COUNTS.items()]
+    found = [
+        (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
+    ]
+    found += [
+        (f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source)
+        for key, count in COUNTS.items()
+    ]
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
 
 
@@ -28,7 +33,11 @@ def describe_theorem(key: str) -> list[tuple[str, str]]:
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
         sizes = f"{count.formula} classes of prefixes, at sizes {', '.join(count.sizes)}"
-        return [(f"{key}: {count.title}", sizes), ("proof sketch", count.sketch), ("source", count.source)]
+        return [
+            (f"{key}: {count.title}", sizes),
+            ("proof sketch", count.sketch),
+            ("source", count.source),
+        ]
     theorem = THEOREMS.get(key) or KNOWN.get(key)
     if theorem is None:
         known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]

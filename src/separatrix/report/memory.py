@@ -1,4 +1,6 @@
-"""What an architecture carries at a context and how it grows, and its layers by kind: the numbers a capability card shows."""
+"""What an architecture carries at a context and how it grows, and its layers by kind: the
+numbers a capability card shows.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _ATTENTION = {"full", "indexed", "windowed"}
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of memory: bits at the context, bits at any length (None if it grows without bound), and growth in bits."""
+    """One kind of memory: bits at the context, bits at any length (None if it grows without
+    bound), and growth in bits.
+    """
 
     kind: str
     bits: int
@@ -34,7 +38,9 @@ class Row:
 
 
 def rows(architecture: Architecture, context: int) -> list[Row]:
-    """A row for every kind of memory the architecture has. Raises SizeError for a negative context."""
+    """A row for every kind of memory the architecture has. Raises SizeError for a negative
+    context.
+    """
     here, far, twice = (architecture.cache(t) for t in (context, FAR, 2 * FAR))
     found = []
     for kind in KINDS:
@@ -50,7 +56,9 @@ def rows(architecture: Architecture, context: int) -> list[Row]:
 def _per_token(architecture: Architecture) -> Fraction:
     """Bits of keys and values per token; compressed blocks count by their share."""
     strides = (
-        part.block if isinstance(part, Sparse) else part.ratio for part in _parts(architecture) if isinstance(part, Sparse | Compressed)
+        part.block if isinstance(part, Sparse) else part.ratio
+        for part in _parts(architecture)
+        if isinstance(part, Sparse | Compressed)
     )
     period = lcm(*strides)
     return Fraction(architecture.cache(period)["kv"].total, period)
@@ -62,7 +70,9 @@ def _parts(architecture: Architecture) -> Iterator[Mechanism]:
 
 def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
     """Layers by kind; a layer with attention and recurrence counts in both and in `parallel`."""
-    counts: dict[str, int] = dict.fromkeys(("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0)
+    counts: dict[str, int] = dict.fromkeys(
+        ("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0
+    )
     for layer, times in architecture.counted():
         kinds = {part.group for part in layer}
         for kind in kinds:
@@ -83,7 +93,9 @@ def pattern(architecture: Architecture | Outline) -> str:
 
 
 def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, int]:
-    """The most numbers of that kind of memory that a layer holds after t tokens, by mechanism; mechanisms without any are left out."""
+    """The most numbers of that kind of memory that a layer holds after t tokens, by mechanism;
+    mechanisms without any are left out.
+    """
     largest: dict[str, int] = {}
     for part in _parts(architecture):
         numbers = sum(item.bits.numbers for item in part.cache(t) if item.kind == kind)

@@ -1,4 +1,6 @@
-"""Plain ASCII formulas ("n >= 58", "Omega(n log n)", "n^(2^(-4L))") as people read them: unicode for terminals, HTML for the report."""
+"""Plain ASCII formulas ("n >= 58", "Omega(n log n)", "n^(2^(-4L))") as people read them: unicode
+for terminals, HTML for the report.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,26 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_WORDS = {">=": "≥", "<=": "≤", "!=": "≠", "->": "→", "+/-": "±", "Omega": "Ω", "Theta": "Θ", "sigma": "σ", "eps": "ε", "beta": "β"}
-_ASCII_WORD = re.compile(r">=|<=|!=|->|\+/-|(?<![A-Za-z])(?:Omega|Theta|sigma|eps|beta)(?![A-Za-z])")
+_WORDS = {
+    ">=": "≥",
+    "<=": "≤",
+    "!=": "≠",
+    "->": "→",
+    "+/-": "±",
+    "Omega": "Ω",
+    "Theta": "Θ",
+    "sigma": "σ",
+    "eps": "ε",
+    "beta": "β",
+}
+_ASCII_WORD = re.compile(
+    r">=|<=|!=|->|\+/-|(?<![A-Za-z])(?:Omega|Theta|sigma|eps|beta)(?![A-Za-z])"
+)
 _TIMES = re.compile(r"(?<=\d) x (?=\d)")
 _SUBSCRIPT = re.compile(r"(?<![A-Za-z0-9_])([A-Za-zσβ])_(\d+|[A-Za-z])(?![A-Za-z0-9_])")
-_INDEX_OR_UNDERSCORE = re.compile(r"((?:(?<=_)|(?<![A-Za-z0-9]))(?:[A-Za-z]|sigma)_(?:\d+|[a-z])(?![A-Za-z0-9_]))|_")
+_INDEX_OR_UNDERSCORE = re.compile(
+    r"((?:(?<=_)|(?<![A-Za-z0-9]))(?:[A-Za-z]|sigma)_(?:\d+|[a-z])(?![A-Za-z0-9_]))|_"
+)
 _LONG_DECIMAL = re.compile(r"-?\d+\.\d{5,}(?:e[-+]?\d+)?")
 _LOG2 = re.compile(r"(?<![A-Za-z])log2(?![A-Za-z0-9])")
 _EXPONENT = re.compile(r"(?<=\d)e([-+]?)0*(\d+)\b")
@@ -20,7 +37,9 @@ _MOST_DIGITS = 24
 
 
 def plain(text: str) -> str:
-    """`text` with unicode for its ASCII relations and Greek letters, and without control characters."""
+    """`text` with unicode for its ASCII relations and Greek letters, and without control
+    characters.
+    """
     text = "".join(c if c.isprintable() else " " for c in text)
     return _TIMES.sub(" × ", _ASCII_WORD.sub(lambda match: _WORDS[match[0]], text))
 
@@ -28,11 +47,15 @@ def plain(text: str) -> str:
 def subscripted(text: str) -> str:
     """`plain(text)` with unicode subscripts for digits: n_1 becomes n₁."""
     digits = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-    return _SUBSCRIPT.sub(lambda m: m[1] + m[2].translate(digits) if m[2].isdigit() else m[0], plain(text))
+    return _SUBSCRIPT.sub(
+        lambda m: m[1] + m[2].translate(digits) if m[2].isdigit() else m[0], plain(text)
+    )
 
 
 def maths(text: str) -> Any:
-    """`text` as safe HTML (markupsafe.Markup): powers raised, indices lowered, arXiv numbers linked; everything else escaped."""
+    """`text` as safe HTML (markupsafe.Markup): powers raised, indices lowered, arXiv numbers
+    linked; everything else escaped.
+    """
     from markupsafe import Markup, escape
 
     html = _raise_powers(str(escape(plain(text))))
@@ -75,7 +98,9 @@ def _raise_powers(html: str) -> str:
 
 
 def _operand_end(html: str, start: int) -> int:
-    """Where the exponent that begins at `start` ends: a balanced group, or a word such as 12, n, 64, Ω(1)."""
+    """Where the exponent that begins at `start` ends: a balanced group, or a word such as 12, n,
+    64, Ω(1).
+    """
     if html.startswith("(", start):
         return _closing(html, start)
     match = _OPERAND.match(html, start)
@@ -97,7 +122,11 @@ def _closing(html: str, start: int) -> int:
 def number(value: Any) -> str:
     """An integer with thousands separators, shortened beyond 24 digits; anything else as text."""
     if not isinstance(value, int) or isinstance(value, bool):
-        return {True: "yes", False: "no", None: "-"}[value] if value is None or isinstance(value, bool) else str(value)
+        return (
+            {True: "yes", False: "no", None: "-"}[value]
+            if value is None or isinstance(value, bool)
+            else str(value)
+        )
     if value.bit_length() > 10_000:
         return f"about 2^{value.bit_length() - 1:,}"
     digits = str(abs(value))
@@ -112,7 +141,9 @@ def label(key: str) -> str:
 
 
 def theorem_title(key: str) -> str:
-    """The theorem's name for people: "III" is "Theorem III", "Ye26-1.1" is "[Ye26, Thm 1.1]", "retrieval" stays."""
+    """The theorem's name for people: "III" is "Theorem III", "Ye26-1.1" is "[Ye26, Thm 1.1]",
+    "retrieval" stays.
+    """
     if re.fullmatch(r"[IVX]+'?", key):
         return f"Theorem {key}"
     cited = re.fullmatch(r"([A-Z][A-Za-z]+\d*)-(\d[\d.]*)", key)

@@ -1,4 +1,6 @@
-"""The card of a model whose file leaves sizes open: its layers are drawn and counted, what is not known is named, nothing is guessed."""
+"""The card of a model whose file leaves sizes open: its layers are drawn and counted, what is
+not known is named, nothing is guessed.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,18 @@ _HOLDS: dict[str, set[LayerKind]] = {
 
 
 def outline_json(outline: Outline, context: int) -> dict[str, Any]:
-    """As `card_json`, null where a number depends on a size that is not known. Raises SizeError for a context that is not positive."""
+    """As `card_json`, null where a number depends on a size that is not known. Raises SizeError
+    for a context that is not positive.
+    """
     check_context(context)
     known = outline.known
     memory = {row.kind: row for row in rows(known, context)} if known else {}
     cache: dict[str, Any] = {
         "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
         "convolution_numbers": _numbers(outline, "convolution", FAR, "convolution"),
-        "state_bytes": bytes_of(sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)),
+        "state_bytes": bytes_of(
+            sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
+        ),
         "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
         "kv_bytes_per_token": bytes_of(memory["kv"].per_token if "kv" in memory else 0),
     }
@@ -55,21 +61,39 @@ def outline_json(outline: Outline, context: int) -> dict[str, Any]:
             for question, text in _verdicts(outline)
         ],
         "assumptions": list(outline.notes),
-        "unknown": [*outline.missing, *(name for name in ("vocabulary", "context") if getattr(outline, name) is None)],
+        "unknown": [
+            *outline.missing,
+            *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
+        ],
     }
 
 
 def render_outline(outline: Outline, context: int) -> RenderableType:
-    """The outline as something rich prints, in ASCII. Raises SizeError for a context that is not positive."""
+    """The outline as something rich prints, in ASCII. Raises SizeError for a context that is not
+    positive.
+    """
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
 
     data = outline_json(outline, context)
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in data["layers"].items() if number and kind != "total")
-    lines = [Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"), Text(" ".join(data["pattern"])), Text()]
+    kinds = ", ".join(
+        f"{number:,} {kind}"
+        for kind, number in data["layers"].items()
+        if number and kind != "total"
+    )
+    lines = [
+        Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
+        Text(" ".join(data["pattern"])),
+        Text(),
+    ]
     lines += [Text("What that means", "bold")]
-    lines += [Text.assemble(f"  {line['question']}   ", (line["status"], "bold yellow"), f"   {line['text']}") for line in data["verdicts"]]
+    lines += [
+        Text.assemble(
+            f"  {line['question']}   ", (line["status"], "bold yellow"), f"   {line['text']}"
+        )
+        for line in data["verdicts"]
+    ]
     lines += [Text(), Text("Not known", "bold"), Text(f"  {', '.join(data['unknown'])}")]
     sets = " ".join(f"--set {name}=..." for name in outline.missing)
     lines += [Padding(Text(f"sizes are not guessed; supply them: {sets}"), (0, 0, 0, 2))]
@@ -79,7 +103,9 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
 def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
     known = largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
     return known | {
-        cls.name: None for cls in outline.shapeless if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
+        cls.name: None
+        for cls in outline.shapeless
+        if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
     }
 
 
@@ -90,6 +116,9 @@ def _verdicts(outline: Outline) -> list[tuple[str, str]]:
     return [
         (
             "recall of one of n facts",
-            "fails from some n on (Theorem I: the cache is bounded); which n depends on the sizes that are not known",
+            (
+                "fails from some n on (Theorem I: the cache is bounded); which n depends on the"
+                " sizes that are not known"
+            ),
         )
     ]

@@ -1,4 +1,6 @@
-"""What `design` found, as a table for terminals and as plain data. Nothing here decides anything: see theory/design."""
+"""What `design` found, as a table for terminals and as plain data. Nothing here decides
+anything: see theory/design.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ PROVED, OPEN = "proved sufficient", "not excluded"
 
 
 def design_json(result: DesignResult) -> dict[str, Any]:
-    """The result as plain data: bytes, operations and layers are exact integers (bytes a float where a number format leaves a fraction)."""
+    """The result as plain data: bytes, operations and layers are exact integers (bytes a float
+    where a number format leaves a fraction).
+    """
     return {
         "tasks": [task.spec for task in result.tasks],
         "context": result.context,
@@ -27,7 +31,10 @@ def design_json(result: DesignResult) -> dict[str, Any]:
         "layouts_within_budget": result.within,
         "within_budget": result.within,
         "judged": result.judged,
-        "excluded": [{"theorem": theorem, "task": task, "layouts": count} for (theorem, task), count in result.excluded.items()],
+        "excluded": [
+            {"theorem": theorem, "task": task, "layouts": count}
+            for (theorem, task), count in result.excluded.items()
+        ],
         "proved_sufficient": [_point_json(point) for point in result.proved],
         "not_excluded": [_point_json(point) for point in result.not_excluded],
         "smallest_not_excluded_beyond_budget": result.beyond and _point_json(result.beyond),
@@ -43,7 +50,12 @@ def _point_json(point: Point) -> dict[str, Any]:
         "place": point.layout.place,
         "placements": len(point.layouts),
         "neighbours": [
-            {"change": other.change, "architecture": other.layout.architecture.spec, **_cost_json(other), "status": other.status}
+            {
+                "change": other.change,
+                "architecture": other.layout.architecture.spec,
+                **_cost_json(other),
+                "status": other.status,
+            }
             | {"task": other.task, "theorem": other.theorem, "n": other.n}
             for other in point.neighbours
         ],
@@ -52,7 +64,11 @@ def _point_json(point: Point) -> dict[str, Any]:
 
 def _cost_json(found: Point | Neighbour) -> dict[str, Any]:
     cost = found.cost
-    return {"cache_bytes": bytes_of(cost.cache_bits), "flops_per_token": cost.flops, "reading_layers": cost.reading}
+    return {
+        "cache_bytes": bytes_of(cost.cache_bits),
+        "flops_per_token": cost.flops,
+        "reading_layers": cost.reading,
+    }
 
 
 def assumptions(result: DesignResult) -> list[str]:
@@ -62,7 +78,9 @@ def assumptions(result: DesignResult) -> list[str]:
 
 
 def render_design(result: DesignResult, *, everything: bool = False) -> RenderableType:
-    """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12 points of each."""
+    """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12
+    points of each.
+    """
     from rich.console import Group
     from rich.text import Text
 
@@ -70,14 +88,19 @@ def render_design(result: DesignResult, *, everything: bool = False) -> Renderab
     if not result.not_excluded:
         return Group(*parts, *_nothing(result))
     proved_costs = {point.cost for point in result.proved}
-    parts += [Text.assemble((PROVED.capitalize(), "bold blue"), ": a construction solves every task")]
+    parts += [
+        Text.assemble((PROVED.capitalize(), "bold blue"), ": a construction solves every task")
+    ]
     if result.proved:
         parts += _front(result.proved, everything)
     else:
         parts.append(_indented(_nothing_proved(result)))
     parts += [
         Text(),
-        Text.assemble((OPEN.capitalize(), "bold yellow"), ": no theorem says that a task fails; whether weights exist is open"),
+        Text.assemble(
+            (OPEN.capitalize(), "bold yellow"),
+            ": no theorem says that a task fails; whether weights exist is open",
+        ),
     ]
     parts += _front(result.not_excluded, everything, proved_costs)
     granted = assumptions(result)
@@ -94,24 +117,46 @@ def _header(result: DesignResult) -> RenderableType:
     for number, task in enumerate(result.tasks):
         grid.add_row("" if number else "tasks", Text(task.spec, "bold"))
     grid.add_row("context", f"{result.context:,} token{'s' if result.context > 1 else ''}")
-    grid.add_row("cache", f"at most {format_bytes(result.budget_bits)} for one sequence of that length")
+    grid.add_row(
+        "cache", f"at most {format_bytes(result.budget_bits)} for one sequence of that length"
+    )
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
-    grid.add_row("layouts", f"{result.layouts:,} of {depths} layers that the theorems can tell apart; {result.judged:,} had to be judged")
+    grid.add_row(
+        "layouts",
+        f"{result.layouts:,} of {depths} layers that the theorems can tell apart; {result.judged:,}"
+        " had to be judged",
+    )
     return grid
 
 
-def _front(points: Sequence[Point], everything: bool, proved: set[Any] | None = None) -> list[RenderableType]:
+def _front(
+    points: Sequence[Point], everything: bool, proved: set[Any] | None = None
+) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
     shown = points if everything else points[:_SHOWN]
-    figures = [(format_bytes(point.cost.cache_bits), f"{count_text(point.cost.flops)} FLOPs/token") for point in shown]
+    figures = [
+        (format_bytes(point.cost.cache_bits), f"{count_text(point.cost.flops)} FLOPs/token")
+        for point in shown
+    ]
     wide = [max(len(figure[column]) for figure in figures) for column in (0, 1)]
     parts: list[RenderableType] = []
     for point, (memory, work) in zip(shown, figures, strict=True):
         mark = "o" if proved is not None and point.cost not in proved else "*"
-        parts.append(_indented(Text.assemble(f"{mark} ", (f"{memory:>{wide[0]}}   {work:>{wide[1]}}", "bold"), f"   {_places(point)}")))
-        lines = [Text(layout_text(point.layout)), *(_neighbour(other) for other in point.neighbours)]
+        parts.append(
+            _indented(
+                Text.assemble(
+                    f"{mark} ",
+                    (f"{memory:>{wide[0]}}   {work:>{wide[1]}}", "bold"),
+                    f"   {_places(point)}",
+                )
+            )
+        )
+        lines = [
+            Text(layout_text(point.layout)),
+            *(_neighbour(other) for other in point.neighbours),
+        ]
         parts += [Padding(line, (0, 0, 0, 6)) for line in lines]
     if len(points) > len(shown):
         parts.append(_indented(f"and {len(points) - len(shown):,} more; --all prints them"))
@@ -128,7 +173,11 @@ def _places(point: Point) -> str:
     k = layout.family.reading
     if not k:
         return "no reading layer"
-    text = f"{k:,} reading layer{'s' if k > 1 else ''} {layout.place}" if layout.family.bounded else f"all {k:,} layers read"
+    text = (
+        f"{k:,} reading layer{'s' if k > 1 else ''} {layout.place}"
+        if layout.family.bounded
+        else f"all {k:,} layers read"
+    )
     return f"{text} (+ {other:,} other placement{'s' if other > 1 else ''})" if other else text
 
 
@@ -146,23 +195,36 @@ def _neighbour(other: Neighbour) -> Any:
 def _nothing(result: DesignResult) -> list[RenderableType]:
     from rich.text import Text
 
-    return [Text.assemble(("Nothing fits: ", "bold red"), line) if not i else _indented(line) for i, line in enumerate(obstacles(result))]
+    return [
+        Text.assemble(("Nothing fits: ", "bold red"), line) if not i else _indented(line)
+        for i, line in enumerate(obstacles(result))
+    ]
 
 
 def obstacles(result: DesignResult) -> list[str]:
     """With nothing within the budget: what excludes everything, and which budget would do."""
     lines = [
-        f"{theorem_text(theorem)} says FAILS on {task} for {count:,} layout{'s' if count > 1 else ''} within the budget"
+        f"{theorem_text(theorem)} says FAILS on {task} for {count:,}"
+        f" layout{'s' if count > 1 else ''} within the budget"
         for (theorem, task), count in sorted(result.excluded.items(), key=lambda item: -item[1])
     ]
     outside = result.layouts - result.within
     if outside:
-        who = f"{outside:,} of {result.layouts:,} layouts carry" if result.within else "every layout carries"
-        lines.append(f"{who} more than {format_bytes(result.budget_bits)} at {result.context:,} tokens")
+        who = (
+            f"{outside:,} of {result.layouts:,} layouts carry"
+            if result.within
+            else "every layout carries"
+        )
+        lines.append(
+            f"{who} more than {format_bytes(result.budget_bits)} at {result.context:,} tokens"
+        )
     if result.beyond is not None:
         lines.append(f"the smallest cache that no theorem excludes is {_budget(result.beyond)}")
     else:
-        lines.append("no budget would do: theorems exclude every layout; allow more reading layers, wider ones, or larger states")
+        lines.append(
+            "no budget would do: theorems exclude every layout; allow more reading layers, wider"
+            " ones, or larger states"
+        )
     if result.beyond_proved is not None:
         lines.append(_nothing_proved(result))
     return lines
@@ -170,7 +232,9 @@ def obstacles(result: DesignResult) -> list[str]:
 
 def _nothing_proved(result: DesignResult) -> str:
     if result.beyond_proved is None:
-        return "no construction here covers these tasks with any of the layouts, whatever the budget"
+        return (
+            "no construction here covers these tasks with any of the layouts, whatever the budget"
+        )
     return f"the smallest cache that is proved sufficient is {_budget(result.beyond_proved)}"
 
 

@@ -1,4 +1,6 @@
-"""The fronts of `design` drawn: cache bytes against operations per token, one mark per layout, written as HTML, SVG or PNG."""
+"""The fronts of `design` drawn: cache bytes against operations per token, one mark per layout,
+written as HTML, SVG or PNG.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from separatrix.report.drawing import libraries, vega_javascript, vega_lite_vers
 from separatrix.report.pareto import OPEN, PROVED, count_text
 
 SUFFIXES = (".html", ".svg", ".png")
-_INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = "#16202a", "#56626e", "#e2e5e9", "#0a62a0", "#bf4a0b", "#fdfdfc"
+_INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = (
+    "#16202a",
+    "#56626e",
+    "#e2e5e9",
+    "#0a62a0",
+    "#bf4a0b",
+    "#fdfdfc",
+)
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 _WIDTH, _HEIGHT = 620, 380
 _EXCLUDED = "excluded by a theorem"
@@ -30,9 +39,14 @@ _BELOW = 9
 
 
 def check_plot(path: Path) -> None:
-    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file that exists already."""
+    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file
+    that exists already.
+    """
     if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in {', '.join(SUFFIXES)}")
+        raise OutputError(
+            f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
+            f" {', '.join(SUFFIXES)}"
+        )
     if path.is_dir():
         raise OutputError(f"--plot {path}: this is a folder; name a file in it")
     if path.exists():
@@ -43,13 +57,17 @@ def check_plot(path: Path) -> None:
 
 
 def write_plot(result: DesignResult, path: Path) -> None:
-    """Draws both fronts, the budget and the neighbours that theorems exclude. Raises OutputError and MissingExtraError as `check_plot` does."""
+    """Draws both fronts, the budget and the neighbours that theorems exclude. Raises OutputError
+    and MissingExtraError as `check_plot` does.
+    """
     check_plot(path)
     _, vl_convert = libraries()
     spec = pareto_spec(result)
     kind, text = path.suffix.lower(), json.dumps(spec, sort_keys=True)
     if kind == ".png":
-        write_atomic(path, vl_convert.vegalite_to_png(text, vl_version=vega_lite_version(), scale=2))
+        write_atomic(
+            path, vl_convert.vegalite_to_png(text, vl_version=vega_lite_version(), scale=2)
+        )
         return
     svg = vl_convert.vegalite_to_svg(text, vl_version=vega_lite_version())
     write_atomic(path, svg if kind == ".svg" else _page(result, text, svg))
@@ -63,28 +81,67 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     xs, ys = [row["cache"] for row in rows] + [budget], [row["flops"] for row in rows]
     if not rows:
         ys = [1.0]
-    x = alt.X("cache:Q", title=f"cache at {result.context:,} tokens, one sequence", **_scaled(alt, xs, _BYTES))
-    y = alt.Y("flops:Q", title="FLOPs to mix one token there (projections not counted)", **_scaled(alt, ys, _COUNT))
+    x = alt.X(
+        "cache:Q",
+        title=f"cache at {result.context:,} tokens, one sequence",
+        **_scaled(alt, xs, _BYTES),
+    )
+    y = alt.Y(
+        "flops:Q",
+        title="FLOPs to mix one token there (projections not counted)",
+        **_scaled(alt, ys, _COUNT),
+    )
     kinds = list(_KINDS)
-    colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=list(_KINDS.values())), legend=None)
-    fill = alt.Fill("kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE, _SOLVES]), legend=None)
-    shape = alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross", "circle"]), legend=None)
+    colour = alt.Color(
+        "kind:N", scale=alt.Scale(domain=kinds, range=list(_KINDS.values())), legend=None
+    )
+    fill = alt.Fill(
+        "kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE, _SOLVES]), legend=None
+    )
+    shape = alt.Shape(
+        "kind:N",
+        scale=alt.Scale(domain=kinds, range=["circle", "circle", "cross", "circle"]),
+        legend=None,
+    )
     tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in _TIPS]
-    points, dearer = (alt.Chart(alt.Data(values=[row for row in rows if (row["kind"] == _DEARER) == small])) for small in (False, True))
-    rule = alt.Chart(alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}]))
+    points, dearer = (
+        alt.Chart(alt.Data(values=[row for row in rows if (row["kind"] == _DEARER) == small]))
+        for small in (False, True)
+    )
+    rule = alt.Chart(
+        alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}])
+    )
     layers = [
         rule.mark_rule(color=_INK, strokeDash=[4, 3]).encode(x=x),
-        rule.mark_text(color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold").encode(
-            x=x, y=alt.value(3), text="label:N"
-        ),
+        rule.mark_text(
+            color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold"
+        ).encode(x=x, y=alt.value(3), text="label:N"),
         dearer.mark_circle(size=22, color=_SOLVES, opacity=1).encode(x=x, y=y, tooltip=tips),
-        points.mark_point(size=100, strokeWidth=1.8, opacity=1).encode(x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips),
+        points.mark_point(size=100, strokeWidth=1.8, opacity=1).encode(
+            x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips
+        ),
     ]
     for (kind, tint), side in product(_KINDS.items(), ("left", "right")):
-        labels = alt.Chart(alt.Data(values=[row for row in rows if (row["kind"], row["side"]) == (kind, side) and row["label"]]))
+        labels = alt.Chart(
+            alt.Data(
+                values=[
+                    row
+                    for row in rows
+                    if (row["kind"], row["side"]) == (kind, side) and row["label"]
+                ]
+            )
+        )
         place = {"align": "right", "dx": -9} if side == "left" else {"align": "left", "dx": 9}
         small = {"dx": 4, "dy": _BELOW, "fontSize": 11} if kind == _DEARER else {}
-        text = labels.mark_text(**{"color": tint, "fontSize": 12, "fontWeight": "bold" if kind == PROVED else "normal", **place, **small})
+        text = labels.mark_text(
+            **{
+                "color": tint,
+                "fontSize": 12,
+                "fontWeight": "bold" if kind == PROVED else "normal",
+                **place,
+                **small,
+            }
+        )
         layers.append(text.encode(x=x, y=y, text="label:N"))
     title = alt.TitleParams(
         [" and ".join(task.spec for task in result.tasks)],
@@ -94,7 +151,13 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         ],
         anchor="start", color=_INK, subtitleColor=_MUTED, fontSize=14, subtitleFontSize=12, font=_FONT, subtitleFont=_FONT, offset=14,
     )  # fmt: skip
-    axis = {"gridColor": _LINE, "domainColor": _MUTED, "tickColor": _MUTED, "labelColor": _MUTED, "titleColor": _MUTED}
+    axis = {
+        "gridColor": _LINE,
+        "domainColor": _MUTED,
+        "tickColor": _MUTED,
+        "labelColor": _MUTED,
+        "titleColor": _MUTED,
+    }
     sizes = {
         "labelFontSize": 11.5,
         "titleFontSize": 12,
@@ -104,7 +167,11 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         "titleFont": _FONT,
     }
     chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
-    chart = chart.configure(background=_PAGE, font=_FONT, padding=14).configure_axis(**axis, **sizes).configure_view(stroke=None)
+    chart = (
+        chart.configure(background=_PAGE, font=_FONT, padding=14)
+        .configure_axis(**axis, **sizes)
+        .configure_view(stroke=None)
+    )
     return chart.to_dict()
 
 
@@ -119,7 +186,9 @@ _TIPS = (
 
 
 def _rows(result: DesignResult) -> list[dict[str, Any]]:
-    """A mark for every point and every neighbour that fails; a cost is drawn once, by what says most."""
+    """A mark for every point and every neighbour that fails; a cost is drawn once, by what says
+    most.
+    """
     found: dict[Cost, dict[str, Any]] = {}
     for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
         for point in points:
@@ -128,21 +197,46 @@ def _rows(result: DesignResult) -> list[dict[str, Any]]:
         for other in point.neighbours:
             if other.status == "FAILS":
                 why = f"Theorem {other.theorem} on {other.task}"
-                found.setdefault(other.cost, _row(_EXCLUDED, other.cost, other.layout.architecture.spec, why))
+                found.setdefault(
+                    other.cost, _row(_EXCLUDED, other.cost, other.layout.architecture.spec, why)
+                )
     for rung in ladder(result):
-        found.setdefault(rung.cost, _row(_DEARER, rung.cost, rung.layout.architecture.spec, "the cheapest with that many reading layers"))
+        found.setdefault(
+            rung.cost,
+            _row(
+                _DEARER,
+                rung.cost,
+                rung.layout.architecture.spec,
+                "the cheapest with that many reading layers",
+            ),
+        )
     rows = list(found.values())
     _label(rows, result.budget_bits / 8)
     return rows
 
 
 def _row(kind: str, cost: Cost, spec: str, why: str) -> dict[str, Any]:
-    words = {"kind": kind, "reading": cost.reading, "memory": format_bytes(cost.cache_bits), "operations": count_text(cost.flops)}
-    return {**words, "cache": cost.cache_bits / 8, "flops": float(cost.flops), "spec": spec, "why": why, "label": "", "side": "right"}
+    words = {
+        "kind": kind,
+        "reading": cost.reading,
+        "memory": format_bytes(cost.cache_bits),
+        "operations": count_text(cost.flops),
+    }
+    return {
+        **words,
+        "cache": cost.cache_bits / 8,
+        "flops": float(cost.flops),
+        "spec": spec,
+        "why": why,
+        "label": "",
+        "side": "right",
+    }
 
 
 def _label(rows: list[dict[str, Any]], budget: float) -> None:
-    """Labels for as many marks as have room, those of the fronts first; on the left where the line of the budget is in the way."""
+    """Labels for as many marks as have room, those of the fronts first; on the left where the
+    line of the budget is in the way.
+    """
     if not rows:
         return
     across = _pixels([*(row["cache"] for row in rows), budget], _WIDTH)
@@ -152,7 +246,10 @@ def _label(rows: list[dict[str, Any]], budget: float) -> None:
         k = row["reading"]
         text = f"{k:,}" if taken else f"{k:,} reading layer{'s' if k != 1 else ''}"
         x, y, width = across[i], up[i] - _BELOW * (row["kind"] == _DEARER), 10 + 7.0 * len(text)
-        if all(abs(x - other) > max(width, wide) + 8 or abs(y - height) > _FEWEST_PIXELS for other, height, wide in taken):
+        if all(
+            abs(x - other) > max(width, wide) + 8 or abs(y - height) > _FEWEST_PIXELS
+            for other, height, wide in taken
+        ):
             row["label"], row["side"] = text, "left" if x <= across[-1] < x + width + 4 else "right"
             taken.append((x, y, width))
 
@@ -169,7 +266,9 @@ def _is_log(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 8
 
 
-_BYTES = [(1024**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))]
+_BYTES = [
+    (1024**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+]
 _COUNT = [(1000**power, unit) for power, unit in enumerate(("", " k", " M", " G", " T", " P"))]
 
 
@@ -178,19 +277,35 @@ def _scaled(alt: Any, values: Sequence[float], units: Sequence[tuple[int, str]])
     low, high, log = min(values), max(values), _is_log(values)
     space = (high / low) ** 0.1 if log else 0.15 * (high - low) or 0.5 * high or 1.0
     domain = [low / space, high * space] if log else [max(0.0, low - space), high + space]
-    steps = "".join(f"datum.value >= {size} ? format(datum.value / {size}, ',.3~g') + ' {unit.strip()}' : " for size, unit in units[:0:-1])
-    axis: dict[str, Any] = {"labelExpr": f"{steps}format(datum.value, ',.3~g') + ' {units[0][1]}'", "tickCount": 6}
+    steps = "".join(
+        f"datum.value >= {size} ? format(datum.value / {size}, ',.3~g') + ' {unit.strip()}' : "
+        for size, unit in units[:0:-1]
+    )
+    axis: dict[str, Any] = {
+        "labelExpr": f"{steps}format(datum.value, ',.3~g') + ' {units[0][1]}'",
+        "tickCount": 6,
+    }
     if log:
         axis["values"] = _ticks(*domain, base=2 if units is _BYTES else 10)
-    return {"scale": alt.Scale(type="log" if log else "linear", domain=domain, nice=False), "axis": alt.Axis(**axis)}
+    return {
+        "scale": alt.Scale(type="log" if log else "linear", domain=domain, nice=False),
+        "axis": alt.Axis(**axis),
+    }
 
 
 def _ticks(low: float, high: float, *, base: int) -> list[float]:
-    """At most seven powers of the base, evenly spread; of ten also twos and fives where few powers fit."""
+    """At most seven powers of the base, evenly spread; of ten also twos and fives where few
+    powers fit.
+    """
     first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base))
     powers = [float(base) ** e for e in range(first, last + 1)]
     if base == 10 and len(powers) < 3:
-        powers = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+        powers = [
+            m * 10.0**e
+            for e in range(first - 1, last + 1)
+            for m in (1, 2, 5)
+            if low <= m * 10.0**e <= high
+        ]
     return powers[:: max(1, -(-len(powers) // 7))]
 
 
@@ -199,8 +314,8 @@ def _page(result: DesignResult, spec: str, svg: str) -> str:
     title = escape("design: " + " and ".join(task.spec for task in result.tasks))
     safe = spec.replace("<", "\\u003c")
     return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
-        f"<style>body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}svg{{max-width:100%;height:auto}}</style>\n"
-        f'<div id="front">{svg}</div>\n<script>{vega_javascript()}</script>\n'
-        f'<script>vegaEmbed("#front", {safe}, {{actions: false, renderer: "svg"}});</script>\n</html>\n'
+        '<!doctype html>\n<html lang="en"><meta'
+        f' charset="utf-8"><title>{title}</title>\n<style>body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}svg{{max-width:100%;height:auto}}</style>\n<div'
+        f' id="front">{svg}</div>\n<script>{vega_javascript()}</script>\n<script>vegaEmbed("#front",'
+        f' {safe}, {{actions: false, renderer: "svg"}});</script>\n</html>\n'
     )

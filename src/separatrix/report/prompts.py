@@ -1,4 +1,6 @@
-"""Prompts laid over one another token by token, long stretches where nothing happens folded away."""
+"""Prompts laid over one another token by token, long stretches where nothing happens folded
+away.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,14 @@ class Fold:
 
 
 def align(prompts: Sequence[Sequence[int]]) -> list[Place | Fold]:
-    """The prompts position by position. Beyond 72 tokens only the ends and the surroundings of the first 32 differences are kept."""
+    """The prompts position by position. Beyond 72 tokens only the ends and the surroundings of
+    the first 32 differences are kept.
+    """
     length = max((len(prompt) for prompt in prompts), default=0)
-    places = [Place(i, tuple(prompt[i] if i < len(prompt) else None for prompt in prompts)) for i in range(length)]
+    places = [
+        Place(i, tuple(prompt[i] if i < len(prompt) else None for prompt in prompts))
+        for i in range(length)
+    ]
     if length <= SHOWN_WHOLE:
         return list(places)
     differing = [place.position for place in places if place.differs][:_MOST_DIFFERENCES]
@@ -46,7 +53,10 @@ def align(prompts: Sequence[Sequence[int]]) -> list[Place | Fold]:
 def differences(prompts: Sequence[Sequence[int]]) -> int:
     """At how many positions the prompts differ."""
     length = max((len(prompt) for prompt in prompts), default=0)
-    return sum(len({prompt[i] if i < len(prompt) else None for prompt in prompts}) > 1 for i in range(length))
+    return sum(
+        len({prompt[i] if i < len(prompt) else None for prompt in prompts}) > 1
+        for i in range(length)
+    )
 
 
 def _fold(places: list[Place], kept: set[int]) -> list[Place | Fold]:

@@ -33,7 +33,10 @@ UNMEASURED = "?"
 def rows() -> list[dict[str, str]]:
     """One row per task, texts in natural language last."""
     listed: list[type[Task] | type[TextTask]] = [*TASKS.values(), *TEXT_TASKS.values()]
-    return [{"name": cls.name, "asks": cls.title, "sizes": cls.usage, "source": cls.source} for cls in listed]
+    return [
+        {"name": cls.name, "asks": cls.title, "sizes": cls.usage, "source": cls.source}
+        for cls in listed
+    ]
 
 
 def grid(name: str) -> list[str]:
@@ -49,7 +52,9 @@ def describe(name: str) -> list[tuple[str, str]]:
     if name == Thought.name:
         return _describe_thought()
     if name not in TASKS:
-        raise UnknownNameError.of("task", name, [*TASKS, *TEXT_TASKS, Thought.name], listing="separatrix tasks")
+        raise UnknownNameError.of(
+            "task", name, [*TASKS, *TEXT_TASKS, Thought.name], listing="separatrix tasks"
+        )
     cls = TASKS[name]
     parts = [
         (f"{name}: {cls.title}", _module_doc(cls)),
@@ -57,12 +62,21 @@ def describe(name: str) -> list[tuple[str, str]]:
         ("drawn", inspect.getdoc(cls) or ""),
         (
             "answers",
-            "due after several tokens; the loss is taken there" if cls.several else "due after the last token; the loss is taken there",
+            (
+                "due after several tokens; the loss is taken there"
+                if cls.several
+                else "due after the last token; the loss is taken there"
+            ),
         ),
         ("prefix classes", _joined(inspect.getdoc(cls.prefix_classes) or "")),
     ]
     if cls.shifts:
-        parts.append(("shifts (shift=...)", "\n".join(f"{shift}: {text}" for shift, text in cls.shifts.items())))
+        parts.append(
+            (
+                "shifts (shift=...)",
+                "\n".join(f"{shift}: {text}" for shift, text in cls.shifts.items()),
+            )
+        )
     parts.append(("from easy to hard", "\n".join(_size(parse_task(text)) for text in grid(name))))
     return [*parts, ("source", cls.source)]
 
@@ -72,9 +86,18 @@ def _describe_text(cls: type[TextTask]) -> list[tuple[str, str]]:
         (f"{cls.name}: {cls.title}", _module_doc(cls)),
         ("sizes", cls.usage),
         ("drawn", inspect.getdoc(cls) or ""),
-        ("answers", "due after the prompt; with style=steps the sentences of the chain stand before it"),
+        (
+            "answers",
+            "due after the prompt; with style=steps the sentences of the chain stand before it",
+        ),
         ("prefix classes", "none counted: prompts in words have no fixed length"),
-        ("from easy to hard", "\n".join(f"{text}   chance {fraction(parse_text_task(text).chance)}" for text in grid(cls.name))),
+        (
+            "from easy to hard",
+            "\n".join(
+                f"{text}   chance {fraction(parse_text_task(text).chance)}"
+                for text in grid(cls.name)
+            ),
+        ),
         ("source", cls.source),
     ]
 
@@ -86,7 +109,13 @@ def _describe_thought() -> list[tuple[str, str]]:
         ("written as", Thought.usage),
         ("composition tasks", ", ".join(composed)),
         ("drawn", "as the task is, with its chain behind the prompt"),
-        ("answers", "due after the prompt's last token and after every written token; the loss is taken there"),
+        (
+            "answers",
+            (
+                "due after the prompt's last token and after every written token; the loss is taken"
+                " there"
+            ),
+        ),
         ("prefix classes", _joined(inspect.getdoc(Thought.prefix_classes) or "")),
         ("source", Thought.source),
     ]
@@ -94,14 +123,27 @@ def _describe_thought() -> list[tuple[str, str]]:
 
 def _chains(cls: type[Task]) -> str:
     """How the chain of thought of a composition task is asked for."""
-    forms = "values|pairs" if issubclass(cls, Functions) else "values" if issubclass(cls, Composition) else ""
+    forms = (
+        "values|pairs"
+        if issubclass(cls, Functions)
+        else "values"
+        if issubclass(cls, Composition)
+        else ""
+    )
     return f"; thought={forms}" if forms else ""
 
 
 def _size(task: Task) -> str:
     count = task.prefix_classes()
-    classes = "" if count is None else f", log2 of the prefix classes after {task.prefix_length:,} tokens {count.log2_str(5)}"
-    return f"{task.spec}   {task.length:,} tokens of {task.vocabulary:,} ids, {task.answers:,} answers, chance {fraction(task.chance)}{classes}"
+    classes = (
+        ""
+        if count is None
+        else f", log2 of the prefix classes after {task.prefix_length:,} tokens {count.log2_str(5)}"
+    )
+    return (
+        f"{task.spec}   {task.length:,} tokens of {task.vocabulary:,} ids, {task.answers:,}"
+        f" answers, chance {fraction(task.chance)}{classes}"
+    )
 
 
 def fraction(value: Fraction) -> str:
@@ -115,12 +157,21 @@ def page(measured: Measured | None = None) -> str:
     lines = [
         "# The tasks",
         "",
-        "Written by `separatrix tasks --markdown` from the code; a test compares. One task: `separatrix tasks show seqcomp`; a few instances:",
-        "`separatrix tasks sample seqcomp:L=2,n=16`; its audit: `separatrix audit seqcomp`; files: [export](tasks-export.md).",
+        (
+            "Written by `separatrix tasks --markdown` from the code; a test compares. One task:"
+            " `separatrix tasks show seqcomp`; a few instances:"
+        ),
+        (
+            "`separatrix tasks sample seqcomp:L=2,n=16`; its audit: `separatrix audit seqcomp`;"
+            " files: [export](tasks-export.md)."
+        ),
         "",
         "| task | asks | sizes |",
         "|---|---|---|",
-        *(f"| [{row['name']}](#{_anchor(row)}) | {_cell(row['asks'])} | {_cell(row['sizes'])} |" for row in rows()),
+        *(
+            f"| [{row['name']}](#{_anchor(row)}) | {_cell(row['asks'])} | {_cell(row['sizes'])} |"
+            for row in rows()
+        ),
         "",
         *_ABOUT.splitlines(),
         "",
@@ -130,7 +181,11 @@ def page(measured: Measured | None = None) -> str:
         (title, text), *parts = describe(name)
         lines += ["", f"## {title}", "", "```text", text, "```", ""]
         for heading, content in parts:
-            lines += ["", f"{heading}:", "", "```text", content, "```"] if "\n" in content else [f"- {heading}: {content}"]
+            lines += (
+                ["", f"{heading}:", "", "```text", content, "```"]
+                if "\n" in content
+                else [f"- {heading}: {content}"]
+            )
         if name != Thought.name:
             lines += ["", *_audit(name, measured)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
@@ -140,7 +195,10 @@ def _audit(name: str, measured: Measured | None) -> list[str]:
     """The audit's table: an accuracy and the level it may reach, for every probe at every size."""
     texts = grid(name)[:AUDITED]
     found = [{} if measured is None else measured(text) for text in texts]
-    lines = [f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in texts)} |", f"|---|{'---|' * len(texts)}"]
+    lines = [
+        f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in texts)} |",
+        f"|---|{'---|' * len(texts)}",
+    ]
     for probe in PROBES:
         cells = []
         for text, accuracies in zip(texts, found, strict=True):

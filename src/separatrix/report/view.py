@@ -1,4 +1,6 @@
-"""A bundle's body as the objects the report draws: records parsed and checked against their hashes, cells in the order of the table."""
+"""A bundle's body as the objects the report draws: records parsed and checked against their
+hashes, cells in the order of the table.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import Any, TypeVar
 
 from separatrix.architecture import MECHANISMS
 from separatrix.errors import EvidenceError
-from separatrix.evidence.records import Certificate, Construction, Evidence, Measurement, Verdict, from_envelope
+from separatrix.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+    from_envelope,
+)
 
 R = TypeVar("R", bound=Evidence)
 
@@ -48,7 +57,9 @@ class Cell:
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdict that decides the cell first, then the others of its status, then the rest."""
-        return sorted(self.of(Verdict), key=lambda v: (v.status != self.status, v.statement != self.headline))
+        return sorted(
+            self.of(Verdict), key=lambda v: (v.status != self.status, v.statement != self.headline)
+        )
 
     @property
     def constructions(self) -> list[Construction]:
@@ -62,7 +73,10 @@ class Cell:
     def marks(self) -> dict[str, bool]:
         """Which of the three kinds of evidence the cell has."""
         return {
-            "proved": any(isinstance(r, Construction) or (isinstance(r, Verdict) and r.status != "OPEN") for r in self.records),
+            "proved": any(
+                isinstance(r, Construction) or (isinstance(r, Verdict) and r.status != "OPEN")
+                for r in self.records
+            ),
             "witnessed": bool(self.of(Certificate)),
             "measured": bool(self.of(Measurement)),
         }
@@ -73,7 +87,9 @@ class Cell:
         from separatrix.report.charts import task_size
 
         order = {"solver": 0, "non-solver": 1, "other": 2}
-        return sorted(self.of(Measurement), key=lambda m: (order[m.role], m.architecture, task_size(m.task)))
+        return sorted(
+            self.of(Measurement), key=lambda m: (order[m.role], m.architecture, task_size(m.task))
+        )
 
     @property
     def bites(self) -> list[int]:
@@ -104,7 +120,9 @@ class View:
 
 
 def view(body: Mapping[str, Any]) -> View:
-    """The body of a bundle, read. Raises EvidenceError for a damaged record, a missing field, a missing or doubled cell, a missing record."""
+    """The body of a bundle, read. Raises EvidenceError for a damaged record, a missing field, a
+    missing or doubled cell, a missing record.
+    """
     try:
         records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
         rows, columns = list(body["rows"]), list(body["columns"])
@@ -114,28 +132,49 @@ def view(body: Mapping[str, Any]) -> View:
             place = (cell["row"], cell["column"])
             if place in cells or not set(place) <= set(by_key):
                 raise EvidenceError(
-                    f"cell {place[0]} x {place[1]} is in no row and column of the table, or there twice; write the bundle again"
+                    f"cell {place[0]} x {place[1]} is in no row and column of the table, or there"
+                    " twice; write the bundle again"
                 )
             if cell["status"] not in STATUSES:
-                raise EvidenceError(f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of {', '.join(STATUSES)}")
-            found = tuple(_record(records, digest, f"cell {place[0]} x {place[1]}") for digest in cell["records"])
-            texts = {name: cell[name] for name in ("status", "paper", "number", "headline", "story", "bound")}
-            cells[place] = Cell(row=by_key[place[0]], column=by_key[place[1]], records=found, **texts)
-        missing = [f"{r['key']} x {c['key']}" for r in rows for c in columns if (r["key"], c["key"]) not in cells]
+                raise EvidenceError(
+                    f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of"
+                    f" {', '.join(STATUSES)}"
+                )
+            found = tuple(
+                _record(records, digest, f"cell {place[0]} x {place[1]}")
+                for digest in cell["records"]
+            )
+            texts = {
+                name: cell[name]
+                for name in ("status", "paper", "number", "headline", "story", "bound")
+            }
+            cells[place] = Cell(
+                row=by_key[place[0]], column=by_key[place[1]], records=found, **texts
+            )
+        missing = [
+            f"{r['key']} x {c['key']}"
+            for r in rows
+            for c in columns
+            if (r["key"], c["key"]) not in cells
+        ]
         if missing:
-            raise EvidenceError(f"the bundle has no cell {missing[0]}; `separatrix reproduce` writes all of them")
+            raise EvidenceError(
+                f"the bundle has no cell {missing[0]}; `separatrix reproduce` writes all of them"
+            )
         models = [_model(model, records) for model in body["models"]]
         return View(body["title"], dict(body["settings"]), rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError) as error:
         raise EvidenceError(
-            f"the bundle is damaged: {type(error).__name__} at {error}; write it again with `separatrix reproduce`"
+            f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"
+            " `separatrix reproduce`"
         ) from None
 
 
 def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidence:
     if digest not in records:
         raise EvidenceError(
-            f"{where} refers to the record {digest[:12]}, which is missing; write the bundle again with `separatrix reproduce`"
+            f"{where} refers to the record {digest[:12]}, which is missing; write the bundle again"
+            " with `separatrix reproduce`"
         )
     return records[digest]
 
@@ -143,14 +182,23 @@ def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidenc
 def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
     squares = layer_squares(model["pattern"].split())
     lines = [
-        {**line, "evidence": None if line["record"] is None else _record(records, line["record"], f"model {model['name']}")}
+        {
+            **line,
+            "evidence": (
+                None
+                if line["record"] is None
+                else _record(records, line["record"], f"model {model['name']}")
+            ),
+        }
         for line in model["lines"]
     ]
     return {**model, "squares": squares, "kinds": _counts(squares), "lines": lines}
 
 
 def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
-    """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a head-wise layer."""
+    """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a
+    head-wise layer.
+    """
     squares, known = [], {cls.symbol: cls for cls in MECHANISMS.values()}
     for symbol in symbols:
         parts = [known.get(letter) for letter in symbol.split("|")]
@@ -162,7 +210,9 @@ def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
 def _kind(mechanism: Any) -> str:
     if mechanism is None:
         return "other"
-    return {"full": "full", "indexed": "sparse", "windowed": "window", "other": "mlp"}.get(mechanism.group, "recurrent")
+    return {"full": "full", "indexed": "sparse", "windowed": "window", "other": "mlp"}.get(
+        mechanism.group, "recurrent"
+    )
 
 
 def _counts(squares: Iterable[LayerSquare]) -> list[tuple[LayerSquare, int]]:

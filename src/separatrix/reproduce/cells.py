@@ -1,7 +1,9 @@
-"""The fifteen cells of the table: what each claims, at which size, and what is built, refuted and trained to back it.
+"""The fifteen cells of the table: what each claims, at which size, and what is built, refuted and
+trained to back it.
 
-Rows and columns, and the paper's entries, are those of [Ye26] (theory.md, section 8). States are kept tiny (one number per
-feature), so that a bound bites at a size at which a solver can still be trained in seconds.
+Rows and columns, and the paper's entries, are those of [Ye26] (theory.md, section 8). States are
+kept tiny (one number per feature), so that a bound bites at a size at which a solver can still be
+trained in seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell. The first of `judged` decides its status and headline; the others stand beside it."""
+    """One cell. The first of `judged` decides its status and headline; the others stand beside
+    it.
+    """
 
     row: str
     column: str
@@ -51,7 +55,9 @@ class Cell:
 
 
 def task_at(column: str, size: int) -> str:
-    """The task a column trains on at a size: Eva with n values, 2-Sum of n tokens modulo 4n, SeqComp with L = 2 over m = n values."""
+    """The task a column trains on at a size: Eva with n values, 2-Sum of n tokens modulo 4n,
+    SeqComp with L = 2 over m = n values.
+    """
     return {
         "eva": f"eva:n={size},V={size}",
         "twosum": f"twosum:n={size},M={4 * size},form=query",
@@ -60,12 +66,23 @@ def task_at(column: str, size: int) -> str:
 
 
 _LINEAR, _LOGLINEAR = f"linear @ {SMALL}", f"loglinear @ {SMALL}"
-_SPARSE, _SPARSE_TRAINED = f"sparse @ {SMALL}, block=32, topk=1", f"sparse @ {SMALL}, block=4, topk=1"
+_SPARSE, _SPARSE_TRAINED = (
+    f"sparse @ {SMALL}, block=32, topk=1",
+    f"sparse @ {SMALL}, block=4, topk=1",
+)
 _HYBRID = f"full + linear @ {SMALL}"
-_TWO_FULL, _TWO_FULL_WIDE, _THREE_FULL = f"full*2 @ {TRAINED}", "full*2 @ heads=2, head_dim=16", f"full*3 @ {TRAINED}"
+_TWO_FULL, _TWO_FULL_WIDE, _THREE_FULL = (
+    f"full*2 @ {TRAINED}",
+    "full*2 @ heads=2, head_dim=16",
+    f"full*3 @ {TRAINED}",
+)
 _MIXED = f"linear + full @ {TRAINED}"
 _ROUNDED, _ROUNDED_LOG = "linear @ heads=1, head_dim=2, p3", "loglinear @ heads=1, head_dim=1, p4"
-_EVA, _TWOSUM, _SEQCOMP = "eva:n=4096,V=4096", "twosum:n=4096,M=5000,form=query", "seqcomp:L=2,n=4096"
+_EVA, _TWOSUM, _SEQCOMP = (
+    "eva:n=4096,V=4096",
+    "twosum:n=4096,M=5000,form=query",
+    "seqcomp:L=2,n=4096",
+)
 _SPARSE_BUILT = "sparse @ heads=1, head_dim=16, block=64, topk=1"
 _STACK = "linear*3 + full @ heads=1, head_dim=32"
 
@@ -78,8 +95,11 @@ CELLS: tuple[Cell, ...] = (
         built=((_EVA, None),),
         solver=_TWO_FULL,
         non_solver=_LINEAR,
-        story="One full layer looks the answer up: the last token asks for one address and the right token outweighs all others together. "
-        "The weights are written down, not trained, and proved right for every input of the size.",
+        story=(
+            "One full layer looks the answer up: the last token asks for one address and the right"
+            " token outweighs all others together. The weights are written down, not trained, and"
+            " proved right for every input of the size."
+        ),
     ),
     Cell(
         row="full",
@@ -89,8 +109,11 @@ CELLS: tuple[Cell, ...] = (
         built=((_TWOSUM, None),),
         solver=_TWO_FULL_WIDE,
         non_solver=_LINEAR,
-        story="A head of three dimensions scores every earlier token by how nearly it cancels the last one modulo M; a start token takes the weight "
-        "when nothing does. The weights are written down and proved right for every input of the size.",
+        story=(
+            "A head of three dimensions scores every earlier token by how nearly it cancels the"
+            " last one modulo M; a start token takes the weight when nothing does. The weights are"
+            " written down and proved right for every input of the size."
+        ),
     ),
     Cell(
         row="full",
@@ -104,8 +127,12 @@ CELLS: tuple[Cell, ...] = (
         built=((_SEQCOMP, None), ("seqcomp:L=3,n=4096", None)),
         solver=_THREE_FULL,
         non_solver=f"full @ {SMALL}",
-        story="L+1 full layers follow L steps, one layer each after the first has fetched the start. With fewer layers there is a wall at finite n: "
-        "for one head of 4 dimensions and 8 bits, one layer fails from n = 26 and two layers from n = 11,902, whatever the weights.",
+        story=(
+            "L+1 full layers follow L steps, one layer each after the first has fetched the start."
+            " With fewer layers there is a wall at finite n: for one head of 4 dimensions and 8"
+            " bits, one layer fails from n = 26 and two layers from n = 11,902, whatever the"
+            " weights."
+        ),
     ),
     Cell(
         row="linear",
@@ -116,8 +143,11 @@ CELLS: tuple[Cell, ...] = (
         solver=_TWO_FULL,
         non_solver=_LINEAR,
         bound=True,
-        story="The state has a fixed number of bits and n values need n log2 n. From there on two functions leave the same state, and the model gives "
-        "one answer where two are right; writing out thoughts changes nothing, since they are computed from that state.",
+        story=(
+            "The state has a fixed number of bits and n values need n log2 n. From there on two"
+            " functions leave the same state, and the model gives one answer where two are right;"
+            " writing out thoughts changes nothing, since they are computed from that state."
+        ),
     ),
     Cell(
         row="linear",
@@ -128,7 +158,10 @@ CELLS: tuple[Cell, ...] = (
         solver=_TWO_FULL_WIDE,
         non_solver=_LINEAR,
         bound=True,
-        story="The state must tell apart every set of values that could have come before the query. There are more sets than states.",
+        story=(
+            "The state must tell apart every set of values that could have come before the query."
+            " There are more sets than states."
+        ),
     ),
     Cell(
         row="linear",
@@ -138,8 +171,10 @@ CELLS: tuple[Cell, ...] = (
         solver=_THREE_FULL,
         non_solver=_LINEAR,
         bound=True,
-        story="The function that is needed last is read first, so the state must hold all of it: N log2 N bits. The paper has no entry here; "
-        "Theorem I gives one.",
+        story=(
+            "The function that is needed last is read first, so the state must hold all of it: N"
+            " log2 N bits. The paper has no entry here; Theorem I gives one."
+        ),
     ),
     Cell(
         row="loglinear",
@@ -150,7 +185,10 @@ CELLS: tuple[Cell, ...] = (
         solver=_TWO_FULL,
         non_solver=_LOGLINEAR,
         bound=True,
-        story="The cache grows, but only by one state per doubling of the prompt; n values still need n log2 n bits.",
+        story=(
+            "The cache grows, but only by one state per doubling of the prompt; n values still need"
+            " n log2 n bits."
+        ),
     ),
     Cell(
         row="loglinear",
@@ -161,7 +199,10 @@ CELLS: tuple[Cell, ...] = (
         solver=_TWO_FULL_WIDE,
         non_solver=_LOGLINEAR,
         bound=True,
-        story="The cache grows by one state per doubling; the sets it must tell apart grow much faster.",
+        story=(
+            "The cache grows by one state per doubling; the sets it must tell apart grow much"
+            " faster."
+        ),
     ),
     Cell(
         row="loglinear",
@@ -171,7 +212,10 @@ CELLS: tuple[Cell, ...] = (
         solver=_THREE_FULL,
         non_solver=_LOGLINEAR,
         bound=True,
-        story="As for linear attention: the function needed last is read first. The paper has no entry here; Theorem I gives one.",
+        story=(
+            "As for linear attention: the function needed last is read first. The paper has no"
+            " entry here; Theorem I gives one."
+        ),
     ),
     Cell(
         row="sparse",
@@ -180,19 +224,32 @@ CELLS: tuple[Cell, ...] = (
         built=((_EVA, _SPARSE_BUILT),),
         solver="sparse*2 @ heads=1, head_dim=32, block=4, topk=2",
         non_solver=_SPARSE_TRAINED,
-        story="The paper has no entry here. Opening one block is enough when its message leads there: pooled over a block, the address bits keep their "
-        "high part, so the right block scores highest, and inside it the layer looks the answer up. The weights are written down and proved.",
+        story=(
+            "The paper has no entry here. Opening one block is enough when its message leads there:"
+            " pooled over a block, the address bits keep their high part, so the right block scores"
+            " highest, and inside it the layer looks the answer up. The weights are written down"
+            " and proved."
+        ),
     ),
     Cell(
         row="sparse",
         column="twosum",
         paper="Omega(B log n), 1 layer",
         judged=(Pair(_SPARSE, task_at("twosum", 128)),),
-        refuted=(("sparse @ heads=1, head_dim=1, block=8, topk=1, p6", "twosum:n=32,M=64,form=query", None),),
+        refuted=(
+            (
+                "sparse @ heads=1, head_dim=1, block=8, topk=1, p6",
+                "twosum:n=32,M=64,form=query",
+                None,
+            ),
+        ),
         solver=_TWO_FULL_WIDE,
         non_solver=_SPARSE_TRAINED,
-        story="Each block sends a short message, and the layer opens the few that look best. Two blocks with one message, one with the value that "
-        "cancels the query and one without: where it is not opened, the answer is the same and one of the two is wrong.",
+        story=(
+            "Each block sends a short message, and the layer opens the few that look best. Two"
+            " blocks with one message, one with the value that cancels the query and one without:"
+            " where it is not opened, the answer is the same and one of the two is wrong."
+        ),
     ),
     Cell(
         row="sparse",
@@ -201,7 +258,10 @@ CELLS: tuple[Cell, ...] = (
         wrong=True,
         solver=_THREE_FULL,
         non_solver=_SPARSE_TRAINED,
-        story="One sparse layer is one reading layer, only with a larger h: Theorem III applies with it. The paper has no entry here.",
+        story=(
+            "One sparse layer is one reading layer, only with a larger h: Theorem III applies with"
+            " it. The paper has no entry here."
+        ),
     ),
     Cell(
         row="hybrid",
@@ -210,8 +270,11 @@ CELLS: tuple[Cell, ...] = (
         built=((_EVA, _STACK),),
         solver=_MIXED,
         non_solver=f"linear*2 @ {SMALL}",
-        story="One full layer at the end of a recurrent stack closes the gap: the recurrent layers may write nothing, and the full layer looks the "
-        "answer up. The trained non-solver is the same stack without it.",
+        story=(
+            "One full layer at the end of a recurrent stack closes the gap: the recurrent layers"
+            " may write nothing, and the full layer looks the answer up. The trained non-solver is"
+            " the same stack without it."
+        ),
     ),
     Cell(
         row="hybrid",
@@ -234,7 +297,10 @@ CELLS: tuple[Cell, ...] = (
         wrong=True,
         solver=_THREE_FULL,
         non_solver=_HYBRID,
-        story="Recurrent layers do not replace a full one: with L-1 full layers L steps fail at a finite n, whatever the weights. With L full layers a "
-        "single recurrent layer before the first one saves the extra layer: that stack is built and proved.",
+        story=(
+            "Recurrent layers do not replace a full one: with L-1 full layers L steps fail at a"
+            " finite n, whatever the weights. With L full layers a single recurrent layer before"
+            " the first one saves the extra layer: that stack is built and proved."
+        ),
     ),
 )

@@ -1,4 +1,6 @@
-"""The units of work behind the table: each is plain data, runs alone in a process, and leaves a JSON result that a later run picks up."""
+"""The units of work behind the table: each is plain data, runs alone in a process, and leaves a
+JSON result that a later run picks up.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SEARCH_SECONDS = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One piece of evidence to make: `construct` weights, `refute` a drawn model, `train` one seed, `refute_trained` a run's model."""
+    """One piece of evidence to make: `construct` weights, `refute` a drawn model, `train` one
+    seed, `refute_trained` a run's model.
+    """
 
     do: Literal["construct", "refute", "train", "refute_trained"]
     task: str
@@ -39,7 +43,9 @@ class Job:
 
     @property
     def title(self) -> str:
-        return f"{self.do.replace('_', ' ')} {self.architecture or ''} {self.task}".replace("  ", " ")
+        return f"{self.do.replace('_', ' ')} {self.architecture or ''} {self.task}".replace(
+            "  ", " "
+        )
 
 
 @cache
@@ -64,12 +70,17 @@ def stored(job: Job, store: Path) -> dict[str, Any] | None:
 
 
 def perform(job: Job, store: Path) -> dict[str, Any]:
-    """Does a job and saves its result under its key. Raises what the work raises, naming the job."""
+    """Does a job and saves its result under its key. Raises what the work raises, naming the
+    job.
+    """
     try:
         result, files = _WORK[job.do](job, store)
     except SeparatrixError as error:
         raise type(error)(f"{job.title}: {error}") from None
-    write_atomic(store / f"{job.key}.json", canonical({"job": job.key, "result": result, "files": files}) + "\n")
+    write_atomic(
+        store / f"{job.key}.json",
+        canonical({"job": job.key, "result": result, "files": files}) + "\n",
+    )
     return result
 
 
@@ -81,7 +92,10 @@ def _construct(job: Job, store: Path) -> Work:
     from separatrix.constructions import construct
     from separatrix.tasks import parse_task
 
-    built = construct(parse_task(job.task), None if job.architecture is None else Architecture.parse(job.architecture))
+    built = construct(
+        parse_task(job.task),
+        None if job.architecture is None else Architecture.parse(job.architecture),
+    )
     built.save_weights(store)
     return {"records": [built.record.envelope()]}, [built.record.weights]
 
@@ -93,7 +107,13 @@ def _refute(job: Job, store: Path) -> Work:
 
     assert job.architecture is not None
     architecture = Architecture.parse(job.architecture)
-    found = refute(architecture, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed, cache_format=job.cache_format)
+    found = refute(
+        architecture,
+        parse_task(job.task),
+        budget=SEARCH_SECONDS,
+        seed=job.seed,
+        cache_format=job.cache_format,
+    )
     return _found(found), []
 
 
@@ -101,7 +121,11 @@ def _train(job: Job, store: Path) -> Work:
     from separatrix.training.loop import train
 
     trained = train(_run(job))
-    return {"correct": trained.correct, "steps_done": trained.steps_done, "parameters": trained.parameters}, []
+    return {
+        "correct": trained.correct,
+        "steps_done": trained.steps_done,
+        "parameters": trained.parameters,
+    }, []
 
 
 def _refute_trained(job: Job, store: Path) -> Work:
@@ -109,7 +133,14 @@ def _refute_trained(job: Job, store: Path) -> Work:
     from separatrix.tasks import parse_task
     from separatrix.training.loop import train
 
-    return _found(refute(train(_run(job)).model, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed)), []
+    return (
+        _found(
+            refute(
+                train(_run(job)).model, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed
+            )
+        ),
+        [],
+    )
 
 
 def _found(found: Any) -> dict[str, Any]:
@@ -127,4 +158,9 @@ def _run(job: Job) -> Any:
     return Run(architecture=job.architecture, task=job.task, seed=job.seed, **dict(job.training))
 
 
-_WORK = {"construct": _construct, "refute": _refute, "train": _train, "refute_trained": _refute_trained}
+_WORK = {
+    "construct": _construct,
+    "refute": _refute,
+    "train": _train,
+    "refute_trained": _refute_trained,
+}

@@ -17,16 +17,25 @@ from typing import Any
 from separatrix.reproduce.jobs import Job, perform, stored
 
 
-def run_jobs(jobs: Sequence[Job], store: Path, *, workers: int, show: bool = True) -> dict[Job, dict[str, Any]]:
-    """Every job's result, by job; saved results are taken from `store`. An interrupt or error stops the workers; what is done stays saved."""
+def run_jobs(
+    jobs: Sequence[Job], store: Path, *, workers: int, show: bool = True
+) -> dict[Job, dict[str, Any]]:
+    """Every job's result, by job; saved results are taken from `store`. An interrupt or error
+    stops the workers; what is done stays saved.
+    """
     jobs = list(dict.fromkeys(jobs))
     results = {job: result for job in jobs if (result := stored(job, store)) is not None}
     todo = sorted((job for job in jobs if job not in results), key=lambda job: -job.cost)
     if not todo:
         return results
     workers, total = min(workers, len(todo)), sum(job.cost for job in todo)
-    with _shown(total, len(jobs), len(results), workers, show) as report, _processes(workers) as pool:
-        futures: dict[Future[dict[str, Any]], Job] = {pool.submit(perform, job, store): job for job in todo}
+    with (
+        _shown(total, len(jobs), len(results), workers, show) as report,
+        _processes(workers) as pool,
+    ):
+        futures: dict[Future[dict[str, Any]], Job] = {
+            pool.submit(perform, job, store): job for job in todo
+        }
         waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
@@ -55,7 +64,9 @@ def _die_with_parent() -> None:
 @contextmanager
 def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare
+    )
     try:
         yield pool
     except BaseException:
@@ -67,7 +78,9 @@ def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _shown(total: float, jobs: int, before: int, workers: int, show: bool) -> Iterator[Callable[[float, int], None]]:
+def _shown(
+    total: float, jobs: int, before: int, workers: int, show: bool
+) -> Iterator[Callable[[float, int], None]]:
     """A progress bar with time left on a terminal; a line now and then elsewhere."""
     if not show:
         yield lambda seconds, done: None
@@ -75,18 +88,36 @@ def _shown(total: float, jobs: int, before: int, workers: int, show: bool) -> It
         yield _lines(total, jobs, before, workers)
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
-        left = TextColumn("{task.fields[count]}   {task.fields[eta]}   [dim]^C saves and stops; the same command resumes[/dim]")
+        left = TextColumn(
+            "{task.fields[count]}   {task.fields[eta]}   [dim]^C saves and stops; the same command"
+            " resumes[/dim]"
+        )
         with Progress(
-            "reproduce", BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), left, console=Console(stderr=True), transient=True
+            "reproduce",
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            left,
+            console=Console(stderr=True),
+            transient=True,
         ) as bar:
             task = bar.add_task("", total=total, count=f"{before}/{jobs} jobs", eta="")
             start = time.monotonic()
 
             def update(seconds: float, done: int) -> None:
                 bar.update(
-                    task, completed=seconds, count=f"{done}/{jobs} jobs", eta=_eta(seconds, total, time.monotonic() - start, workers)
+                    task,
+                    completed=seconds,
+                    count=f"{done}/{jobs} jobs",
+                    eta=_eta(seconds, total, time.monotonic() - start, workers),
                 )
 
             yield update
@@ -106,8 +137,16 @@ def _lines(total: float, jobs: int, before: int, workers: int) -> Callable[[floa
         now = time.monotonic()
         if now - said[0] >= 20 or done == jobs:
             said[0] = now
-            print(f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start, workers)}", file=sys.stderr, flush=True)
+            print(
+                f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start, workers)}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     if before:
-        print(f"reproduce: {before} of {jobs} jobs were saved by an earlier run", file=sys.stderr, flush=True)
+        print(
+            f"reproduce: {before} of {jobs} jobs were saved by an earlier run",
+            file=sys.stderr,
+            flush=True,
+        )
     return update

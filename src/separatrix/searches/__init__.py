@@ -1,4 +1,6 @@
-"""Searches for concrete failures of a model. What they find is a certificate that `separatrix.checks` checks without them."""
+"""Searches for concrete failures of a model. What they find is a certificate that
+`separatrix.checks` checks without them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ __all__ = ["Method", "NotFound", "collide", "refute", "swap_blocks", "wrong_answ
 
 Method = Literal["auto", "collision", "block_swap", "wrong_answer"]
 LEAST_WIDTH = 8
-"""Width of a drawn model whose heads suggest a narrower one: its norm needs room to keep tokens apart."""
+"""Width of a drawn model whose heads suggest a narrower one: its norm needs room to keep tokens
+apart.
+"""
 
 
 def refute(
@@ -37,12 +41,15 @@ def refute(
     method: Method = "auto",
     progress: Progress = silent,
 ) -> Certificate | NotFound:
-    """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, a model drawn from `seed` is refuted.
+    """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, a model
+    drawn from `seed` is refuted.
 
-    `budget` is in seconds. `cache_format` is pN, or a grid such as "p3:step=2^-1"; by default the pN that the architecture declares.
-    With pN alone the step is the power of two that keeps most drawn prefixes apart. The method "auto" is a collision of caches for bounded
-    layers rounded to pN, a block swap for one pN sparse layer on 2-Sum per query, and a wrong answer for everything else.
-    Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that do not fit, or a bad format.
+    `budget` is in seconds. `cache_format` is pN, or a grid such as "p3:step=2^-1"; by default the
+    pN that the architecture declares. With pN alone the step is the power of two that keeps most
+    drawn prefixes apart. The method "auto" is a collision of caches for bounded layers rounded to
+    pN, a block swap for one pN sparse layer on 2-Sum per query, and a wrong answer for everything
+    else. Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that
+    do not fit, or a bad format.
     """
     if method not in get_args(Method):
         raise UnknownNameError.of("method", str(method), get_args(Method))
@@ -54,7 +61,10 @@ def refute(
     if method == "wrong_answer":
         return wrong_answer(model, task, seconds=budget, tries=tries, seed=seed, progress=progress)
     if bits is None:
-        raise SizeError(f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits; give cache_format, e.g. p4")
+        raise SizeError(
+            f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
+            " give cache_format, e.g. p4"
+        )
     fits(model, task)
     if cache_format is not None and ":" in cache_format:
         grid = Grid.parse(cache_format)
@@ -71,21 +81,36 @@ def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:
     if not architecture.reading:
         return "collision"
     parts = [part for layer in architecture for part in layer]
-    sparse = len(architecture) == len(parts) == 1 and isinstance(parts[0], Sparse) and parts[0].plain
-    return "block_swap" if sparse and isinstance(task, TwoSum) and task.form == "query" else "wrong_answer"
+    sparse = (
+        len(architecture) == len(parts) == 1 and isinstance(parts[0], Sparse) and parts[0].plain
+    )
+    return (
+        "block_swap"
+        if sparse and isinstance(task, TwoSum) and task.form == "query"
+        else "wrong_answer"
+    )
 
 
 def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
-    """Bits per cached number: of the format given, or the largest that the layers declare; None where one is a floating-point format."""
+    """Bits per cached number: of the format given, or the largest that the layers declare; None
+    where one is a floating-point format.
+    """
     if cache_format is not None:
         if ":" in cache_format:
             return Grid.parse(cache_format).bits
         if cache_format in FORMATS:
-            raise SizeError(f"cache format '{cache_format}' has no uniform levels; give pN, the number of bits per cached number")
+            raise SizeError(
+                f"cache format '{cache_format}' has no uniform levels; give pN, the number of bits"
+                " per cached number"
+            )
         return NumberFormat(cache_format).bits
     sizes = [part.sizes() for layer in architecture for part in layer if part.cache(1)]
     declared = {size.get("state_format") or size["format"] for size in sizes}
-    return None if declared & set(FORMATS) else max((NumberFormat(name).bits for name in declared), default=None)
+    return (
+        None
+        if declared & set(FORMATS)
+        else max((NumberFormat(name).bits for name in declared), default=None)
+    )
 
 
 def _drawn(architecture: Architecture, task: Task, seed: int) -> Model:

@@ -1,8 +1,11 @@
-"""The adversary of Theorem II on one sparse layer: two blocks with one message and different sets, swapped where nobody looks.
+"""The adversary of Theorem II on one sparse layer: two blocks with one message and different sets,
+swapped where nobody looks.
 
-A block is known to the query by its message (one compressed key and value per key-value head, rounded to p bits) unless it is opened.
-Two contents of one block with one message, of which only the first holds the value v, are found by a birthday search. The query asks for
--v, no other token is v, and the other blocks are drawn until the block is not opened: then both prompts have one output and two answers.
+A block is known to the query by its message (one compressed key and value per key-value head,
+rounded to p bits) unless it is opened. Two contents of one block with one message, of which only
+the first holds the value v, are found by a birthday search. The query asks for -v, no other token
+is v, and the other blocks are drawn until the block is not opened: then both prompts have one
+output and two answers.
 """
 
 from __future__ import annotations
@@ -13,11 +16,31 @@ import numpy as np
 import torch
 
 from separatrix.architecture import Sparse
-from separatrix.caches import LEAST_BORDER, LEAST_MARGIN, MESSAGES, Grid, cache_codes, cache_digest, exact, run, selection_gap
+from separatrix.caches import (
+    LEAST_BORDER,
+    LEAST_MARGIN,
+    MESSAGES,
+    Grid,
+    cache_codes,
+    cache_digest,
+    exact,
+    run,
+    selection_gap,
+)
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model
-from separatrix.searches.record import SAFETY, Clock, NotFound, Progress, agreement, certificate, fits, scientific, silent
+from separatrix.searches.record import (
+    SAFETY,
+    Clock,
+    NotFound,
+    Progress,
+    agreement,
+    certificate,
+    fits,
+    scientific,
+    silent,
+)
 from separatrix.tasks import Task, TwoSum
 from separatrix.tasks.base.task import Tokens
 
@@ -38,19 +61,26 @@ def swap_blocks(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
-    """Two prompts of 2-Sum per query that differ in one block, which sends one message and is not opened, and have different answers.
+    """Two prompts of 2-Sum per query that differ in one block, which sends one message and is not
+    opened, and have different answers.
 
-    Raises SizeError for a model that does not fit the task, another architecture than one layer of sparse heads, another task, or sizes
-    at which every block is opened.
+    Raises SizeError for a model that does not fit the task, another architecture than one layer of
+    sparse heads, another task, or sizes at which every block is opened.
     """
     fits(model, task)
     part = sparse_part(model)
     if not isinstance(task, TwoSum) or task.form != "query":
-        raise SizeError(f"{task.spec}: a block swap needs 2-Sum per query, twosum:n=...,M=...,form=query; search a wrong answer instead")
+        raise SizeError(
+            f"{task.spec}: a block swap needs 2-Sum per query, twosum:n=...,M=...,form=query;"
+            " search a wrong answer instead"
+        )
     bos = int(model.config.bos)
     blocks = (task.prefix_length + bos) // part.block
     if blocks <= part.topk:
-        raise SizeError(f"{task.spec} fills {blocks} blocks of {part.block} tokens and topk={part.topk} opens them all; use a larger n")
+        raise SizeError(
+            f"{task.spec} fills {blocks} blocks of {part.block} tokens and topk={part.topk} opens"
+            " them all; use a larger n"
+        )
     copy, rng, clock = exact(model), np.random.default_rng(seed), Clock(seconds, tries, progress)
     while clock.runs():
         slot = int(rng.integers(blocks))
@@ -65,17 +95,28 @@ def swap_blocks(
                     return found
             if not clock.runs():
                 break
-    return NotFound(what="two blocks with one message", tried=clock.tried, space=f"{task.vocabulary}^{part.block} blocks", budget=seconds)
+    return NotFound(
+        what="two blocks with one message",
+        tried=clock.tried,
+        space=f"{task.vocabulary}^{part.block} blocks",
+        budget=seconds,
+    )
 
 
 def sparse_part(model: Model) -> Sparse:
-    """The only mechanism of a one-layer sparse model. Raises SizeError for any other architecture."""
+    """The only mechanism of a one-layer sparse model. Raises SizeError for any other
+    architecture.
+    """
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
-        raise SizeError(f"'{model.architecture.spec}': a block swap needs exactly one layer of sparse heads; search a wrong answer instead")
+        raise SizeError(
+            f"'{model.architecture.spec}': a block swap needs exactly one layer of sparse heads;"
+            " search a wrong answer instead"
+        )
     if not parts[0].plain:
         raise SizeError(
-            f"'{model.architecture.spec}': a block swap needs sparse heads without conv, rope, window and gates; search a wrong answer instead"
+            f"'{model.architecture.spec}': a block swap needs sparse heads without conv, rope,"
+            " window and gates; search a wrong answer instead"
         )
     return parts[0]
 
@@ -83,7 +124,9 @@ def sparse_part(model: Model) -> Sparse:
 def _twins(
     copy: Model, base: Tokens, contents: Tokens, place: slice, grid: Grid, rng: np.random.Generator
 ) -> Iterator[tuple[Tokens, Tokens]]:
-    """Pairs of contents of the block with one message and different sets, at most PAIRS, the closest to a border left out."""
+    """Pairs of contents of the block with one message and different sets, at most PAIRS, the
+    closest to a border left out.
+    """
     prompts = np.tile(base, (len(contents), 1))
     prompts[:, place] = contents
     after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES)
@@ -111,13 +154,17 @@ def _swap(
     grid: Grid,
     rng: np.random.Generator,
 ) -> Certificate | None:
-    """The certificate that asks for the partner of v, or None if the block is opened, or the margins are thin, under every filling."""
+    """The certificate that asks for the partner of v, or None if the block is opened, or the
+    margins are thin, under every filling.
+    """
     cut = task.prefix_length
     fillings = task.sample(FILLINGS, rng).tokens
     others = np.setdiff1d(np.unique(fillings[:, :cut]), [v])
     if not len(others):
         return None
-    fillings[:, :cut] = np.where(fillings[:, :cut] == v, rng.choice(others, (FILLINGS, cut)), fillings[:, :cut])
+    fillings[:, :cut] = np.where(
+        fillings[:, :cut] == v, rng.choice(others, (FILLINGS, cut)), fillings[:, :cut]
+    )
     fillings[:, cut:] = -v % task.M
     for filling in fillings:
         prompts = np.stack([filling, filling])
@@ -128,11 +175,17 @@ def _swap(
             continue
         if answers[0] == answers[1]:
             continue
-        before = [run(copy, torch.from_numpy(prompt[None, :cut]), grid, names=MESSAGES) for prompt in prompts]
+        before = [
+            run(copy, torch.from_numpy(prompt[None, :cut]), grid, names=MESSAGES)
+            for prompt in prompts
+        ]
         digests = {cache_digest(one.cache, grid, names=MESSAGES) for one in before}
         rest = torch.from_numpy(filling[None, cut:])
         ends = [run(copy, rest, grid, names=MESSAGES, after=one, seen=cut) for one in before]
-        details, gap = agreement(ends), min(selection_gap(copy, int(filling[cut]), one.cache, cut) for one in before)
+        details, gap = (
+            agreement(ends),
+            min(selection_gap(copy, int(filling[cut]), one.cache, cut) for one in before),
+        )
         if len(digests) > 1 or details is None or gap < SAFETY * LEAST_MARGIN:
             continue
         numbers = cache_codes(before[0].cache, grid, names=MESSAGES).shape[1]

@@ -12,22 +12,44 @@ from separatrix.model import Cache, Model
 from separatrix.tasks.base.task import Tokens
 
 _FINEST = 12
-"""Powers of two below the coarsest step that are tried: a state that grows by small additions needs a fine one."""
+"""Powers of two below the coarsest step that are tried: a state that grows by small additions
+needs a fine one.
+"""
 
 
 def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = False) -> Grid:
-    """The grid whose step, a power of two, keeps most of the prefixes (number, cut) apart; the coarsest of equally good ones.
+    """The grid whose step, a power of two, keeps most of the prefixes (number, cut) apart; the
+    coarsest of equally good ones.
 
-    `messages`: round the messages of a sparse layer's blocks only. Raises SizeError for more than 32 bits.
+    `messages`: round the messages of a sparse layer's blocks only. Raises SizeError for more than
+    32 bits.
     """
     copy, names = exact(model), MESSAGES if messages else None
     tokens = torch.from_numpy(prefixes)
     wide = Grid(32, -16)
-    largest = max((float(x.abs().max()) for x in _carried(run(copy, tokens, wide, names=names).cache, names) if x.numel()), default=1.0)
+    largest = max(
+        (
+            float(x.abs().max())
+            for x in _carried(run(copy, tokens, wide, names=names).cache, names)
+            if x.numel()
+        ),
+        default=1.0,
+    )
     coarsest = math.frexp(largest or 1.0)[1] - max(0, bits - 1)
     grids = [Grid(bits, coarsest - finer) for finer in range(_FINEST)]
-    return max(grids, key=lambda grid: len(cache_codes(run(copy, tokens, grid, names=names).cache, grid, names=names).unique(dim=0)))
+    return max(
+        grids,
+        key=lambda grid: len(
+            cache_codes(run(copy, tokens, grid, names=names).cache, grid, names=names).unique(dim=0)
+        ),
+    )
 
 
 def _carried(cache: Cache, names: frozenset[str] | None) -> list[Tensor]:
-    return [x for states in cache for state in states for name, x in state.items() if names is None or name in names]
+    return [
+        x
+        for states in cache
+        for state in states
+        for name, x in state.items()
+        if names is None or name in names
+    ]

@@ -1,4 +1,6 @@
-"""What every search shares: the result when nothing was found, and a found failure as a certificate."""
+"""What every search shares: the result when nothing was found, and a found failure as a
+certificate.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def silent(tried: int, most: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class NotFound:
-    """A search that ended without a witness. It proves nothing: another seed or a larger budget may find one."""
+    """A search that ended without a witness. It proves nothing: another seed or a larger budget
+    may find one.
+    """
 
     what: str
     """What was looked for."""
@@ -43,20 +47,29 @@ class NotFound:
     """Seconds allowed."""
 
     def __str__(self) -> str:
-        return f"no {self.what} found: {self.tried:,} tried of {self.space}, within {self.budget:g} s; this proves nothing"
+        return (
+            f"no {self.what} found: {self.tried:,} tried of {self.space}, within {self.budget:g} s;"
+            " this proves nothing"
+        )
 
 
 class Clock:
-    """Whether a search may go on: fewer than `most` tries and less than `seconds` since it began. The first batch always runs."""
+    """Whether a search may go on: fewer than `most` tries and less than `seconds` since it
+    began. The first batch always runs.
+    """
 
     def __init__(self, seconds: float, most: int, progress: Progress) -> None:
         if not seconds > 0 or most < 1:
-            raise SizeError(f"a search within {seconds:g} s and {most} tries; both must be positive")
+            raise SizeError(
+                f"a search within {seconds:g} s and {most} tries; both must be positive"
+            )
         self.seconds, self.most, self.progress = seconds, most, progress
         self.start, self.tried = monotonic(), 0
 
     def runs(self) -> bool:
-        return self.tried < self.most and (self.tried == 0 or monotonic() - self.start < self.seconds)
+        return self.tried < self.most and (
+            self.tried == 0 or monotonic() - self.start < self.seconds
+        )
 
     def count(self, tries: int) -> None:
         self.tried += tries
@@ -90,25 +103,40 @@ def certificate(
 
 
 def embed_weights(model: nn.Module) -> dict[str, Any]:
-    """Every parameter as base64 of its little-endian float32 numbers, float64 where the model holds those."""
+    """Every parameter as base64 of its little-endian float32 numbers, float64 where the model
+    holds those.
+    """
     embedded = {}
     for name, tensor in model.state_dict().items():
         wide = tensor.dtype == torch.float64
         array = tensor.detach().cpu().to(torch.float64 if wide else torch.float32).numpy()
         data = base64.b64encode(array.astype("<f8" if wide else "<f4").tobytes()).decode()
-        embedded[name] = {"dtype": "float64" if wide else "float32", "shape": list(array.shape), "data": data}
+        embedded[name] = {
+            "dtype": "float64" if wide else "float32",
+            "shape": list(array.shape),
+            "data": data,
+        }
     return embedded
 
 
 def fits(model: Model, task: Task) -> None:
-    """Raises SizeError when the model's sizes are not those of the task, or the task has answers at several places."""
+    """Raises SizeError when the model's sizes are not those of the task, or the task has answers
+    at several places.
+    """
     if task.several:
-        raise SizeError(f"{task.spec}: answers are due at several places; refute a model on a task with one answer, after the last token")
-    config = model.config
-    if (config.vocabulary, config.answers) != (task.vocabulary, task.answers) or config.length < task.length:
         raise SizeError(
-            f"a model of {config.vocabulary} token ids, {config.answers} answers and prompts of up to {config.length} tokens does not fit"
-            f" {task.spec}, which has {task.vocabulary}, {task.answers} and {task.length}; build it for this task"
+            f"{task.spec}: answers are due at several places; refute a model on a task with one"
+            " answer, after the last token"
+        )
+    config = model.config
+    if (config.vocabulary, config.answers) != (
+        task.vocabulary,
+        task.answers,
+    ) or config.length < task.length:
+        raise SizeError(
+            f"a model of {config.vocabulary} token ids, {config.answers} answers and prompts of up"
+            f" to {config.length} tokens does not fit {task.spec}, which has {task.vocabulary},"
+            f" {task.answers} and {task.length}; build it for this task"
         )
 
 
@@ -118,8 +146,14 @@ def scientific(x: float) -> str:
 
 
 def agreement(ends: list[RoundedRun]) -> dict[str, str] | None:
-    """The smallest border distance and the margin of runs with one output; None if the outputs differ or rounding could change them."""
+    """The smallest border distance and the margin of runs with one output; None if the outputs
+    differ or rounding could change them.
+    """
     border, gap = min(float(one.border.min()) for one in ends), margin(ends[0].logits[0])
-    if not torch.equal(ends[0].logits, ends[1].logits) or border < SAFETY * LEAST_BORDER or gap < SAFETY * LEAST_MARGIN:
+    if (
+        not torch.equal(ends[0].logits, ends[1].logits)
+        or border < SAFETY * LEAST_BORDER
+        or gap < SAFETY * LEAST_MARGIN
+    ):
         return None
     return {"border_distance": scientific(border), "margin": scientific(gap)}

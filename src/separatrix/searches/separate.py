@@ -10,20 +10,28 @@ from separatrix.errors import SizeError
 from separatrix.tasks.base.task import Task, Tokens
 
 _DRAWS = 64
-"""Instances drawn per prompt token and answer: a continuation that one in length * answers hits is missed with probability e^-64."""
+"""Instances drawn per prompt token and answer: a continuation that one in length * answers hits
+is missed with probability e^-64.
+"""
 _MOST_DRAWS, _MOST_TOKENS = 1 << 15, 1 << 22
 
 
 def continuations(task: Task, rng: np.random.Generator, *, cut: int) -> Tokens:
     """Different endings (number, length - cut) of drawn instances, in a fixed order."""
-    draws = max(1, min(_MOST_DRAWS, _MOST_TOKENS // task.length, _DRAWS * max(task.length, task.answers)))
+    draws = max(
+        1, min(_MOST_DRAWS, _MOST_TOKENS // task.length, _DRAWS * max(task.length, task.answers))
+    )
     return np.unique(task.sample(draws, rng).tokens[:, cut:], axis=0)
 
 
-def separating(task: Task, first: Tokens, second: Tokens, rng: np.random.Generator) -> Iterator[tuple[Tokens, int, int]]:
-    """Continuations after which two prefixes (cut,) have different right answers, with these answers; none if they may be equivalent.
+def separating(
+    task: Task, first: Tokens, second: Tokens, rng: np.random.Generator
+) -> Iterator[tuple[Tokens, int, int]]:
+    """Continuations after which two prefixes (cut,) have different right answers, with these
+    answers; none if they may be equivalent.
 
-    The endings of drawn instances are tried, in a drawn order; every one the oracle accepts after both prefixes.
+    The endings of drawn instances are tried, in a drawn order; every one the oracle accepts after
+    both prefixes.
     """
     endings = rng.permutation(continuations(task, rng, cut=len(first)))
     answers = []

@@ -11,7 +11,15 @@ from separatrix.caches import LEAST_FLOAT32_MARGIN, exact, margin
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model
-from separatrix.searches.record import Clock, NotFound, Progress, certificate, fits, scientific, silent
+from separatrix.searches.record import (
+    Clock,
+    NotFound,
+    Progress,
+    certificate,
+    fits,
+    scientific,
+    silent,
+)
 from separatrix.tasks.base.task import Task, Tokens
 
 BATCH = 256
@@ -20,9 +28,16 @@ POOL = 32
 
 
 def wrong_answer(
-    model: Model, task: Task, *, seconds: float = 60.0, tries: int = 1 << 20, seed: int = 0, progress: Progress = silent
+    model: Model,
+    task: Task,
+    *,
+    seconds: float = 60.0,
+    tries: int = 1 << 20,
+    seed: int = 0,
+    progress: Progress = silent,
 ) -> Certificate | NotFound:
-    """One input that the model answers wrongly, in its own number format and in float64 alike, and by a safe margin.
+    """One input that the model answers wrongly, in its own number format and in float64 alike, and
+    by a safe margin.
 
     Raises SizeError for a model that does not fit the task.
     """
@@ -48,12 +63,19 @@ def wrong_answer(
             if not clock.runs():
                 break
         pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
-    return NotFound(what="input answered wrongly", tried=clock.tried, space=f"the inputs of {task.spec}", budget=seconds)
+    return NotFound(
+        what="input answered wrongly",
+        tried=clock.tried,
+        space=f"the inputs of {task.spec}",
+        budget=seconds,
+    )
 
 
 @torch.no_grad()
 def _leads(model: Model, tokens: Tokens, answers: Tokens) -> np.ndarray:
-    """By how much the right answer's logit leads the best other one; negative where the model is wrong, nan never."""
+    """By how much the right answer's logit leads the best other one; negative where the model is
+    wrong, nan never.
+    """
     logits = model(torch.from_numpy(tokens)).double()
     right = torch.from_numpy(answers)[:, None]
     lead = logits.gather(1, right)[:, 0] - logits.scatter(1, right, float("-inf")).amax(1)
@@ -61,27 +83,49 @@ def _leads(model: Model, tokens: Tokens, answers: Tokens) -> np.ndarray:
 
 
 def _changed(pool: Tokens, drawn: Tokens, rng: np.random.Generator) -> Tokens:
-    """Members of the pool in which a few tokens, or a run of them, are those of another instance."""
+    """Members of the pool in which a few tokens, or a run of them, are those of another
+    instance.
+    """
     children, length = pool[rng.integers(len(pool), size=len(drawn))], drawn.shape[1]
-    start, span = rng.integers(length, size=len(drawn)), rng.integers(1, 1 + max(1, length // 4), size=len(drawn))
+    start, span = (
+        rng.integers(length, size=len(drawn)),
+        rng.integers(1, 1 + max(1, length // 4), size=len(drawn)),
+    )
     place = np.arange(length)
     taken = (place >= start[:, None]) & (place < (start + span)[:, None])
     return np.where(taken, drawn, children)
 
 
 @torch.no_grad()
-def _confirmed(model: Model, copy: Model, task: Task, prompt: Tokens, answer: int) -> Certificate | None:
-    """The certificate, if the model is safely wrong on this input alone, and its float64 copy, token by token, answers the same."""
+def _confirmed(
+    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int
+) -> Certificate | None:
+    """The certificate, if the model is safely wrong on this input alone, and its float64 copy,
+    token by token, answers the same.
+    """
     tokens = torch.from_numpy(prompt[None])
     own, cache = model(tokens)[0].double(), copy.init_cache(1)
     logits = torch.zeros(1, task.answers, dtype=torch.float64)
     for place in range(task.length):
         logits, cache = copy.step(tokens[:, place], cache, place)
     output, gap = int(logits[0].argmax()), margin(logits[0])
-    if output == answer or int(own.argmax()) != output or min(gap, margin(own)) < 2 * LEAST_FLOAT32_MARGIN:
+    if (
+        output == answer
+        or int(own.argmax()) != output
+        or min(gap, margin(own)) < 2 * LEAST_FLOAT32_MARGIN
+    ):
         return None
     details = {"margin": scientific(gap)}
-    return certificate("wrong_answer", model, task, grid=None, inputs=[prompt], answers=[answer], output=output, details=details)
+    return certificate(
+        "wrong_answer",
+        model,
+        task,
+        grid=None,
+        inputs=[prompt],
+        answers=[answer],
+        output=output,
+        details=details,
+    )
 
 
 def _cpu(model: Model) -> Model:

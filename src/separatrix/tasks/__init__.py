@@ -1,11 +1,21 @@
-"""Tasks: what a prompt asks, the oracle that answers it, and how many prefixes must be told apart."""
+"""Tasks: what a prompt asks, the oracle that answers it, and how many prefixes must be told
+apart.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from separatrix.errors import SpecError, UnknownNameError
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Composition, Family, Task, read_sizes
+from separatrix.tasks.base.task import (
+    NO_ANSWER,
+    PLAIN,
+    Batch,
+    Composition,
+    Family,
+    Task,
+    read_sizes,
+)
 from separatrix.tasks.cgram import CGram
 from separatrix.tasks.chain_of_thought import Thought
 from separatrix.tasks.counting import Counting
@@ -90,11 +100,20 @@ TASKS: dict[str, type[Task]] = {
 PROBES: dict[str, str] = {
     "constant": "always the most frequent answer",
     "counts": "how often each token occurs in the prompt (logistic regression)",
-    "position": "the token at the best single place but the last, counted from either end of the prompt",
-    "last tokens": "the last tokens, each by itself (logistic regression), and the last two together",
-    "nearest key": "the token behind the latest earlier token whose id is nearest to that of the last one without being equal",
+    "position": (
+        "the token at the best single place but the last, counted from either end of the prompt"
+    ),
+    "last tokens": (
+        "the last tokens, each by itself (logistic regression), and the last two together"
+    ),
+    "nearest key": (
+        "the token behind the latest earlier token whose id is nearest to that of the last one"
+        " without being equal"
+    ),
 }
-"""What a shortcut may look at: spelling -> in words. `separatrix.audits` has the probes, `Task.level` what each may reach."""
+"""What a shortcut may look at: spelling -> in words. `separatrix.audits` has the probes,
+`Task.level` what each may reach.
+"""
 
 
 AUDITED = 3
@@ -104,18 +123,25 @@ _IN_WORDS = ("multihop",)
 
 
 def parse_task(text: str) -> Task:
-    """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or "twosum:n=32,M=64,form=query".
+    """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or
+    "twosum:n=32,M=64,form=query".
 
-    "thought=values" on a composition task asks for the whole chain of values, one after the other, "thought=pairs" on seqcomp for each with w.
-    "order=forward" on seqcomp is the task seqcomp-forward. Raises UnknownNameError, SpecError or SizeError; `parse_task(task.spec) == task`.
+    "thought=values" on a composition task asks for the whole chain of values, one after the other,
+    "thought=pairs" on seqcomp for each with w. "order=forward" on seqcomp is the task
+    seqcomp-forward. Raises UnknownNameError, SpecError or SizeError; `parse_task(task.spec) ==
+    task`.
     """
     name = text.partition(":")[0].strip()
     if not name:
-        raise SpecError("the task is empty; write a task such as 'eva:n=64' or 'seqcomp:L=2,n=64' (`separatrix tasks` lists all)")
+        raise SpecError(
+            "the task is empty; write a task such as 'eva:n=64' or 'seqcomp:L=2,n=64' (`separatrix"
+            " tasks` lists all)"
+        )
     if name not in TASKS:
         if name in _IN_WORDS:
             raise SpecError(
-                f"'{name}' is a task in words: `tasks sample`, `tasks export` and `audit` take it, and separatrix.tasks.text in Python"
+                f"'{name}' is a task in words: `tasks sample`, `tasks export` and `audit` take it,"
+                " and separatrix.tasks.text in Python"
             )
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
     sizes = read_sizes(text, TASKS[name].usage)
@@ -128,5 +154,8 @@ def _kind(name: str, sizes: dict[str, Any]) -> type[Task]:
     """The class of a task text; takes "order" out of the sizes of a seqcomp."""
     order = sizes.pop("order", "backward") if name == SeqComp.name else "backward"
     if order not in ("backward", "forward"):
-        raise SpecError(f"{name}: order is '{order}'; it must be backward (the function needed first stands last) or forward")
+        raise SpecError(
+            f"{name}: order is '{order}'; it must be backward (the function needed first stands"
+            " last) or forward"
+        )
     return SeqCompForward if order == "forward" else TASKS[name]

@@ -4,7 +4,8 @@
                      input      2  5  7  2  6  4  3  6  1  0  2  2  6         the last two, 2 6, stood at 3 and 4, before 4
                      target     .  .  .  .  .  .  .  .  .  .  .  .  4         near misses: 2 5 (before 7), 3 6 (before 1)
 
-The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the answer is the token at i + c. All ids are alike.
+The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the answer
+is the token at i + c. All ids are alike.
 Source: [Wen25], c-gram retrieval.
 """
 
@@ -18,7 +19,15 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, independent, lookup_chance, one_of, shuffled
+from separatrix.tasks.drawing.distinct import (
+    FEW,
+    check_zipf,
+    distinct,
+    independent,
+    lookup_chance,
+    one_of,
+    shuffled,
+)
 
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60
@@ -27,28 +36,38 @@ _CODE_BITS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class CGram(Task):
-    """n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries (else SizeError). (c = 1 is induction.)
+    """n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries (else
+    SizeError). (c = 1 is induction.)
 
-    Drawn as entries, c tokens of context and one that follows, then the c tokens asked for; what is left of n is the end of one more entry, first.
-    Each prompt deals b = floor(V/c) ids to each place of a context, at random, so that no place of another kind can look like a context, whatever
-    follows: followers are any of the V ids. One context is asked for; for each of its c places at least d others differ from it there and nowhere
-    else, d = min(b - 1, floor((entries - 1)/c)), each with another id; the rest are different random ones. So c - 1 of the c tokens are shared by
-    d + 1 contexts or more, alike but for that, and whoever knows these only picks the right one with probability 1/(d + 1) at most (and another
-    may be followed by the answer too, as often as stated below).
-    Followers are drawn first, min(V, entries) different ones among them, then the answer uniformly over these, then one of the entries that it
-    follows, then all contexts: so no token and no count says anything about the answer, which is uniform over the V ids.
+    Drawn as entries, c tokens of context and one that follows, then the c tokens asked for; what is
+    left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids to each
+    place of a context, at random, so that no place of another kind can look like a context,
+    whatever follows: followers are any of the V ids. One context is asked for; for each of its c
+    places at least d others differ from it there and nowhere else, d = min(b - 1, floor((entries -
+    1)/c)), each with another id; the rest are different random ones. So c - 1 of the c tokens are
+    shared by d + 1 contexts or more, alike but for that, and whoever knows these only picks the
+    right one with probability 1/(d + 1) at most (and another may be followed by the answer too, as
+    often as stated below). Followers are drawn first, min(V, entries) different ones among them,
+    then the answer uniformly over these, then one of the entries that it follows, then all
+    contexts: so no token and no count says anything about the answer, which is uniform over the V
+    ids.
 
-    Where V > entries, ids that follow nothing are no answer: naming a follower is right with probability 1/entries. What follows the nearest
-    context is the answer less often than others (as in `Recall`): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
+    Where V > entries, ids that follow nothing are no answer: naming a follower is right with
+    probability 1/entries. What follows the nearest context is the answer less often than others (as
+    in `Recall`): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
     """
 
     name: ClassVar[str] = "cgram"
-    title: ClassVar[str] = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
+    title: ClassVar[str] = (
+        "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
+    )
     usage: ClassVar[str] = "n, V, c (default 2), shift=zipf|few|local"
     source: ClassVar[str] = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "followers are Zipf-distributed and all contexts are asked for alike",
-        "few": f"followers are among the ids 0..{FEW - 1} only and all contexts are asked for alike",
+        "few": (
+            f"followers are among the ids 0..{FEW - 1} only and all contexts are asked for alike"
+        ),
         "local": "the context asked for is one of the last quarter",
     }
     grid: ClassVar[tuple[str, ...]] = (
@@ -104,9 +123,11 @@ class CGram(Task):
         return lookup_chance(self.V, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """With V <= m = entries every id follows something and none is likelier than another; else the m followers differ, and counts and the
-        place of one show them. What follows another context than the one asked for is the answer with probability (m/V - 1)/(m - 1) (0 if V > m),
-        and each other follower is one of those V - 1 that share the rest."""
+        """With V <= m = entries every id follows something and none is likelier than another; else
+        the m followers differ, and counts and the place of one show them. What follows another
+        context than the one asked for is the answer with probability (m/V - 1)/(m - 1) (0 if V >
+        m), and each other follower is one of those V - 1 that share the rest.
+        """
         m, V = self.entries, self.V
         if probe == "nearest key":
             return Fraction(m, V * (m - 1)) if m >= V else Fraction(1, m)
@@ -130,19 +151,29 @@ class CGram(Task):
         asked = self._asked(followers, rng)
         each, spare = self.ids_of_a_place, (self.n - c) % (c + 1)
         contexts = self._contexts(asked, rng)
-        made = np.empty((batch, m + 1, c + 1), np.int64)  # one entry more, of which the last `spare` tokens are kept
+        made = np.empty(
+            (batch, m + 1, c + 1), np.int64
+        )  # one entry more, of which the last `spare` tokens are kept
         made[:, 0, :c], made[:, 1:, :c] = rng.integers(each, size=(batch, c)), contexts
-        if each > m + 1:  # no more numbers of a place are in use than there are entries: ids are dealt to these only
+        if (
+            each > m + 1
+        ):  # no more numbers of a place are in use than there are entries: ids are dealt to these only
             each, made[:, :, :c] = m + 1, _ranks(made[:, :, :c])
         ids = distinct(batch, c * each, self.V, rng)
         for place in range(c):
-            made[:, :, place] = np.take_along_axis(ids[:, place * each :], made[:, :, place], axis=1)
+            made[:, :, place] = np.take_along_axis(
+                ids[:, place * each :], made[:, :, place], axis=1
+            )
         made[:, 0, c], made[:, 1:, c] = rng.integers(self.V, size=batch), followers
-        tokens = np.concatenate((made.reshape(batch, -1)[:, c + 1 - spare :], made[rows, 1 + asked, :c]), axis=1)
+        tokens = np.concatenate(
+            (made.reshape(batch, -1)[:, c + 1 - spare :], made[rows, 1 + asked, :c]), axis=1
+        )
         return Batch(tokens, followers[rows, asked])
 
     def _contexts(self, asked: Tokens, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, entries, c): different contexts, in numbers below `ids_of_a_place`; in any order, but that asked for stands at `asked`."""
+        """Shape (batch, entries, c): different contexts, in numbers below `ids_of_a_place`; in
+        any order, but that asked for stands at `asked`.
+        """
         batch, m, c, each = len(asked), self.entries, self.c, self.ids_of_a_place
         weights = each ** np.arange(c)
         right, near = rng.integers(each, size=(batch, c)), self.near_misses
@@ -151,21 +182,27 @@ class CGram(Task):
         whole = right @ weights
         missed = whole[:, None, None] + (wrong - right[:, :, None]) * weights[:, None]
         first = np.column_stack((whole, missed.reshape(batch, -1)))
-        codes = np.concatenate((first, distinct(batch, m - first.shape[1], each**c, rng, besides=first)), axis=1)
+        codes = np.concatenate(
+            (first, distinct(batch, m - first.shape[1], each**c, rng, besides=first)), axis=1
+        )
         order, rows = shuffled(batch, m, rng), np.arange(batch)
         found = (order == 0).argmax(axis=1)
         order[rows, found], order[rows, asked] = order[rows, asked], 0
         return np.take_along_axis(codes, order, axis=1)[:, :, None] // weights % each
 
     def _followers(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, entries): exchangeable, as many different ones as can be; under a shift of values independent ones."""
+        """Shape (batch, entries): exchangeable, as many different ones as can be; under a shift
+        of values independent ones.
+        """
         m = self.entries
         if self.shift in ("zipf", "few"):
             return independent(batch, m, self.V, self.shift, rng)
         if m < self.V:
             return distinct(batch, m, self.V, rng)
         every = np.broadcast_to(np.arange(self.V), (batch, self.V))
-        return rng.permuted(np.concatenate((every, rng.integers(self.V, size=(batch, m - self.V))), axis=1), axis=1)
+        return rng.permuted(
+            np.concatenate((every, rng.integers(self.V, size=(batch, m - self.V))), axis=1), axis=1
+        )
 
     def _asked(self, followers: Tokens, rng: np.random.Generator) -> Tokens:
         batch, m = followers.shape
@@ -184,7 +221,10 @@ class CGram(Task):
         often = met.sum(axis=1)
         if (often != 1).any():
             bad = int(often[often != 1][0])
-            raise SizeError(f"{self.spec}: the last {c} tokens stand {bad} times before the end; they must stand there exactly once")
+            raise SizeError(
+                f"{self.spec}: the last {c} tokens stand {bad} times before the end; they must"
+                " stand there exactly once"
+            )
         return tokens[np.arange(len(tokens)), met.argmax(axis=1) + c]
 
 
@@ -197,7 +237,9 @@ def _root(number: int, c: int) -> int:
 
 
 def _ranks(numbers: Tokens) -> Tokens:
-    """Shape (batch, entries, c): of each number how many smaller ones there are in its column; equal numbers count once."""
+    """Shape (batch, entries, c): of each number how many smaller ones there are in its column;
+    equal numbers count once.
+    """
     order = np.argsort(numbers, axis=1)
     ordered = np.take_along_axis(numbers, order, axis=1)
     rank = np.zeros_like(numbers)

@@ -6,11 +6,13 @@
                      input      z_3       w     i_1   i_2                          input      z_3       w         (w,z_0)   (w,i_1)   (w,i_2)
                      target     .   .     i_1   i_2   i_3                          target     .   .     (w,z_0)   (w,i_1)   (w,i_2)   i_3
 
-values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and seqcomp-forward): each value before the answer together with
-w, as one token, z_0 first: L tokens. (w, value) has the id v + w N_{L-2} + value with v the ids of the prompt (L = 1: N_0 for N_{L-2}). One layer is
-enough then; from i_l alone its next query could not know w_l.
-In training what is written stands in the input; a model that answers by itself writes each token after the ones before.
-Source: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough then).
+values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and
+seqcomp-forward): each value before the answer together with w, as one token, z_0 first: L tokens.
+(w, value) has the id v + w N_{L-2} + value with v the ids of the prompt (L = 1: N_0 for N_{L-2}).
+One layer is enough then; from i_l alone its next query could not know w_l. In training what is
+written stands in the input; a model that answers by itself writes each token after the ones before.
+Source: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough
+then).
 """
 
 from __future__ import annotations
@@ -33,14 +35,19 @@ Law = tuple[tuple[range, Fraction], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Thought(Task):
-    """`task` with its chain written out: answers are due after the prompt's last token and after every written token.
+    """`task` with its chain written out: answers are due after the prompt's last token and after
+    every written token.
 
-    Raises SpecError for a task without a chain, or without pairs to write, UnknownNameError for an unknown form.
+    Raises SpecError for a task without a chain, or without pairs to write, UnknownNameError for an
+    unknown form.
     """
 
     name: ClassVar[str] = "thought"
     title: ClassVar[str] = "the chain of a composition task, value by value, then the answer"
-    usage: ClassVar[str] = "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp, seqcomp-forward)"
+    usage: ClassVar[str] = (
+        "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp,"
+        " seqcomp-forward)"
+    )
     source: ClassVar[str] = "theory.md, sections 3 and 6"
     several: ClassVar[bool] = True
 
@@ -51,9 +58,15 @@ class Thought(Task):
         if self.form not in ("values", "pairs"):
             raise UnknownNameError.of("form of thought", str(self.form), ("values", "pairs"))
         if not isinstance(self.task, Composition):
-            raise SpecError(f"{self.task.name}: there is no chain of values to write; leave thought={self.form} out")
+            raise SpecError(
+                f"{self.task.name}: there is no chain of values to write; leave"
+                f" thought={self.form} out"
+            )
         if self.form == "pairs" and not isinstance(self.task, Functions):
-            raise SpecError(f"{self.task.name}: there is no w to pair the chain's values with; write thought=values")
+            raise SpecError(
+                f"{self.task.name}: there is no w to pair the chain's values with; write"
+                " thought=values"
+            )
 
     @property
     def _inner(self) -> Composition:
@@ -105,10 +118,15 @@ class Thought(Task):
 
     @property
     def chance(self) -> Fraction:
-        """Of the best constant answer, at a uniform one of the places where one is due; exact, from the law of each."""
+        """Of the best constant answer, at a uniform one of the places where one is due; exact,
+        from the law of each.
+        """
         laws = list(self._laws())
         ids = {part.start for law in laws for part, _ in law}  # where shares change, going up
-        return max(sum((share for law in laws for part, share in law if guess in part), Fraction(0)) for guess in ids) / len(laws)
+        return max(
+            sum((share for law in laws for part, share in law if guess in part), Fraction(0))
+            for guess in ids
+        ) / len(laws)
 
     def _laws(self) -> Iterator[Law]:
         """The probability of every id at each place where an answer is due."""
@@ -118,13 +136,19 @@ class Thought(Task):
         task, first = self._functions, self.task.vocabulary
         for step in range(task.L):
             values = task.law(step) if step else ((range(task.m), Fraction(1, task.m)),)
-            # w is uniform; of each w the values stand in the same order, so that w = 0 shows every share
-            yield tuple((range(first + part.start, first + part.stop), share / task.w_values) for part, share in values)
+            # w is uniform; of each w the values stand in the same order, so that w = 0 shows every
+            # share
+            yield tuple(
+                (range(first + part.start, first + part.stop), share / task.w_values)
+                for part, share in values
+            )
         yield task.law(task.L)
 
     def level(self, probe: str) -> Fraction:
-        """That of the task, for its answer with the chain hidden: a value of the chain is one step from what stands before it, and no test of
-        shortcuts. (`chance` is that of all places where an answer is due.)"""
+        """That of the task, for its answer with the chain hidden: a value of the chain is one step
+        from what stands before it, and no test of shortcuts. (`chance` is that of all places where
+        an answer is due.)
+        """
         return self.task.level(probe)
 
     @property
@@ -137,27 +161,41 @@ class Thought(Task):
 
     def family(self) -> Family[Task]:
         inner = self.task.family()
-        return Family(inner.described, lambda n: Thought(task=inner.at(n), form=self.form), inner.smallest, inner.grows)
+        return Family(
+            inner.described,
+            lambda n: Thought(task=inner.at(n), form=self.form),
+            inner.smallest,
+            inner.grows,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         self._batch(batch)
         return self._instance(self.task.sample(batch, rng).tokens)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        """NO_ANSWER up to the prompt's last token, then the chain. Raises SizeError where what is written is not the chain."""
+        """NO_ANSWER up to the prompt's last token, then the chain. Raises SizeError where what
+        is written is not the chain.
+        """
         tokens = self._checked(tokens)
         right = self._instance(tokens[:, : self.task.length])
         if (right.tokens != tokens).any():
-            raise SizeError(f"{self.spec}: the {self.written} tokens after the prompt are not the chain of their values")
+            raise SizeError(
+                f"{self.spec}: the {self.written} tokens after the prompt are not the chain of"
+                " their values"
+            )
         return right.targets
 
     def _instance(self, prompts: Tokens) -> Batch:
-        """The prompts with their chain behind them. Raises SizeError for prompts that are no instance of the task."""
+        """The prompts with their chain behind them. Raises SizeError for prompts that are no
+        instance of the task.
+        """
         chain = self._inner.intermediate(prompts)
         if self.form == "pairs":
             task = self._functions
             before = np.column_stack((prompts[:, task.position_z0], chain[:, :-1]))
-            chain = np.column_stack((self.pair(prompts[:, task.position_w, None], before), chain[:, -1]))
+            chain = np.column_stack(
+                (self.pair(prompts[:, task.position_w, None], before), chain[:, -1])
+            )
         targets = np.full((len(prompts), self.length), NO_ANSWER, np.int64)
         targets[:, self.task.length - 1 :] = chain
         return Batch(np.concatenate((prompts, chain[:, :-1]), axis=1), targets)

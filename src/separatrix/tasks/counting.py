@@ -20,7 +20,16 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial
 from separatrix.numbers.counts import Count, Exact
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, check_names, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Family,
+    Task,
+    Tokens,
+    check_names,
+    require,
+)
 from separatrix.tasks.drawing.distinct import distinct
 
 Form = Literal["ones", "queried"]
@@ -33,26 +42,39 @@ _EXACT, _SUMMED = 20_000, 1024
 class Counting(Task):
     """n >= 1, V = 2 for ones, V >= 2 symbols for queried (SizeError otherwise).
 
-    Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is right with probability 1/(n+1). The counts are the
-    answer: level("counts") = 1. All zeros and all ones are one prompt each, so that a single place is worth 2/(n+1) with any sampler: 0 speaks for
-    the count 0, 1 for the count n. The last three tokens are worth what three uniform places are. The token behind the latest one that differs from
-    the last is the last one, or missing where all are the same.
+    Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is right
+    with probability 1/(n+1). The counts are the answer: level("counts") = 1. All zeros and all ones
+    are one prompt each, so that a single place is worth 2/(n+1) with any sampler: 0 speaks for the
+    count 0, 1 for the count n. The last three tokens are worth what three uniform places are. The
+    token behind the latest one that differs from the last is the last one, or missing where all are
+    the same.
 
-    Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n places in all ways alike, in uniform order, and one
-    of the m at random is asked for. So its count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often: a constant
-    guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n, or over 0..2n/m, it would often be the largest, which all
-    counts tell: with the latter in 0.475 of the cases at n = 16, V = 4.)
-    Who knows how often each symbol occurs in the whole prompt, the last token included, knows that every symbol that occurs is as likely to be the
-    last one, and no more; the best guess is the number that most of them have, less one. level("counts") is how often that is right: the mean of the
-    largest multiplicity of a positive part, over the ways d to write n+1 as m parts, times binomial(n+m, m-1) / (m binomial(n+m-1, m-1)). The last
-    two tokens tell whether x_n = q, which multiplies the odds of c by c. Where all tokens are the last one, "nearest key" sees nothing and knows c = n.
+    Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n
+    places in all ways alike, in uniform order, and one of the m at random is asked for. So its
+    count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often: a
+    constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n, or over
+    0..2n/m, it would often be the largest, which all counts tell: with the latter in 0.475 of the
+    cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole prompt, the last
+    token included, knows that every symbol that occurs is as likely to be the last one, and no
+    more; the best guess is the number that most of them have, less one. level("counts") is how
+    often that is right: the mean of the largest multiplicity of a positive part, over the ways d to
+    write n+1 as m parts, times binomial(n+m, m-1) / (m binomial(n+m-1, m-1)). The last two tokens
+    tell whether x_n = q, which multiplies the odds of c by c. Where all tokens are the last one,
+    "nearest key" sees nothing and knows c = n.
     """
 
     name: ClassVar[str] = "counting"
-    title: ClassVar[str] = "counting: how many of n bits are ones (ones), or how often the last token occurs before (queried)"
-    usage: ClassVar[str] = "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
+    title: ClassVar[str] = (
+        "counting: how many of n bits are ones (ones), or how often the last token occurs before"
+        " (queried)"
+    )
+    usage: ClassVar[str] = (
+        "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
+    )
     source: ClassVar[str] = "[Wen25]"
-    shifts: ClassVar[dict[str, str]] = {"independent": "every token by itself, uniform over the symbols"}
+    shifts: ClassVar[dict[str, str]] = {
+        "independent": "every token by itself, uniform over the symbols"
+    }
     grid: ClassVar[tuple[str, ...]] = (
         "n=8",
         "n=16,V=4,form=queried",
@@ -74,7 +96,10 @@ class Counting(Task):
         require(self.name, "n", self.n, 1, LARGEST_SIZE)
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         if self.form == "ones" and self.V != 2:
-            raise SizeError(f"{self.name}: V is {self.V}; ones are counted among bits, V = 2; ask for one of V symbols with form=queried")
+            raise SizeError(
+                f"{self.name}: V is {self.V}; ones are counted among bits, V = 2; ask for one of V"
+                " symbols with form=queried"
+            )
         self._check_shift(self.shift)
         if self.shift != PLAIN:
             require(f"{self.name} with shift={self.shift}", "n", self.n, 1, _MOST_INDEPENDENT)
@@ -82,7 +107,9 @@ class Counting(Task):
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         queried = sizes.get("form") == "queried"
-        check_names(cls, sizes, ("n", "V", "form", "shift"), needed=("n", "V") if queried else ("n",))
+        check_names(
+            cls, sizes, ("n", "V", "form", "shift"), needed=("n", "V") if queried else ("n",)
+        )
         return cls(**sizes)
 
     @property
@@ -105,7 +132,11 @@ class Counting(Task):
     @property
     def chance(self) -> Fraction:
         if self.shift == PLAIN:
-            return Fraction(1, self.n + 1) if self.form == "ones" else Fraction(self.symbols - 1, self.n + self.symbols - 1)
+            return (
+                Fraction(1, self.n + 1)
+                if self.form == "ones"
+                else Fraction(self.symbols - 1, self.n + self.symbols - 1)
+            )
         count = (self.n + 1) // self.V
         return Fraction(comb(self.n, count) * (self.V - 1) ** (self.n - count), self.V**self.n)
 
@@ -115,18 +146,26 @@ class Counting(Task):
         return Fraction(comb(n - count + m - 2, m - 2), comb(n + m - 1, m - 1))
 
     def level(self, probe: str) -> Fraction:
-        """As the docstring of the class derives; "counts" of form=queried is exact for m (n+1) <= 141, an upper bound beyond."""
+        """As the docstring of the class derives; "counts" of form=queried is exact for m (n+1)
+        <= 141, an upper bound beyond.
+        """
         n = self.n
         if self.form == "queried":
             if self.shift != PLAIN:
                 return self.chance
             if probe == "counts":
-                return min(Fraction(1), most_alike(n + 1, self.symbols) * Fraction(n + self.symbols, self.symbols * (n + 1)))
+                return min(
+                    Fraction(1),
+                    most_alike(n + 1, self.symbols)
+                    * Fraction(n + self.symbols, self.symbols * (n + 1)),
+                )
             if probe == "last tokens":
                 # c times the probability of c is largest where it stops growing, at about n/(m-1)
                 near = n // max(1, self.symbols - 1)
                 counts = range(max(0, near - 2), min(n, near + 2) + 1)
-                return self.chance + max(Fraction(count, n) * self._asked(count) for count in counts)
+                return self.chance + max(
+                    Fraction(count, n) * self._asked(count) for count in counts
+                )
             return self.chance + (self._asked(n) if probe == "nearest key" else 0)
         chance = Fraction(1, n + 1)
         special = {
@@ -138,11 +177,17 @@ class Counting(Task):
         return special.get(probe, self.chance)
 
     def _of_three(self) -> Fraction:
-        """The sum over all patterns of the last three bits of the pattern's probability under the count that makes it likeliest."""
+        """The sum over all patterns of the last three bits of the pattern's probability under
+        the count that makes it likeliest.
+        """
         width, total = min(3, self.n), 0
         for ones in range(width + 1):
-            # with c ones in all, binom(c, j) binom(n-c, w-j) of the binom(n, w) sets of places have j ones: most near c = n j / w
-            near = (min(max(self.n * ones // width + step, ones), self.n - width + ones) for step in (-1, 0, 1, 2))
+            # with c ones in all, binom(c, j) binom(n-c, w-j) of the binom(n, w) sets of places have
+            # j ones: most near c = n j / w
+            near = (
+                min(max(self.n * ones // width + step, ones), self.n - width + ones)
+                for step in (-1, 0, 1, 2)
+            )
             total += max(comb(count, ones) * comb(self.n - count, width - ones) for count in near)
         return Fraction(total, comb(self.n, width))
 
@@ -151,8 +196,12 @@ class Counting(Task):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol lists the counts (theory.md, section 3)."""
-        return Exact(self.n + 1) if self.form == "ones" else Binomial(self.n + self.V - 1, self.V - 1)
+        """Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol
+        lists the counts (theory.md, section 3).
+        """
+        return (
+            Exact(self.n + 1) if self.form == "ones" else Binomial(self.n + self.V - 1, self.V - 1)
+        )
 
     def family(self) -> Family[Counting]:
         """V and the form stay."""
@@ -163,7 +212,11 @@ class Counting(Task):
         batch = self._batch(batch)
         if self.shift == "independent":
             x = rng.integers(self.V, size=(batch, self.n))
-            q = rng.integers(self.V, size=batch) if self.form == "queried" else np.ones(batch, np.int64)
+            q = (
+                rng.integers(self.V, size=batch)
+                if self.form == "queried"
+                else np.ones(batch, np.int64)
+            )
             tokens = np.column_stack((x, q)) if self.form == "queried" else x
             return Batch(tokens, (x == q[:, None]).sum(1))
         if self.form == "ones":
@@ -172,7 +225,9 @@ class Counting(Task):
             return Batch(bits.astype(np.int64), counts)
         counts, symbols = self._shared(batch, rng), distinct(batch, self.symbols, self.V, rng)
         tokens = np.empty((batch, self.length), np.int64)
-        tokens[:, :-1] = rng.permuted(np.repeat(symbols.ravel(), counts.ravel()).reshape(batch, self.n), axis=1)
+        tokens[:, :-1] = rng.permuted(
+            np.repeat(symbols.ravel(), counts.ravel()).reshape(batch, self.n), axis=1
+        )
         tokens[:, -1] = symbols[:, 0]
         return Batch(tokens, counts[:, 0].copy())
 
@@ -192,23 +247,34 @@ class Counting(Task):
 
 @lru_cache(maxsize=64)
 def most_alike(total: int, parts: int) -> Fraction:
-    """The mean, over all ways to write `total` as a sum of `parts` numbers (ordered, 0 allowed), of how many of them are one positive number at most.
+    """The mean, over all ways to write `total` as a sum of `parts` numbers (ordered, 0 allowed), of
+    how many of them are one positive number at most.
 
-    It is the sum over k >= 0 of the probability that some v >= 1 occurs more than k times: exact for (parts total)^2 <= 20,000. Beyond that every
-    term is replaced by its union bound over v, at most 1, and beyond total = 1,024, which needs parts^2 <= 2 total, by `_far_bound`.
+    It is the sum over k >= 0 of the probability that some v >= 1 occurs more than k times: exact
+    for (parts total)^2 <= 20,000. Beyond that every term is replaced by its union bound over v, at
+    most 1, and beyond total = 1,024, which needs parts^2 <= 2 total, by `_far_bound`.
     """
     ways = comb(total + parts - 1, parts - 1) if total <= _SUMMED else 0
     if not ways:
         return _far_bound(total, parts)
     if (parts * total) ** 2 <= _EXACT:
         return Fraction(sum(ways - _none_above(k, total, parts) for k in range(parts)), ways)
-    return sum((min(Fraction(1), Fraction(_union(k, total, parts), ways)) for k in range(2, parts + 1)), Fraction(1))
+    return sum(
+        (min(Fraction(1), Fraction(_union(k, total, parts), ways)) for k in range(2, parts + 1)),
+        Fraction(1),
+    )
 
 
 def _far_bound(total: int, parts: int) -> Fraction:
-    """The union bound over which k parts are equal too. As the ways to share what is left fall with v, their sum over v is at most 1/k of the
-    sum over all rests, binomial(total+parts-k-1, parts-k). From one k to the next that falls by the factor below, to less than half from k = 3 on."""
-    term, bound = Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2)), Fraction(1)
+    """The union bound over which k parts are equal too. As the ways to share what is left fall with
+    v, their sum over v is at most 1/k of the sum over all rests, binomial(total+parts-k-1,
+    parts-k). From one k to the next that falls by the factor below, to less than half from k = 3
+    on.
+    """
+    term, bound = (
+        Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2)),
+        Fraction(1),
+    )
     for k in range(2, min(parts, 16)):
         bound += min(Fraction(1), term)
         term *= Fraction((parts - k) ** 2 * k, (k + 1) ** 2 * (total + parts - k - 1))
@@ -216,12 +282,16 @@ def _far_bound(total: int, parts: int) -> Fraction:
 
 
 def _union(k: int, total: int, parts: int) -> int:
-    """Pairs of a number v >= 1 and a way to write `total` in which at least k of the parts are v."""
+    """Pairs of a number v >= 1 and a way to write `total` in which at least k of the parts are
+    v.
+    """
     return sum(_at_least(k, v, total, parts) for v in range(1, total // k + 1))
 
 
 def _at_least(k: int, v: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers of which at least k are v, by inclusion and exclusion."""
+    """Ways to write `total` as `parts` numbers of which at least k are v, by inclusion and
+    exclusion.
+    """
     found = 0
     for i in range(k, min(parts, total // v) + 1):
         rest, left = total - i * v, parts - i
@@ -231,7 +301,9 @@ def _at_least(k: int, v: int, total: int, parts: int) -> int:
 
 
 def _none_above(k: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers, no positive one more than k times: number by number, which of the places still free it takes."""
+    """Ways to write `total` as `parts` numbers, no positive one more than k times: number by
+    number, which of the places still free it takes.
+    """
     table = {(total, parts): 1}  # what is left to share, and among how many
     for v in range(1, total + 1):
         after: dict[tuple[int, int], int] = {}

@@ -21,18 +21,26 @@ from separatrix.tasks.drawing.distinct import one_of
 
 @dataclass(frozen=True, kw_only=True)
 class Disjointness(Decision):
-    """n >= 2 (SizeError otherwise; with one element counts would tell). Sampled so that both answers have probability 1/2 exactly.
+    """n >= 2 (SizeError otherwise; with one element counts would tell). Sampled so that both
+    answers have probability 1/2 exactly.
 
-    Every element falls into u only, v only or neither, each with probability 1/3, drawn again while a set is empty. Under answer 0 a uniform element
-    of v is then exchanged for a uniform one of u, which is the only one in common. So u, and how many elements either set has, do not hang on the
-    answer, and v is uniform among the sets of its size under both: neither half says anything, nor does any count or single place.
+    Every element falls into u only, v only or neither, each with probability 1/3, drawn again while
+    a set is empty. Under answer 0 a uniform element of v is then exchanged for a uniform one of u,
+    which is the only one in common. So u, and how many elements either set has, do not hang on the
+    answer, and v is uniform among the sets of its size under both: neither half says anything, nor
+    does any count or single place.
     """
 
     name: ClassVar[str] = "disjointness"
-    title: ClassVar[str] = "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i = v_i = 1"
+    title: ClassVar[str] = (
+        "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
+        " v_i = 1"
+    )
     usage: ClassVar[str] = "n, shift=sparse"
     source: ClassVar[str] = "[Bha24]"
-    shifts: ClassVar[dict[str, str]] = {"sparse": "an element lies in either set with probability 1/8, not 1/3"}
+    shifts: ClassVar[dict[str, str]] = {
+        "sparse": "an element lies in either set with probability 1/8, not 1/3"
+    }
     grid: ClassVar[tuple[str, ...]] = ("n=8", "n=16", "n=20", "n=64", "n=256")
 
     n: int
@@ -55,7 +63,9 @@ class Disjointness(Decision):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """2^n: two sets u differ at some element, and the set v of this element alone meets one of them (theory.md, section 3)."""
+        """2^n: two sets u differ at some element, and the set v of this element alone meets one
+        of them (theory.md, section 3).
+        """
         return Power(2, self.n)
 
     def family(self) -> Family[Disjointness]:
@@ -66,7 +76,9 @@ class Disjointness(Decision):
         labels, rows = rng.integers(2, size=batch), np.arange(batch)
         kinds, left = np.zeros((batch, self.n), np.int8), rows
         while len(left):
-            kinds[left] = rng.integers(3 if self.shift == PLAIN else 8, size=(len(left), self.n), dtype=np.int8)
+            kinds[left] = rng.integers(
+                3 if self.shift == PLAIN else 8, size=(len(left), self.n), dtype=np.int8
+            )
             left = left[~((kinds[left] == 1).any(1) & (kinds[left] == 2).any(1))]
         u, v = kinds == 1, kinds == 2
         common, lost = one_of(u, rng), one_of(v, rng)

@@ -24,41 +24,60 @@ _TRIES = 10_000
 WINDOW = 6
 """Two brackets of one pair that are exchanged lie more than this many places apart."""
 LEAST, LEAST_FLAT = 16, 48
-"""Fewest brackets of prompts wrong in kinds alone, nested at most three and more deep, and two deep."""
+"""Fewest brackets of prompts wrong in kinds alone, nested at most three and more deep, and two
+deep.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dyck(Decision):
-    """n even, n >= 2; k >= 1 kinds; depth D >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
+    """n even, n >= 2; k >= 1 kinds; depth D >= 1 (SizeError otherwise). Sampled so that both
+    answers have probability 1/2 exactly.
 
-    A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of two reasons, and whichever it might be, counts and
-    every single place look the same under both answers.
+    A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of two
+    reasons, and whichever it might be, counts and every single place look the same under both
+    answers.
 
-    Kinds: two pairs are chosen by the shape alone, their kinds differ, and under answer 0 their closing brackets are exchanged. Both have more than
-    w = 6 places between their brackets, and so have the opening one of either and the closing one of the other; neither holds the first bracket or
-    the last. So tokens that do not include an opening and a closing bracket of these four have the same law under both answers: those of any
-    place, of any w + 1 neighbours, and all opening or all closing ones. Shapes without two such pairs are drawn again before there is an answer.
-    That holds at all sizes where kinds are wrong, which are n >= 16 for D >= 3, n >= 48 for D = 2: in shorter prompts such shapes are rare, or the
-    latest bracket next to the last one's id ("nearest key") tells (0.505 at n = 40, k = 2, D = 2). With D = 1 two neighbours are all it takes.
+    Kinds: two pairs are chosen by the shape alone, their kinds differ, and under answer 0 their
+    closing brackets are exchanged. Both have more than w = 6 places between their brackets, and so
+    have the opening one of either and the closing one of the other; neither holds the first bracket
+    or the last. So tokens that do not include an opening and a closing bracket of these four have
+    the same law under both answers: those of any place, of any w + 1 neighbours, and all opening or
+    all closing ones. Shapes without two such pairs are drawn again before there is an answer. That
+    holds at all sizes where kinds are wrong, which are n >= 16 for D >= 3, n >= 48 for D = 2: in
+    shorter prompts such shapes are rare, or the latest bracket next to the last one's id ("nearest
+    key") tells (0.505 at n = 40, k = 2, D = 2). With D = 1 two neighbours are all it takes.
 
-    Depth, in half of the prompts (all, if k = 1) where D >= 3 and n >= 2D + 14: one of two places holds )()()( and the other )(())(, the first at
-    depth D, the second at least two lower; under answer 0 they are the other way round, so that one pair is D + 1 deep. The places are exchangeable,
-    so that no three neighbours tell; from n = 2D + 22 on, with )()()()()( and )()(())()(, no five. Pairs inside have the kind of the bracket closed
-    first, so that neither place holds a token at its middle that did not occur before. (Two places at most D deep that differ by two or more take D
-    >= 3. Room for both and a walk between them takes that n, so shorter prompts are wrong in kinds alone.)
+    Depth, in half of the prompts (all, if k = 1) where D >= 3 and n >= 2D + 14: one of two places
+    holds )()()( and the other )(())(, the first at depth D, the second at least two lower; under
+    answer 0 they are the other way round, so that one pair is D + 1 deep. The places are
+    exchangeable, so that no three neighbours tell; from n = 2D + 22 on, with )()()()()( and
+    )()(())()(, no five. Pairs inside have the kind of the bracket closed first, so that neither
+    place holds a token at its middle that did not occur before. (Two places at most D deep that
+    differ by two or more take D >= 3. Room for both and a walk between them takes that n, so
+    shorter prompts are wrong in kinds alone.)
 
     At other sizes nothing is drawn (SizeError): a few neighbours would give the answer away.
     """
 
     name: ClassVar[str] = "dyck"
-    title: ClassVar[str] = "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at most D deep"
+    title: ClassVar[str] = (
+        "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
+        " most D deep"
+    )
     usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep"
     source: ClassVar[str] = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
         "deep": "where a bracket may open or close, it opens with probability 3/4",
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=16,k=3,D=4", "n=24,k=2,D=5", "n=40,k=2,D=4", "n=64,k=4,D=8", "n=128,k=8,D=16")
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=16,k=3,D=4",
+        "n=24,k=2,D=5",
+        "n=40,k=2,D=4",
+        "n=64,k=4,D=8",
+        "n=128,k=8,D=16",
+    )
 
     n: int
     k: int
@@ -68,7 +87,9 @@ class Dyck(Decision):
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 2, LARGEST_SIZE)
         if self.n % 2:
-            raise SizeError(f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even")
+            raise SizeError(
+                f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even"
+            )
         require(self.name, "k", self.k, 1, LARGEST_SIZE)
         require(self.name, "D", self.D, 1, LARGEST_SIZE)
         self._check_shift(self.shift)
@@ -83,23 +104,34 @@ class Dyck(Decision):
 
     @property
     def prefix_length(self) -> int:
-        """The length with the most classes: half the prompt, or one bracket less where only that has the parity of the depth."""
+        """The length with the most classes: half the prompt, or one bracket less where only that
+        has the parity of the depth.
+        """
         half = self.n // 2
         return half - 1 if half > self.D and (half - self.D) % 2 else half
 
     def prefix_classes(self) -> Count:
-        """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets (theory.md, section 3): a stack of j open brackets
-        each, which the rest of the prompt can close, and one class for prefixes that nothing can repair."""
+        """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
+        (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can
+        close, and one class for prefixes that nothing can repair.
+        """
         return stack_classes(k=self.k, D=self.D, t=self.prefix_length, dead=True)
 
     def family(self) -> Family[Dyck]:
         """k and D stay; an odd n stands for the even one above."""
-        return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: Dyck(n=n + n % 2, k=self.k, D=self.D), 2)
+        return Family(
+            f"k = {self.k:,}, D = {self.D:,}, n even",
+            lambda n: Dyck(n=n + n % 2, k=self.k, D=self.D),
+            2,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if not self._drops and not self._kinds:
-            raise SizeError(f"{self.spec}: so short that a few neighbours give the answer away; draw with {self._drawn}")
+            raise SizeError(
+                f"{self.spec}: so short that a few neighbours give the answer away; draw with"
+                f" {self._drawn}"
+            )
         tokens, labels = np.empty((batch, self.n), np.int64), rng.integers(2, size=batch)
         left = np.arange(batch)
         if self._drops:
@@ -108,10 +140,15 @@ class Dyck(Decision):
         for _ in range(_TRIES):
             if not len(left):
                 return Batch(tokens, labels)
-            drawn, found = self._crossed(self._balanced(len(left), *self._bounds(), rng), labels[left], rng)
+            drawn, found = self._crossed(
+                self._balanced(len(left), *self._bounds(), rng), labels[left], rng
+            )
             tokens[left[found]] = drawn[found]
             left = left[~found]
-        raise SizeError(f"{self.spec}: prompts with two exchangeable brackets are too rare to be drawn; use a larger n")
+        raise SizeError(
+            f"{self.spec}: prompts with two exchangeable brackets are too rare to be drawn; use a"
+            " larger n"
+        )
 
     @property
     def _kinds(self) -> bool:
@@ -132,14 +169,24 @@ class Dyck(Decision):
 
     @property
     def _drops(self) -> int:
-        """How many choices (2, 4, ... levels) there are for how far the lower place of `_nested` lies below the upper."""
+        """How many choices (2, 4, ... levels) there are for how far the lower place of `_nested`
+        lies below the upper.
+        """
         return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - self._window))
 
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, n) with the two windows of the docstring at places of different depth, as the label asks for."""
-        batch, rows, place, window = len(labels), np.arange(len(labels)), np.arange(self.n + 1), self._window
+        """Prompts (batch, n) with the two windows of the docstring at places of different depth,
+        as the label asks for.
+        """
+        batch, rows, place, window = (
+            len(labels),
+            np.arange(len(labels)),
+            np.arange(self.n + 1),
+            self._window,
+        )
         levels = rng.integers(1, self._drops + 1, size=batch)
-        # both orders of the places D, D + 2, ..., n - D - window alike, with room for the walk between the two windows
+        # both orders of the places D, D + 2, ..., n - D - window alike, with room for the walk
+        # between the two windows
         apart = window // 2 - 1 + levels
         room = self.n // 2 - self.D - window // 2 - apart
         one = rng.integers(room + 1)
@@ -150,8 +197,13 @@ class Dyck(Decision):
         ]
         low, high = self._bounds()
         for start, depth, _ in windows:
-            away = np.maximum(0, np.maximum(start[:, None] - place, place - start[:, None] - window))
-            low, high = np.maximum(low, depth[:, None] - away), np.minimum(high, depth[:, None] + away)
+            away = np.maximum(
+                0, np.maximum(start[:, None] - place, place - start[:, None] - window)
+            )
+            low, high = (
+                np.maximum(low, depth[:, None] - away),
+                np.minimum(high, depth[:, None] + away),
+            )
         like = np.full((self.n, batch), -1)
         for start, depth, peak in windows:
             for step in range(1, window - 1):
@@ -162,20 +214,35 @@ class Dyck(Decision):
         return self._balanced(batch, low, high, rng, like)
 
     def _bounds(self) -> tuple[Tokens, Tokens]:
-        """Bounds (1, n + 1) of the depth before each place and at the end: at most D, and nothing open at the end."""
-        return np.zeros((1, self.n + 1), np.int64), np.minimum(self.D, np.arange(self.n, -1, -1))[None]
+        """Bounds (1, n + 1) of the depth before each place and at the end: at most D, and
+        nothing open at the end.
+        """
+        return (
+            np.zeros((1, self.n + 1), np.int64),
+            np.minimum(self.D, np.arange(self.n, -1, -1))[None],
+        )
 
-    def _balanced(self, batch: int, low: Tokens, high: Tokens, rng: np.random.Generator, like: Tokens | None = None) -> Tokens:
+    def _balanced(
+        self,
+        batch: int,
+        low: Tokens,
+        high: Tokens,
+        rng: np.random.Generator,
+        like: Tokens | None = None,
+    ) -> Tokens:
         """Balanced prompts (batch, n) with depths between the bounds.
 
-        `like` (n, batch): the place of an earlier closing bracket whose kind a bracket that opens here takes; -1 for a uniform kind.
+        `like` (n, batch): the place of an earlier closing bracket whose kind a bracket that opens
+        here takes; -1 for a uniform kind.
         """
         rows, height = np.arange(batch), np.zeros(batch, np.int64)
         low, high = np.ascontiguousarray(low.T), np.ascontiguousarray(high.T)
         likely = {"shallow": 1, "deep": 3}.get(self.shift, 2)
         coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < likely
         tokens = rng.integers(self.k, size=(self.n, batch))
-        kinds = np.zeros((min(self.D + 1, self.n // 2) + 1) * batch, np.int64)  # of the open bracket of each height
+        kinds = np.zeros(
+            (min(self.D + 1, self.n // 2) + 1) * batch, np.int64
+        )  # of the open bracket of each height
         for place in range(self.n):
             opens = (height <= low[place + 1]) | ((height < high[place + 1]) & coins[place])
             if like is not None:
@@ -189,14 +256,27 @@ class Dyck(Decision):
             height -= ~opens
         return np.ascontiguousarray(tokens.T)
 
-    def _crossed(self, tokens: Tokens, labels: Tokens, rng: np.random.Generator) -> tuple[Tokens, NDArray[np.bool_]]:
-        """The prompts with two far pairs of different kinds, under answer 0 with their closing brackets exchanged; and where there are two such."""
-        rows, place, opened = np.arange(len(tokens)), np.arange(self.n), self._mates(tokens < self.k)
+    def _crossed(
+        self, tokens: Tokens, labels: Tokens, rng: np.random.Generator
+    ) -> tuple[Tokens, NDArray[np.bool_]]:
+        """The prompts with two far pairs of different kinds, under answer 0 with their closing
+        brackets exchanged; and where there are two such.
+        """
+        rows, place, opened = (
+            np.arange(len(tokens)),
+            np.arange(self.n),
+            self._mates(tokens < self.k),
+        )
         far = (opened > 0) & (place - opened > WINDOW)
         far[:, -1] = False
         one = one_of(far, rng)
         start = opened[rows, one][:, None]
-        partner = far & (np.abs(opened - one[:, None]) > WINDOW) & (np.abs(place - start) > WINDOW) & (place != one[:, None])
+        partner = (
+            far
+            & (np.abs(opened - one[:, None]) > WINDOW)
+            & (np.abs(place - start) > WINDOW)
+            & (place != one[:, None])
+        )
         two = one_of(partner, rng)
         found = far[rows, one] & partner[rows, two]
         rows, one, two = rows[found], one[found], two[found]
@@ -204,14 +284,22 @@ class Dyck(Decision):
         other = (kind + rng.integers(1, self.k, size=len(kind))) % self.k
         tokens[rows, opened[rows, two]] = other
         right = labels[found] == 1
-        tokens[rows, one], tokens[rows, two] = self.k + np.where(right, kind, other), self.k + np.where(right, other, kind)
+        tokens[rows, one], tokens[rows, two] = (
+            self.k + np.where(right, kind, other),
+            self.k + np.where(right, other, kind),
+        )
         return tokens, found
 
     def _mates(self, opens: NDArray[np.bool_]) -> Tokens:
-        """The place (batch, n) of the bracket that each closing one of a balanced shape closes, -1 for opening ones."""
+        """The place (batch, n) of the bracket that each closing one of a balanced shape closes,
+        -1 for opening ones.
+        """
         batch = len(opens)
         rows, height = np.arange(batch), np.zeros(batch, np.int64)
-        mates, stack = np.full((self.n, batch), -1), np.zeros((min(self.D, self.n // 2) + 1) * batch, np.int64)
+        mates, stack = (
+            np.full((self.n, batch), -1),
+            np.zeros((min(self.D, self.n // 2) + 1) * batch, np.int64),
+        )
         for place, up in enumerate(np.ascontiguousarray(opens.T)):
             height += up
             top = height * batch + rows
@@ -227,7 +315,11 @@ class Dyck(Decision):
         height, good = np.zeros(len(tokens), np.int64), np.ones(len(tokens), bool)
         for token in tokens.T:
             opens = token < self.k
-            good &= np.where(opens, height < min(self.D, self.n), (height > 0) & (stack[rows, height] == token - self.k))
+            good &= np.where(
+                opens,
+                height < min(self.D, self.n),
+                (height > 0) & (stack[rows, height] == token - self.k),
+            )
             height = np.where(good, height + np.where(opens, 1, -1), 0)
             top = np.where(opens & good, height, 0)
             stack[rows, top] = np.where(opens & good, token, stack[rows, top])
@@ -235,7 +327,8 @@ class Dyck(Decision):
 
 
 def stack_classes(*, k: int, D: int, t: int, dead: bool) -> Count:
-    """The stacks of open brackets that t brackets of k kinds can leave at depth at most D: k^j of each height j <= min(D, t) of the parity of t.
+    """The stacks of open brackets that t brackets of k kinds can leave at depth at most D: k^j of
+    each height j <= min(D, t) of the parity of t.
 
     One class more where prefixes that nothing can repair count as well (`dead`).
     """

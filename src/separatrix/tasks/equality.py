@@ -24,24 +24,33 @@ from separatrix.tasks.drawing.distinct import one_of
 class Equality(Decision):
     """n >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
 
-    n >= 8: u holds p10s at one place and p01s at another, an even number of places apart, either first, with p and s of r = min(3, floor(n/8) - 1)
-    uniform bits each; places and all other bits are uniform. v is u, or u with the two exchanged, so that v is distributed like u, and u and v together
-    say nothing but whether they are equal: under both answers they have the same ones, the same ones at even places, the same sum of i u_i, and, for
-    n >= 16, the same number of runs and of every r + 1 neighbours (n = 8..15: r = 0, runs of the halves tell).
+    n >= 8: u holds p10s at one place and p01s at another, an even number of places apart, either
+    first, with p and s of r = min(3, floor(n/8) - 1) uniform bits each; places and all other bits
+    are uniform. v is u, or u with the two exchanged, so that v is distributed like u, and u and v
+    together say nothing but whether they are equal: under both answers they have the same ones, the
+    same ones at even places, the same sum of i u_i, and, for n >= 16, the same number of runs and
+    of every r + 1 neighbours (n = 8..15: r = 0, runs of the halves tell).
 
-    What remains are other fingerprints, which no sampler avoids: log2 n random bits and as many of memory check equality nearly always, and so do
-    fixed sums such as that of i^2 u_i. Four places differ, so comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
+    What remains are other fingerprints, which no sampler avoids: log2 n random bits and as many of
+    memory check equality nearly always, and so do fixed sums such as that of i^2 u_i. Four places
+    differ, so comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
 
-    n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of unequal bits exchanged. So v is as uniform as u, both
-    have the same ones under both answers, and counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite; the two tokens are all
-    there is, and one zero beside one one says that they differ. So "counts" and "last tokens" see the answer.)
+    n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of
+    unequal bits exchanged. So v is as uniform as u, both have the same ones under both answers, and
+    counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite; the two tokens
+    are all there is, and one zero beside one one says that they differ. So "counts" and "last
+    tokens" see the answer.)
     """
 
     name: ClassVar[str] = "equality"
     title: ClassVar[str] = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
     usage: ClassVar[str] = "n, shift=apart"
     source: ClassVar[str] = "[Bha24]"
-    shifts: ClassVar[dict[str, str]] = {"apart": "where u and v differ, v is a uniform other string with as many ones, most places apart"}
+    shifts: ClassVar[dict[str, str]] = {
+        "apart": (
+            "where u and v differ, v is a uniform other string with as many ones, most places apart"
+        )
+    }
     grid: ClassVar[tuple[str, ...]] = ("n=8", "n=16", "n=24", "n=64", "n=256")
 
     n: int
@@ -68,7 +77,9 @@ class Equality(Decision):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3)."""
+        """2^n: of two different strings u, the continuation v = u accepts one (theory.md,
+        section 3).
+        """
         return Power(2, self.n)
 
     def family(self) -> Family[Equality]:
@@ -96,7 +107,9 @@ class Equality(Decision):
         return Batch(np.column_stack((u, v)), equal)
 
     def _fragments(self, equal: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, 2n) that hold two fragments p10s and p01s, exchanged in v where the answer is 0."""
+        """Prompts (batch, 2n) that hold two fragments p10s and p01s, exchanged in v where the
+        answer is 0.
+        """
         rows, margin = np.arange(len(equal)), min(3, self.n // 8 - 1)
         width = 2 * margin + 2
         # of two starts, an even number and at least one width apart, every choice is equally likely

@@ -4,7 +4,8 @@
     input      2      0      3      0      2             input      f(0)  f(1)  ...   f(n-1)  x
     target     .      .      .      .      3             target     .     .     ...   .       f(x)
 
-Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary. Source: [Ye26], definition of function evaluation.
+Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary. Source: [Ye26],
+definition of function evaluation.
 """
 
 from __future__ import annotations
@@ -14,19 +15,29 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Tokens, check_names, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Family,
+    Tokens,
+    check_names,
+    require,
+)
 from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, check_zipf, lookup
 from separatrix.tasks.functions.lookup import Lookup
 
 
 @dataclass(frozen=True, init=False)
 class Eva(Lookup):
-    """f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2 (SizeError otherwise); V is n unless given.
+    """f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2 (SizeError otherwise); V is n
+    unless given.
 
-    The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x alone says nothing about a fixed value.
-    Since f may repeat values, naming the most frequent value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more
-    than 1/V: no retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n. No sampler with f and x
-    uniform can avoid either, so they are the levels to beat, beside chance.
+    The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x
+    alone says nothing about a fixed value. Since f may repeat values, naming the most frequent
+    value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more than 1/V: no
+    retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n.
+    No sampler with f and x uniform can avoid either, so they are the levels to beat, beside chance.
     """
 
     name: ClassVar[str] = "eva"
@@ -37,7 +48,9 @@ class Eva(Lookup):
 
     def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
         object.__setattr__(self, "n", require(self.name, "n", n, 1, LARGEST_SIZE))
-        object.__setattr__(self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE))
+        object.__setattr__(
+            self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE)
+        )
         object.__setattr__(self, "shift", shift)
         self._check_shift(shift)
         check_zipf(self.name, "V with shift=zipf", self.V, shift)

@@ -4,7 +4,8 @@
                     input      2   0   3   0   6            input      x_0   x_1   ...   x_{n-1}   V + i
                     target     .   .   .   .   3            target     .     .     ...   .         x_i
 
-Values are the ids 0..V-1, positions the ids V..V+n-1. Source: [Wen25], Index; theory.md, sections 2 and 3.
+Values are the ids 0..V-1, positions the ids V..V+n-1. Source: [Wen25], Index; theory.md, sections 2
+and 3.
 """
 
 from __future__ import annotations
@@ -22,17 +23,25 @@ from separatrix.tasks.functions.lookup import Lookup
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Lookup):
-    """x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2 (SizeError otherwise).
+    """x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2 (SizeError
+    otherwise).
 
-    The same as `Eva`, but that no id is both a value and an argument. Its levels are Eva's; what stands behind the largest value is an entry like
-    any other.
+    The same as `Eva`, but that no id is both a value and an argument. Its levels are Eva's; what
+    stands behind the largest value is an entry like any other.
     """
 
     name: ClassVar[str] = "index"
     title: ClassVar[str] = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
     usage: ClassVar[str] = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
     source: ClassVar[str] = "[Wen25]"
-    grid: ClassVar[tuple[str, ...]] = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64,V=64", "n=256,V=64", "n=1024,V=64")
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=6,V=6",
+        "n=12,V=4",
+        "n=24,V=8",
+        "n=64,V=64",
+        "n=256,V=64",
+        "n=1024,V=64",
+    )
 
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 1, LARGEST_SIZE)
@@ -56,5 +65,8 @@ class Index(Lookup):
         tokens = self._checked(tokens)
         self._below(tokens[:, :-1], self.V, "the sequence")
         if tokens.size and tokens[:, -1].min() < self.V:
-            raise SizeError(f"{self.spec}: the last token is {tokens[:, -1].min()}; it must lie in [{self.V}, {self.vocabulary})")
+            raise SizeError(
+                f"{self.spec}: the last token is {tokens[:, -1].min()}; it must lie in [{self.V},"
+                f" {self.vocabulary})"
+            )
         return np.take_along_axis(tokens, tokens[:, -1:] - self.V, axis=1)[:, 0]

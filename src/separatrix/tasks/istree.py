@@ -4,10 +4,12 @@
              input      2   0   4   1   0   3   1   2               input      u_1   v_1   u_2   v_2   ...   u_(n-1)   v_(n-1)
              target     .   .   .   .   .   .   .   1               target     .     .     .     .     ...   .         0 or 1
 
-n vertices 0..n-1 and n - 1 edges, each as its two ends, in any order. The answer is 1 when the edges join all vertices, which n - 1 edges do only
-without a cycle. A loop (u u) and an edge given twice are cycles: every sequence of 2(n - 1) vertices is an instance.
-Source: [Wen25], IsTree: whether any two vertices of an undirected graph are joined by exactly one path, the graph told edge by edge. There the
-number of edges varies and every token is a vertex or a sign between; the fixed number n - 1, with which no edge count tells, is ours.
+n vertices 0..n-1 and n - 1 edges, each as its two ends, in any order. The answer is 1 when the
+edges join all vertices, which n - 1 edges do only without a cycle. A loop (u u) and an edge given
+twice are cycles: every sequence of 2(n - 1) vertices is an instance.
+Source: [Wen25], IsTree: whether any two vertices of an undirected graph are joined by exactly one
+path, the graph told edge by edge. There the number of edges varies and every token is a vertex or a
+sign between; the fixed number n - 1, with which no edge count tells, is ours.
 """
 
 from __future__ import annotations
@@ -28,28 +30,41 @@ _LEAST_DRAWN = 7
 
 @dataclass(frozen=True, kw_only=True)
 class IsTree(Decision):
-    """n >= 3 vertices (SizeError otherwise); drawn for n >= 7. Sampled so that both answers have probability 1/2 exactly.
+    """n >= 3 vertices (SizeError otherwise); drawn for n >= 7. Sampled so that both answers have
+    probability 1/2 exactly.
 
-    A uniform tree, and of 64 uniform pairs of its edges the first a-b and c-d with at least two steps from b to c on the path a, b, ..., c, d, with a
-    of the degree of c, and b of that of d (a tree for which none of the pairs is such is drawn again). The tree is shown, or by a fair coin the
-    tree with a-d and b-c instead: a cycle through b and c, and a tree beside it that a and d belong to. Edges and ends of edges stand in uniform
-    order, renaming the vertices changes no probability, and no edge is a loop or given twice.
+    A uniform tree, and of 64 uniform pairs of its edges the first a-b and c-d with at least two
+    steps from b to c on the path a, b, ..., c, d, with a of the degree of c, and b of that of d (a
+    tree for which none of the pairs is such is drawn again). The tree is shown, or by a fair coin
+    the tree with a-d and b-c instead: a cycle through b and c, and a tree beside it that a and d
+    belong to. Edges and ends of edges stand in uniform order, renaming the vertices changes no
+    probability, and no edge is a loop or given twice.
 
-    Every vertex keeps its degree, and its neighbours keep theirs: a and c lose and get a neighbour of one degree, b and d those of another. So
-    the degrees of all vertices have the same law under both answers; so has any edge together with the degrees of its ends, and any two edges with
-    those of theirs, since as many meet at vertices of the same degrees. What tells are at least three edges at once. (Where n < 7 no tree has such
-    edges: b and c have two neighbours on the path, so d and a have two as well, and the path goes on beyond them to seven vertices.)
+    Every vertex keeps its degree, and its neighbours keep theirs: a and c lose and get a neighbour
+    of one degree, b and d those of another. So the degrees of all vertices have the same law under
+    both answers; so has any edge together with the degrees of its ends, and any two edges with
+    those of theirs, since as many meet at vertices of the same degrees. What tells are at least
+    three edges at once. (Where n < 7 no tree has such edges: b and c have two neighbours on the
+    path, so d and a have two as well, and the path goes on beyond them to seven vertices.)
 
     Shifts grow the tree vertex by vertex under the same coin and exchange.
     """
 
     name: ClassVar[str] = "istree"
-    title: ClassVar[str] = "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
+    title: ClassVar[str] = (
+        "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
+    )
     usage: ClassVar[str] = "n (vertices), shift=recursive|local"
     source: ClassVar[str] = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
-        "recursive": "every vertex joins a uniform earlier one, as in the experiments of [Wen25]: short paths",
-        "local": "every vertex joins one of the two before it, and edges stand in that order: long chains, told from one end",
+        "recursive": (
+            "every vertex joins a uniform earlier one, as in the experiments of [Wen25]: short"
+            " paths"
+        ),
+        "local": (
+            "every vertex joins one of the two before it, and edges stand in that order: long"
+            " chains, told from one end"
+        ),
     }
     grid: ClassVar[tuple[str, ...]] = ("n=8", "n=12", "n=20", "n=33", "n=65", "n=257")
 
@@ -70,10 +85,11 @@ class IsTree(Decision):
 
     @property
     def groups(self) -> int:
-        """Groups of vertices that are joined with each other after the prefix counted: about n / ln n, where most partitions lie.
+        """Groups of vertices that are joined with each other after the prefix counted: about n / ln
+        n, where most partitions lie.
 
-        It is the largest b with 2 b len(b) <= 3 n, len(b) being the number of binary digits: never smaller for a larger n, and never more than 1 larger
-        for the next n.
+        It is the largest b with 2 b len(b) <= 3 n, len(b) being the number of binary digits: never
+        smaller for a larger n, and never more than 1 larger for the next n.
         """
         best = 1
         for digits in range(1, (3 * self.n).bit_length() + 1):
@@ -87,13 +103,15 @@ class IsTree(Decision):
         return 2 * (self.n - self.groups)
 
     def prefix_classes(self) -> Count:
-        """S(n, b) + 1 for prefixes of n - b edges, S being the number of partitions of n vertices into b groups [here]; n log n + O(n log log n) bits,
-        where [Wen25] has Omega(n).
+        """S(n, b) + 1 for prefixes of n - b edges, S being the number of partitions of n vertices
+        into b groups [here]; n log n + O(n log log n) bits, where [Wen25] has Omega(n).
 
-        One class for prefixes that hold a cycle: their answer is 0 whatever follows. The others are forests with b trees; the answers depend on
-        which vertices are joined, a partition into b groups, and every such partition has a forest. Of two partitions P != Q with b groups each,
-        Q is no refinement of P, so some u, v are joined in Q and apart in P. The b - 1 edges still to come can be u v and others that make P's
-        groups one: a tree after P, a cycle after Q. (b >= 2 for n >= 3; a loop at once shows that cycles occur.)
+        One class for prefixes that hold a cycle: their answer is 0 whatever follows. The others are
+        forests with b trees; the answers depend on which vertices are joined, a partition into b
+        groups, and every such partition has a forest. Of two partitions P != Q with b groups each,
+        Q is no refinement of P, so some u, v are joined in Q and apart in P. The b - 1 edges still
+        to come can be u v and others that make P's groups one: a tree after P, a cycle after Q. (b
+        >= 2 for n >= 3; a loop at once shows that cycles occur.)
 
         It grows with n: S(n+1, b) >= b S(n, b) and S(n+1, b+1) >= S(n, b).
         """
@@ -106,8 +124,8 @@ class IsTree(Decision):
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
             raise SizeError(
-                f"{self.spec}: no two edges of a tree on {self.n} vertices can be exchanged for a cycle with all neighbours' degrees kept; "
-                f"n must be at least {_LEAST_DRAWN}"
+                f"{self.spec}: no two edges of a tree on {self.n} vertices can be exchanged for a"
+                f" cycle with all neighbours' degrees kept; n must be at least {_LEAST_DRAWN}"
             )
         edges = np.empty((batch, self.n - 1, 2), np.int64)
         left, labels = np.arange(batch), rng.integers(2, size=batch)
@@ -120,9 +138,13 @@ class IsTree(Decision):
             swapped, fits = crossed(*trees, labels[left] == 0, rng)
             edges[left[fits]] = swapped[fits]
             left = left[~fits]
-        edges = shuffled(edges, rng, order=self.shift == "recursive")  # else they stand in the order of growth, or of numbers now forgotten
+        edges = shuffled(
+            edges, rng, order=self.shift == "recursive"
+        )  # else they stand in the order of growth, or of numbers now forgotten
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
-        return Batch(np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels)
+        return Batch(
+            np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels
+        )
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

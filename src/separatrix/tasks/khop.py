@@ -1,11 +1,13 @@
-"""k-hop induction heads: find the last token earlier in the prompt, step to the token behind it, and do so k times.
+"""k-hop induction heads: find the last token earlier in the prompt, step to the token behind it,
+and do so k times.
 
     k = 2:   position   0   1   2   3   4   5   6   7   8   9   10   11
              input      b   a   e   b   c   a   b   e   b   d   e    a        ids a = 0, ..., e = 4
              target     .   .   .   .   .   .   .   .   .   .   .    c        from a to b (place 6), from there to c (place 4)
 
-From place i one hop leads to the latest place j <= i with X_{j-1} = X_i: the place behind the latest earlier occurrence of X_i. The answer is the
-letter k hops from the last place, or V, "none", where a hop finds nothing. (If X_{i-1} = X_i the hop stays at i.)
+From place i one hop leads to the latest place j <= i with X_{j-1} = X_i: the place behind the
+latest earlier occurrence of X_i. The answer is the letter k hops from the last place, or V, "none",
+where a hop finds nothing. (If X_{i-1} = X_i the hop stays at i.)
 Source: [San24], arXiv 2402.09268, Definition 4.1, at the last place; the example is theirs.
 """
 
@@ -20,7 +22,15 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, Exact
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Composition,
+    Family,
+    Tokens,
+    require,
+)
 from separatrix.tasks.drawing.chains import path, with_end, with_pair
 
 MOST_LETTERS, MOST_HOPS, MOST_RANDOM = 1024, 64, 1 << 16
@@ -28,43 +38,67 @@ MOST_LETTERS, MOST_HOPS, MOST_RANDOM = 1024, 64, 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class KHop(Composition):
-    """n tokens of V letters, 4 <= V <= 1,024; 1 <= k <= 64 hops; n >= (k + 1) V (SizeError otherwise). Every letter has the same chance.
+    """n tokens of V letters, 4 <= V <= 1,024; 1 <= k <= 64 hops; n >= (k + 1) V (SizeError
+    otherwise). Every letter has the same chance.
 
-    Seen from its end a prompt is cut into blocks of V tokens, each a permutation of the letters (the oldest is a part of one). c_0, the last
-    token, and the answer c_k are independent and uniform; c_1, ..., c_{k-1} is a uniform one of the ways from c_0 to c_k on which neighbours
-    differ. In block b c_{b-1} stands right before c_b, b = 1..k. Every block holds each letter once, so that hop b leads there. Otherwise:
+    Seen from its end a prompt is cut into blocks of V tokens, each a permutation of the letters
+    (the oldest is a part of one). c_0, the last token, and the answer c_k are independent and
+    uniform; c_1, ..., c_{k-1} is a uniform one of the ways from c_0 to c_k on which neighbours
+    differ. In block b c_{b-1} stands right before c_b, b = 1..k. Every block holds each letter
+    once, so that hop b leads there. Otherwise:
 
-    - Block 0 ends in c_0 and is uniform. All letters stand in it, and it is independent of the answer: neither the last tokens nor the token behind a
-      nearest key tell anything.
+    - Block 0 ends in c_0 and is uniform. All letters stand in it, and it is independent of the
+      answer: neither the last tokens nor the token behind a nearest key tell anything.
     - Counts are the same in all prompts but for the oldest, partial block, which no hop enters.
-    - The answer stands at every place with probability 1/V, block k excepted: in block b < k its place is drawn first, so that it is uniform on the
-      whole. If it comes first in block k-1, c_{k-1} ends block k, to be followed by it, and the answer stands anywhere before in block k. Else they are
-      neighbours in block k. So the first place of block k holds the answer with probability 1/(V (V-1)) only, the last with 1/V, each other one with
-      1/(V-1), which a single place may reach. (No way around it: whatever stands before the first place of block k stands behind it again. Were
-      the answer put there whenever it comes first in block k-1, two places that agree would give it away, which is worse.)
+    - The answer stands at every place with probability 1/V, block k excepted: in block b < k its
+      place is drawn first, so that it is uniform on the whole. If it comes first in block k-1,
+      c_{k-1} ends block k, to be followed by it, and the answer stands anywhere before in block k.
+      Else they are neighbours in block k. So the first place of block k holds the answer with
+      probability 1/(V (V-1)) only, the last with 1/V, each other one with 1/(V-1), which a single
+      place may reach. (No way around it: whatever stands before the first place of block k stands
+      behind it again. Were the answer put there whenever it comes first in block k-1, two places
+      that agree would give it away, which is worse.)
 
-    Pairs of neighbours are the steps that hops take, so that what they tell is a part of solving the task. k = 2: c_2 never stands behind c_0 where
-    n = 3V, c_1 and at most one other letter do, and a letter that least follows c_0 is right with probability between 1/(V-1) and 1/(V-2). Two steps
-    along pairs of any age, all alike, were measured to reach 0.7 at V = 4 and 0.4 at V = 8; k steps 0.26 at V = 8, k = 3 and 0.17 at V = 8, k = 4.
-    From k = 4 on what stands beside c_0, and how often, was found to be worth no more than 1/(V-1). So the sizes of the grid have k >= 4.
+    Pairs of neighbours are the steps that hops take, so that what they tell is a part of solving
+    the task. k = 2: c_2 never stands behind c_0 where n = 3V, c_1 and at most one other letter do,
+    and a letter that least follows c_0 is right with probability between 1/(V-1) and 1/(V-2). Two
+    steps along pairs of any age, all alike, were measured to reach 0.7 at V = 4 and 0.4 at V = 8; k
+    steps 0.26 at V = 8, k = 3 and 0.17 at V = 8, k = 4. From k = 4 on what stands beside c_0, and
+    how often, was found to be worth no more than 1/(V-1). So the sizes of the grid have k >= 4.
 
-    k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer is a letter unlike the last token, and the last tokens
-    and the token behind a nearest key may reach 1/(V-1) too.
+    k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer is
+    a letter unlike the last token, and the last tokens and the token behind a nearest key may reach
+    1/(V-1) too.
 
-    "None" is never drawn ([San24] leave it out of their errors, G.1), but under the shift, which asks only for V >= 2 and n >= 2 (and n <= 65,536).
-    There each token is uniform among the letters unlike the one before. Going back from X_j one meets X_{j-1}, which differs, and then each token is
-    X_j with probability 1/(V-1) until it is met: so a hop goes back by a geometric number of places, k hops succeed with probability
-    P(Binomial(n-2, 1/(V-1)) >= k), and the letter they find is uniform.
+    "None" is never drawn ([San24] leave it out of their errors, G.1), but under the shift, which
+    asks only for V >= 2 and n >= 2 (and n <= 65,536). There each token is uniform among the letters
+    unlike the one before. Going back from X_j one meets X_{j-1}, which differs, and then each token
+    is X_j with probability 1/(V-1) until it is met: so a hop goes back by a geometric number of
+    places, k hops succeed with probability P(Binomial(n-2, 1/(V-1)) >= k), and the letter they find
+    is uniform.
     """
 
     name: ClassVar[str] = "khop"
-    title: ClassVar[str] = "k-hop induction heads: from the last token k times to what stands behind the latest earlier occurrence"
+    title: ClassVar[str] = (
+        "k-hop induction heads: from the last token k times to what stands behind the latest"
+        " earlier occurrence"
+    )
     usage: ClassVar[str] = "n, V (letters), k (hops), shift=random"
     source: ClassVar[str] = "[San24], Definition 4.1"
     shifts: ClassVar[dict[str, str]] = {
-        "random": "tokens drawn one by one, each unlike the one before, as in [San24]: a hop may find nothing"
+        "random": (
+            "tokens drawn one by one, each unlike the one before, as in [San24]: a hop may find"
+            " nothing"
+        )
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=30,V=6,k=4", "n=40,V=8,k=4", "n=48,V=8,k=5", "n=64,V=8,k=4", "n=256,V=16,k=8", "n=1024,V=32,k=16")
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=30,V=6,k=4",
+        "n=40,V=8,k=4",
+        "n=48,V=8,k=5",
+        "n=64,V=8,k=4",
+        "n=256,V=16,k=8",
+        "n=1024,V=32,k=16",
+    )
 
     n: int
     V: int
@@ -76,7 +110,13 @@ class KHop(Composition):
         plain = self.shift == PLAIN
         require(self.name, "V", self.V, 4 if plain else 2, MOST_LETTERS)
         require(self.name, "k", self.k, 1, MOST_HOPS)
-        require(self.name, "n", self.n, (self.k + 1) * self.V if plain else 2, LARGEST_SIZE if plain else MOST_RANDOM)
+        require(
+            self.name,
+            "n",
+            self.n,
+            (self.k + 1) * self.V if plain else 2,
+            LARGEST_SIZE if plain else MOST_RANDOM,
+        )
 
     @property
     def length(self) -> int:
@@ -103,7 +143,13 @@ class KHop(Composition):
         none = Fraction(0)
         if self.shift != PLAIN:
             tries, others = self.n - 2, self.V - 1
-            none = Fraction(sum(comb(tries, hits) * (others - 1) ** (tries - hits) for hits in range(min(step, tries + 1))), others**tries)
+            none = Fraction(
+                sum(
+                    comb(tries, hits) * (others - 1) ** (tries - hits)
+                    for hits in range(min(step, tries + 1))
+                ),
+                others**tries,
+            )
         return (range(self.V), (1 - none) / self.V), (range(self.V, self.V + 1), none)
 
     def level(self, probe: str) -> Fraction:
@@ -117,18 +163,27 @@ class KHop(Composition):
     def prefix_classes(self) -> Count | None:
         """k = 1 and n >= 2V - 1: the sum over s = 1..V of binomial(V, s) s^(s-1) [here]. None else.
 
-        What matters of t tokens is the set S of their letters, the last letter r, and for every other letter of S what stands behind its latest
-        occurrence, its parent. The parent's latest occurrence is later than the letter's own, so that this is a tree on S with root r. Trees that
-        differ are told apart: one more token v is answered by the parent of v, by v itself if v = r, and by "none" if v is not in S. All of the
-        s^(s-1) rooted trees on s letters occur if t >= 2V - 2: write every letter but r, each before its parent, with its parent behind it. These
-        are 2s - 2 tokens, and r is the last; other tokens of S may stand before. (s = 1: r alone, as often as need be.)
+        What matters of t tokens is the set S of their letters, the last letter r, and for every
+        other letter of S what stands behind its latest occurrence, its parent. The parent's latest
+        occurrence is later than the letter's own, so that this is a tree on S with root r. Trees
+        that differ are told apart: one more token v is answered by the parent of v, by v itself if
+        v = r, and by "none" if v is not in S. All of the s^(s-1) rooted trees on s letters occur if
+        t >= 2V - 2: write every letter but r, each before its parent, with its parent behind it.
+        These are 2s - 2 tokens, and r is the last; other tokens of S may stand before. (s = 1: r
+        alone, as often as need be.)
         """
         return _trees(self.V) if self.k == 1 and self.n >= 2 * self.V - 1 else None
 
     def family(self) -> Family[KHop]:
-        """V and k stay; the shift where this very size is none without it. With k = 1 it starts where the count does, at n = 2V - 1."""
+        """V and k stay; the shift where this very size is none without it. With k = 1 it starts
+        where the count does, at n = 2V - 1.
+        """
         V, k, plain = self.V, self.k, (self.k + 1) * self.V
-        kept, smallest = (PLAIN, plain) if V >= 4 and self.n >= plain else (self.shift, 2 * V - 1 if k == 1 else 2)
+        kept, smallest = (
+            (PLAIN, plain)
+            if V >= 4 and self.n >= plain
+            else (self.shift, 2 * V - 1 if k == 1 else 2)
+        )
         return Family(f"V = {V:,}, k = {k}", lambda n: KHop(n=n, V=V, k=k, shift=kept), smallest)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -145,19 +200,25 @@ class KHop(Composition):
         return Batch(tokens.reshape(batch, -1)[:, -self.n :], letters)
 
     def _write(self, blocks: Tokens, rng: np.random.Generator) -> Tokens:
-        """Writes the chain into permutations (batch, blocks, V), the newest first, in place; returns its end, shape (batch,)."""
+        """Writes the chain into permutations (batch, blocks, V), the newest first, in place;
+        returns its end, shape (batch,).
+        """
         rows, V, k = np.arange(len(blocks)), self.V, self.k
         start = blocks[:, 0, -1]
         place = rng.integers(V - (k == 1), size=len(blocks))
         end = blocks[rows, 0, place] if k == 1 else rng.integers(V, size=len(blocks))
         chain, met = path(start, end, V, k, rng)
         for b in range(1, k):
-            place = with_pair(blocks[:, b], chain[:, b - 1], chain[:, b], end, met[b - 1], met[b], rng)
+            place = with_pair(
+                blocks[:, b], chain[:, b - 1], chain[:, b], end, met[b - 1], met[b], rng
+            )
         with_end(blocks[:, k], chain[:, k - 1], end, place == 0, rng)
         return end
 
     def intermediate(self, tokens: Tokens) -> Tokens:
-        """c_1, ..., c_k, shape (batch, k), V from the first hop on that finds nothing. Raises SizeError for tokens that are no instance."""
+        """c_1, ..., c_k, shape (batch, k), V from the first hop on that finds nothing. Raises
+        SizeError for tokens that are no instance.
+        """
         tokens = self._checked(tokens)
         rows, places = np.arange(len(tokens)), np.arange(self.n)
         chain = np.full((len(tokens), self.k), self.V)
@@ -174,4 +235,7 @@ class KHop(Composition):
 @lru_cache(maxsize=64)
 def _trees(V: int) -> Count:
     """Rooted labelled trees on a subset of V letters that is not empty."""
-    return Exact(sum(comb(V, s) * s ** (s - 1) for s in range(1, V + 1)), f"sum over s = 1..{V:,} of binomial({V:,}, s) s^(s-1)")
+    return Exact(
+        sum(comb(V, s) * s ** (s - 1) for s in range(1, V + 1)),
+        f"sum over s = 1..{V:,} of binomial({V:,}, s) s^(s-1)",
+    )

@@ -7,9 +7,11 @@
     vocab_size = 12, num_kv_pairs = 2, no filler:   input    2  8  4  7  0  0  4  0  0  0  0  0  2  0  0  0
                                                     target   .  .  .  .  .  .  1  .  .  .  .  .  2  .  .  .
 
-Keys are the ids 1..vocab_size/2 - 1, values those from floor(vocab_size/2) on; answer a is the value of id floor(vocab_size/2) + a. After the pairs
-every key stands once more, at an even place, and its value is due there. All other tokens are filler: any ids but the keys of the prompt.
-Source: [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar; theory.md, section 3.
+Keys are the ids 1..vocab_size/2 - 1, values those from floor(vocab_size/2) on; answer a is the
+value of id floor(vocab_size/2) + a. After the pairs every key stands once more, at an even place,
+and its value is due there. All other tokens are filler: any ids but the keys of the prompt.
+Source: [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar; theory.md,
+section 3.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    NO_ANSWER,
+    PLAIN,
+    Batch,
+    Family,
+    Task,
+    Tokens,
+    require,
+)
 from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, shuffled, zipf, zipf_chance
 from separatrix.tasks.drawing.sieve import Sieve, find
 from separatrix.tasks.drawing.weighted import weighted
@@ -36,22 +47,30 @@ _AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, kw_only=True)
 class MQAR(Task):
-    """num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs + 2 and >= 4; 0 < power_a <= 16 (else SizeError).
+    """num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs + 2
+    and >= 4; 0 < power_a <= 16 (else SizeError).
 
-    Drawn as in Zoology: different uniform keys, different uniform values, query places 2k + 2g with gaps g drawn without replacement with weights
-    (g + 1)^(power_a - 1), filler of uniform ids (random_non_queries=1) or of zeros (0). Two things differ. Filler there may be a key of the prompt,
-    which then seems to be asked without an answer or to get another value; here it is no key. The j-th pair there has the j-th gap drawn, so that
-    early pairs tend to be asked early; here every order of the queries is as likely as any other.
+    Drawn as in Zoology: different uniform keys, different uniform values, query places 2k + 2g with
+    gaps g drawn without replacement with weights (g + 1)^(power_a - 1), filler of uniform ids
+    (random_non_queries=1) or of zeros (0). Two things differ. Filler there may be a key of the
+    prompt, which then seems to be asked without an answer or to get another value; here it is no
+    key. The j-th pair there has the j-th gap drawn, so that early pairs tend to be asked early;
+    here every order of the queries is as likely as any other.
 
-    With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to keys knows at best which k values stand in the prompt,
-    or one of them: 1/k, for no sampler can keep an answer from being one of the values that stand there. The value of another key is not the
+    With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to keys
+    knows at best which k values stand in the prompt, or one of them: 1/k, for no sampler can keep
+    an answer from being one of the values that stand there. The value of another key is not the
     answer: 1/(V-1).
     """
 
     name: ClassVar[str] = "mqar"
-    title: ClassVar[str] = "multi-query associative recall: pairs of key and value, then every key once, amid filler; answer its value"
+    title: ClassVar[str] = (
+        "multi-query associative recall: pairs of key and value, then every key once, amid filler;"
+        " answer its value"
+    )
     usage: ClassVar[str] = (
-        "vocab_size, input_seq_len, num_kv_pairs, power_a (default 0.01), random_non_queries=0|1 (default 1), shift=zipf|few"
+        "vocab_size, input_seq_len, num_kv_pairs, power_a (default 0.01), random_non_queries=0|1"
+        " (default 1), shift=zipf|few"
     )
     source: ClassVar[str] = "[Aro24]"
     several: ClassVar[bool] = True
@@ -78,7 +97,10 @@ class MQAR(Task):
     def __post_init__(self) -> None:
         k = require(self.name, "num_kv_pairs", self.num_kv_pairs, 1, LARGEST_VOCABULARY // 2 - 1)
         if require(self.name, "input_seq_len", self.input_seq_len, 4 * k, LARGEST_SIZE) % 2:
-            raise SizeError(f"{self.name}: input_seq_len is {self.input_seq_len}; it must be even, so the smallest from here is one more")
+            raise SizeError(
+                f"{self.name}: input_seq_len is {self.input_seq_len}; it must be even, so the"
+                " smallest from here is one more"
+            )
         require(self.name, "vocab_size", self.vocab_size, max(4, 2 * k + 2), LARGEST_VOCABULARY)
         object.__setattr__(self, "power_a", _power(self.name, self.power_a))
         require(self.name, "random_non_queries", self.random_non_queries, 0, 1)
@@ -108,10 +130,13 @@ class MQAR(Task):
         return zipf_chance(values) if self.shift == "zipf" else Fraction(1, values)
 
     def level(self, probe: str) -> Fraction:
-        """Counts list the values that stand in the prompt, and one place shows one of them: each of the k is the answer with probability 1/k. The
-        token before a query is a value only where the query follows the pairs at once, which is so of at most one in k: then it is the answer
-        with 1/k, else with 1/V. The value of the nearest other key is not it, so each other value is with 1/(V-1); where the nearest token is a
-        value, which needs the largest key to be asked for, that value is among the k."""
+        """Counts list the values that stand in the prompt, and one place shows one of them: each of
+        the k is the answer with probability 1/k. The token before a query is a value only where the
+        query follows the pairs at once, which is so of at most one in k: then it is the answer with
+        1/k, else with 1/V. The value of the nearest other key is not it, so each other value is
+        with 1/(V-1); where the nearest token is a value, which needs the largest key to be asked
+        for, that value is among the k.
+        """
         k, values = self.num_kv_pairs, self.answers
         match probe:
             case "counts" | "position":
@@ -119,7 +144,9 @@ class MQAR(Task):
             case "last tokens":
                 return Fraction(1, k * k) + Fraction(k - 1, k * values)
             case "nearest key":
-                return max(Fraction(1, k), Fraction(1, values - 1)) / k + Fraction(k - 1, k * (values - 1))
+                return max(Fraction(1, k), Fraction(1, values - 1)) / k + Fraction(
+                    k - 1, k * (values - 1)
+                )
         return self.chance
 
     @property
@@ -127,24 +154,43 @@ class MQAR(Task):
         return 2 * self.num_kv_pairs
 
     def prefix_classes(self) -> Count:
-        """V^k for the k pairs (a promise: what is asked is there). With the same keys, different values are told apart. No larger set of prefixes
-        is told apart two by two: each fixes k of all assignments of values to keys, a V^-k part of them, and two that are told apart differ at a
-        key of both, so that their parts are disjoint (theory.md, section 3)."""
+        """V^k for the k pairs (a promise: what is asked is there). With the same keys, different
+        values are told apart. No larger set of prefixes is told apart two by two: each fixes k of
+        all assignments of values to keys, a V^-k part of them, and two that are told apart differ
+        at a key of both, so that their parts are disjoint (theory.md, section 3).
+        """
         return Power(self.answers, self.num_kv_pairs)
 
     def family(self) -> Family[MQAR]:
         """More pairs over the same vocabulary, in prompts long enough for them."""
-        size, length, a, filler = self.vocab_size, self.input_seq_len, self.power_a, self.random_non_queries
+        size, length, a, filler = (
+            self.vocab_size,
+            self.input_seq_len,
+            self.power_a,
+            self.random_non_queries,
+        )
 
         def at(k: int) -> MQAR:
-            return MQAR(vocab_size=size, input_seq_len=max(length, 4 * k), num_kv_pairs=k, power_a=a, random_non_queries=filler)
+            return MQAR(
+                vocab_size=size,
+                input_seq_len=max(length, 4 * k),
+                num_kv_pairs=k,
+                power_a=a,
+                random_non_queries=filler,
+            )
 
         return Family(f"a vocabulary of {size:,}", at, 1, grows="num_kv_pairs")
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch, rows, k = self._batch(batch), max(1, _AT_ONCE // self.length), self.num_kv_pairs
-        tokens, targets = np.empty((2, batch, self.length), np.int64)  # one piece of memory, of which the system hands out large pages
-        sieve = Sieve(k, len(range(self.length)[self._filler]), self.vocab_size) if self.random_non_queries else None
+        tokens, targets = np.empty(
+            (2, batch, self.length), np.int64
+        )  # one piece of memory, of which the system hands out large pages
+        sieve = (
+            Sieve(k, len(range(self.length)[self._filler]), self.vocab_size)
+            if self.random_non_queries
+            else None
+        )
         for start in range(0, batch, rows):
             self._write(tokens[start : start + rows], targets[start : start + rows], sieve, rng)
         return Batch(tokens, targets)
@@ -155,7 +201,9 @@ class MQAR(Task):
         k = self.num_kv_pairs
         return slice(2 * k + 1, None, 2) if self.length == 4 * k else slice(2 * k, None)
 
-    def _write(self, tokens: Tokens, targets: Tokens, sieve: Sieve | None, rng: np.random.Generator) -> None:
+    def _write(
+        self, tokens: Tokens, targets: Tokens, sieve: Sieve | None, rng: np.random.Generator
+    ) -> None:
         batch, k = len(tokens), self.num_kv_pairs
         targets[:] = NO_ANSWER
         keys, values = 1 + distinct(batch, k, self.first_value - 1, rng), self._values(batch, rng)
@@ -166,9 +214,16 @@ class MQAR(Task):
         tokens[:, 0 : 2 * k : 2] = keys
         np.add(values, self.first_value, out=tokens[:, 1 : 2 * k : 2])
         rows = np.arange(batch)[:, None]
-        places = self.length * rows + 2 * k + 2 * weighted(self.length // 2 - k, self.power_a, k).sets(batch, rng)
+        places = (
+            self.length * rows
+            + 2 * k
+            + 2 * weighted(self.length // 2 - k, self.power_a, k).sets(batch, rng)
+        )
         order = k * rows + shuffled(batch, k, rng)
-        tokens.reshape(-1)[places], targets.reshape(-1)[places] = keys.reshape(-1)[order], values.reshape(-1)[order]
+        tokens.reshape(-1)[places], targets.reshape(-1)[places] = (
+            keys.reshape(-1)[order],
+            values.reshape(-1)[order],
+        )
 
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
         if self.shift == "zipf":
@@ -199,7 +254,9 @@ class MQAR(Task):
         asked: NDArray[np.bool_] = np.zeros(keys.shape, np.bool_)
         asked[row, pair] = True
         if len(row) != keys.size or not asked.all() or (place % 2).any():
-            raise SizeError(f"{self.spec}: after the pairs every key must stand exactly once, at an even place")
+            raise SizeError(
+                f"{self.spec}: after the pairs every key must stand exactly once, at an even place"
+            )
         targets[row, 2 * k + place] = values[row, pair] - first
 
 
@@ -210,5 +267,8 @@ def _power(task: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if isinstance(value, bool) or not isfinite(number) or not 0 < number <= 16:
-        raise SizeError(f"{task}: power_a is {str(value)[:24]!r}; it must be a number above 0 and at most 16 (Zoology uses 0.01)")
+        raise SizeError(
+            f"{task}: power_a is {str(value)[:24]!r}; it must be a number above 0 and at most 16"
+            " (Zoology uses 0.01)"
+        )
     return number

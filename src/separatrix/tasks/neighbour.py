@@ -1,16 +1,19 @@
-"""Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the string nearest to it.
+"""Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the string
+nearest to it.
 
     d = 3, V = 2:   position   0     1   2     3   4     5   6              position   0     1         2     3         ...   2n
                     token      001   b   110   a   111   b   010            input      x_1   2^d+y_1   x_2   2^d+y_2   ...   x
                     input      1     9   6     8   7     9   2              target     .     .         .     .         ...   y_j
                     target     .     .   .     .   .     .   0
 
-A string is one token, its bits read as a number (the first bit counts most); label y is id 2^d + y. Near means few bits that differ (Hamming
-distance). Above 010 differs from 110 in one bit, from the others in two. If several strings are nearest they must agree in the label: a prompt where
-they do not is no instance.
-Source: [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the vector nearest to it by a margin, in two layers of
-logarithmic size. Theirs are unit vectors; strings as vectors of +-1/sqrt(d) are such, with the same order of distances. A single query and V labels
-are ours.
+A string is one token, its bits read as a number (the first bit counts most); label y is id 2^d + y.
+Near means few bits that differ (Hamming distance). Above 010 differs from 110 in one bit, from the
+others in two. If several strings are nearest they must agree in the label: a prompt where they do
+not is no instance.
+Source: [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the vector
+nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors; strings as
+vectors of +-1/sqrt(d) are such, with the same order of distances. A single query and V labels are
+ours.
 """
 
 from __future__ import annotations
@@ -37,33 +40,53 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour(Task):
-    """n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels (SizeError otherwise). Answers are drawn uniform, so that chance is 1/V exactly.
-    Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n strings exist of which any two differ in three bits at least.
+    """n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels (SizeError otherwise). Answers
+    are drawn uniform, so that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d
+    >= 4: then n strings exist of which any two differ in three bits at least.
 
-    Such strings come first, and labels, each equally often or, which by a uniform shift, once more, in uniform order. Then the answer, uniform
-    without a look at them, any of the strings that have it, to be the nearest one, and a query: so nothing that stands before the query tells the
-    answer, nor which string is asked for. Neither do the labels with the query, nor how many bits of it are set: it differs from the nearest string
-    in an odd or an even number of bits, by a fair coin.
+    Such strings come first, and labels, each equally often or, which by a uniform shift, once more,
+    in uniform order. Then the answer, uniform without a look at them, any of the strings that have
+    it, to be the nearest one, and a query: so nothing that stands before the query tells the
+    answer, nor which string is asked for. Neither do the labels with the query, nor how many bits
+    of it are set: it differs from the nearest string in an odd or an even number of bits, by a fair
+    coin.
 
-    Strings whose ids are near tend to be near (110 and 111), so that the label behind the nearest id would be right too often. Therefore in one
-    case of n the query's id is nearer to that of its nearest string than to any other, and else another string's is nearer: then the label behind
-    the nearest id is right with probability 1/n + (1 - 1/n) (n/V - 1)/(n - 1) = 1/V exactly. Strings of which one has no such query of either kind
-    and parity, with one bit flipped or with two of the six lowest or six highest, are drawn again. Candidates are all of these, and d others with
-    a uniform number of bits flipped from 3 to floor((d-1)/2); of those fit, one is taken whose rank by how far ids lie is next to one drawn,
-    uniform: so the label behind the id of any other rank is right about as often as any. The ids of labels lie further off than the nearest id.
+    Strings whose ids are near tend to be near (110 and 111), so that the label behind the nearest
+    id would be right too often. Therefore in one case of n the query's id is nearer to that of its
+    nearest string than to any other, and else another string's is nearer: then the label behind the
+    nearest id is right with probability 1/n + (1 - 1/n) (n/V - 1)/(n - 1) = 1/V exactly. Strings of
+    which one has no such query of either kind and parity, with one bit flipped or with two of the
+    six lowest or six highest, are drawn again. Candidates are all of these, and d others with a
+    uniform number of bits flipped from 3 to floor((d-1)/2); of those fit, one is taken whose rank
+    by how far ids lie is next to one drawn, uniform: so the label behind the id of any other rank
+    is right about as often as any. The ids of labels lie further off than the nearest id.
 
-    (Bits do tell: a string that agrees with the query in a given bit is more likely the nearest one, as near means just that.)
+    (Bits do tell: a string that agrees with the query in a given bit is more likely the nearest
+    one, as near means just that.)
     """
 
     name: ClassVar[str] = "neighbour"
-    title: ClassVar[str] = "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the nearest"
+    title: ClassVar[str] = (
+        "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
+        " nearest"
+    )
     usage: ClassVar[str] = "n, d (bits of a string), V (labels), shift=equal|clusters"
     source: ClassVar[str] = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "equal": "strings are any different ones, the query is one of them: associative recall",
-        "clusters": "the strings of a label lie about a centre, each bit flipped with probability 1/8, and so does the query",
+        "clusters": (
+            "the strings of a label lie about a centre, each bit flipped with probability 1/8, and"
+            " so does the query"
+        ),
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=4,d=7,V=2", "n=8,d=9,V=4", "n=12,d=10,V=3", "n=32,d=12,V=4", "n=128,d=15,V=8", "n=256,d=17,V=16")
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=4,d=7,V=2",
+        "n=8,d=9,V=4",
+        "n=12,d=10,V=3",
+        "n=32,d=12,V=4",
+        "n=128,d=15,V=8",
+        "n=256,d=17,V=16",
+    )
 
     n: int
     d: int
@@ -102,14 +125,19 @@ class Neighbour(Task):
         return 2 * self.n
 
     def prefix_classes(self) -> None:
-        """Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told apart by asking for one whose labels differ (so
-        [Bha24]: linear size). Often more [here], since other strings divide the queries between them in other ways: for d = 3, n = V = 2 there are 16,
-        namely both constants, the 3 bits and their opposites, and for 4 strings x and their opposites whether most bits are those of x."""
+        """Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
+        apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here],
+        since other strings divide the queries between them in other ways: for d = 3, n = V = 2
+        there are 16, namely both constants, the 3 bits and their opposites, and for 4 strings x and
+        their opposites whether most bits are those of x.
+        """
         return None
 
     def family(self) -> Family[Neighbour]:
         """d and V stay."""
-        return Family(f"d = {self.d}, V = {self.V:,}", lambda n: Neighbour(n=n, d=self.d, V=self.V), self.V)
+        return Family(
+            f"d = {self.d}, V = {self.V:,}", lambda n: Neighbour(n=n, d=self.d, V=self.V), self.V
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -124,19 +152,27 @@ class Neighbour(Task):
         return Batch(tokens, answers)
 
     def _strings(self, nearest: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Strings (batch, n), of which number `nearest` is the nearest one to the query (batch,)."""
+        """Strings (batch, n), of which number `nearest` is the nearest one to the query
+        (batch,).
+        """
         batch, n, d = len(nearest), self.n, self.d
         if self.shift == "equal":
             if n > self.strings:
-                raise SizeError(f"{self.spec}: only {self.strings} strings differ; draw with n of at most that, or a larger d")
+                raise SizeError(
+                    f"{self.spec}: only {self.strings} strings differ; draw with n of at most that,"
+                    " or a larger d"
+                )
             strings = distinct(batch, n, self.strings, rng)
             return strings, strings[np.arange(batch), nearest]
         if d < _LEAST_DRAWN or (n - 1) * (1 + d + d * (d - 1) // 2) >= self.strings:
             least = next(
-                more for more in range(max(d, _LEAST_DRAWN), 2 * MOST_BITS) if (n - 1) * (1 + more + more * (more - 1) // 2) < 1 << more
+                more
+                for more in range(max(d, _LEAST_DRAWN), 2 * MOST_BITS)
+                if (n - 1) * (1 + more + more * (more - 1) // 2) < 1 << more
             )
             raise SizeError(
-                f"{self.spec}: strings this short leave no room for {n} of which any two differ in three bits; draw with d of {least}"
+                f"{self.spec}: strings this short leave no room for {n} of which any two differ in"
+                f" three bits; draw with d of {least}"
             )
         strings, query = np.empty((batch, n), np.int64), np.empty(batch, np.int64)
         rows = max(1, _ENTRIES // (n * max(n, 2 * d)))
@@ -147,7 +183,9 @@ class Neighbour(Task):
         return strings, query
 
     def _memories(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Strings (batch, n), any two at least three bits apart, each with queries of both kinds one bit away and two."""
+        """Strings (batch, n), any two at least three bits apart, each with queries of both kinds
+        one bit away and two.
+        """
         memories, left = np.empty((batch, self.n), np.int64), np.arange(batch)
         for _ in range(_TRIES):
             if not len(left):
@@ -155,13 +193,19 @@ class Neighbour(Task):
             drawn = self._apart(len(left), rng)
             memories[left] = drawn
             left = left[~self._askable(drawn)]
-        raise SizeError(f"{self.spec}: hardly any strings have queries of both kinds; draw with a larger d")
+        raise SizeError(
+            f"{self.spec}: hardly any strings have queries of both kinds; draw with a larger d"
+        )
 
     def _apart(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Strings (batch, n), any two at least three bits apart: those too near an earlier one or one that stays are drawn again until none is."""
+        """Strings (batch, n), any two at least three bits apart: those too near an earlier one
+        or one that stays are drawn again until none is.
+        """
         strings = np.empty((batch, self.n), np.int64)
         row, place = np.divmod(np.arange(batch * self.n), self.n)
-        since = np.tile(np.arange(1, self.n + 1), (batch, 1))  # where an entry stands among those to be drawn; 0: it stays
+        since = np.tile(
+            np.arange(1, self.n + 1), (batch, 1)
+        )  # where an entry stands among those to be drawn; 0: it stays
         while len(row):
             strings[row, place] = rng.integers(self.strings, size=len(row))
             near = np.bitwise_count(strings[row] ^ strings[row, place][:, None]) < 3
@@ -172,16 +216,22 @@ class Neighbour(Task):
 
     @property
     def _flips(self) -> Tokens:
-        """Bits flipped for the queries every string must have: single ones, and pairs among the six lowest or the six highest."""
+        """Bits flipped for the queries every string must have: single ones, and pairs among the
+        six lowest or the six highest.
+        """
         places = range(self.d)
         pairs = [(a, b) for a in places for b in range(a) if a < 6 or b >= self.d - 6]
         return np.array([1 << a for a in places] + [1 << a | 1 << b for a, b in pairs])
 
     def _askable(self, strings: Tokens) -> Bools:
-        """Whether all strings of a row have queries one bit and two bits away whose id is nearest to theirs, and ones whose id is not."""
+        """Whether all strings of a row have queries one bit and two bits away whose id is
+        nearest to theirs, and ones whose id is not.
+        """
         S, flips, batch = self.strings, self._flips, len(strings)
         own = np.abs((strings[:, :, None] ^ flips) - strings[:, :, None])
-        edged = np.pad(np.sort(strings, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (-S, 2 * S)))  # no id is as far as these
+        edged = np.pad(
+            np.sort(strings, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (-S, 2 * S))
+        )  # no id is as far as these
         offset = 4 * S * np.arange(batch)[:, None]
         edged, ids = (edged + offset).ravel(), (strings[:, :, None] ^ flips) + offset[:, None]
         following = np.searchsorted(edged, ids.ravel()).reshape(ids.shape)
@@ -189,11 +239,17 @@ class Neighbour(Task):
         least = np.minimum(above, below)
         valid = (least < S - (strings[:, :, None] ^ flips)) & ~self._shared(strings, flips)
         nearest, further = valid & (least == own) & (above != below), valid & (least < own)
-        kinds = [kind[:, :, part].any(axis=2) for kind in (nearest, further) for part in (slice(self.d), slice(self.d, None))]
+        kinds = [
+            kind[:, :, part].any(axis=2)
+            for kind in (nearest, further)
+            for part in (slice(self.d), slice(self.d, None))
+        ]
         return np.logical_and.reduce(kinds).all(axis=1)
 
     def _shared(self, strings: Tokens, flips: Tokens) -> Bools:
-        """Whether a string with bits flipped, at most two of them, is as near to another: only strings less than five bits apart share one."""
+        """Whether a string with bits flipped, at most two of them, is as near to another: only
+        strings less than five bits apart share one.
+        """
         batch, n = strings.shape
         differing = strings[:, :, None] ^ strings[:, None]
         row, one, other = np.nonzero((differing > 0) & (np.bitwise_count(differing) < 5))
@@ -201,41 +257,61 @@ class Neighbour(Task):
         if len(row):
             string = row * n + one
             start = np.flatnonzero(np.append(True, string[1:] != string[:-1]))
-            within = (differing[row, one, other][:, None] & flips == flips) & (np.bitwise_count(flips) == 2)
+            within = (differing[row, one, other][:, None] & flips == flips) & (
+                np.bitwise_count(flips) == 2
+            )
             shared[string[start]] = np.logical_or.reduceat(within, start)
         return shared.reshape(batch, n, len(flips))
 
     def _queries(self, strings: Tokens, nearest: Tokens, rng: np.random.Generator) -> Tokens:
-        """Queries (batch,) to which string number `nearest` is the only nearest one, its id too in one case of n."""
+        """Queries (batch,) to which string number `nearest` is the only nearest one, its id too
+        in one case of n.
+        """
         batch, n, d = len(nearest), self.n, self.d
         chosen = strings[np.arange(batch), nearest]
         flips = np.broadcast_to(self._flips, (batch, len(self._flips)))
         if (most := (d - 1) // 2) > 2:
             order = 1 << rng.random((batch, d, d)).argsort(axis=2)
-            several = np.where(np.arange(d) < rng.integers(3, most + 1, size=(batch, d, 1)), order, 0).sum(axis=2)
+            several = np.where(
+                np.arange(d) < rng.integers(3, most + 1, size=(batch, d, 1)), order, 0
+            ).sum(axis=2)
             flips = np.concatenate((flips, several), axis=1)
         query, bits = chosen[:, None] ^ flips, np.bitwise_count(flips)
-        fit = (np.bitwise_count(strings[:, None] ^ query[:, :, None]) <= bits[:, :, None]).sum(axis=2) == 1
+        fit = (np.bitwise_count(strings[:, None] ^ query[:, :, None]) <= bits[:, :, None]).sum(
+            axis=2
+        ) == 1
         far, own = np.abs(strings[:, None] - query[:, :, None]), np.abs(chosen[:, None] - query)
-        rank, as_near = (far < own[:, :, None]).sum(axis=2), (far == own[:, :, None]).sum(axis=2) > 1
+        rank, as_near = (
+            (far < own[:, :, None]).sum(axis=2),
+            (far == own[:, :, None]).sum(axis=2) > 1,
+        )
         wanted = self._wanted((strings < chosen[:, None]).sum(axis=1), rng)[:, None]
-        fit &= (far.min(axis=2) < self.strings - query) & np.where(wanted > 0, rank > 0, (rank == 0) & ~as_near)
+        fit &= (far.min(axis=2) < self.strings - query) & np.where(
+            wanted > 0, rank > 0, (rank == 0) & ~as_near
+        )
         fit &= (bits & 1) == rng.integers(2, size=(batch, 1))
         off = np.abs(rank - wanted) + rng.random(rank.shape)
         return query[np.arange(batch), np.where(fit, off, n + 1.0).argmin(axis=1)]
 
     def _wanted(self, place: Tokens, rng: np.random.Generator) -> Tokens:
-        """Ranks (batch,) that strings at a place in the order of ids have for a query in a uniform gap, between ids that alternate in distance.
+        """Ranks (batch,) that strings at a place in the order of ids have for a query in a uniform
+        gap, between ids that alternate in distance.
 
-        For every gap, strings of different places have different ranks: so of a uniform string the rank is uniform."""
+        For every gap, strings of different places have different ranks: so of a uniform string the
+        rank is uniform.
+        """
         gap = rng.integers(self.n + 1, size=len(place))
-        before = np.where(place >= gap, place - gap, gap - 1 - place)  # on the string's own side, and on the other
+        before = np.where(
+            place >= gap, place - gap, gap - 1 - place
+        )  # on the string's own side, and on the other
         other = np.where(place >= gap, gap, self.n - gap)
         first = (place >= gap) == (rng.integers(2, size=len(place)) == 1)
         return before + np.minimum(other, before + ~first)
 
     def _clusters(self, labels: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
-        """Strings, queries and answers; prompts whose nearest strings differ in label are drawn again."""
+        """Strings, queries and answers; prompts whose nearest strings differ in label are drawn
+        again.
+        """
         strings, query = np.empty_like(labels), np.empty(len(labels), np.int64)
         answers, left = np.empty(len(labels), np.int64), np.arange(len(labels))
         for _ in range(_TRIES):
@@ -243,7 +319,9 @@ class Neighbour(Task):
                 return strings, query, answers
             centres = rng.integers(self.strings, size=(len(left), self.V))
             asked = rng.integers(self.V, size=(len(left), 1))
-            about = np.take_along_axis(centres, np.concatenate((labels[left], asked), axis=1), axis=1)
+            about = np.take_along_axis(
+                centres, np.concatenate((labels[left], asked), axis=1), axis=1
+            )
             for bit in range(self.d):
                 about ^= (rng.random(about.shape) < _NOISE).astype(np.int64) << bit
             strings[left], query[left] = about[:, :-1], about[:, -1]
@@ -251,14 +329,17 @@ class Neighbour(Task):
             answers[left] = least
             left = left[least != most]
         raise SizeError(
-            f"{self.spec}: of strings this short the nearest ones differ in label nearly always; draw with a larger d or a smaller n"
+            f"{self.spec}: of strings this short the nearest ones differ in label nearly always;"
+            " draw with a larger d or a smaller n"
         )
 
     def _nearest(self, strings: Tokens, labels: Tokens, query: Tokens) -> tuple[Tokens, Tokens]:
         """The smallest and the largest label of the strings nearest to the query."""
         distance = np.bitwise_count(strings ^ query[:, None])
         nearest = distance == distance.min(axis=1, keepdims=True)
-        return np.where(nearest, labels, self.V).min(axis=1), np.where(nearest, labels, -1).max(axis=1)
+        return np.where(nearest, labels, self.V).min(axis=1), np.where(nearest, labels, -1).max(
+            axis=1
+        )
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
@@ -266,8 +347,14 @@ class Neighbour(Task):
         self._below(strings, self.strings, "a string")
         self._below(query, self.strings, "the query")
         if labels.size and labels.min() < 0:
-            raise SizeError(f"{self.spec}: a label is token {labels.min() + self.strings}; labels are the ids from 2^d = {self.strings} on")
+            raise SizeError(
+                f"{self.spec}: a label is token {labels.min() + self.strings}; labels are the ids"
+                f" from 2^d = {self.strings} on"
+            )
         least, most = self._nearest(strings, labels, query)
         if (least != most).any():
-            raise SizeError(f"{self.spec}: strings nearest to the query have different labels; an instance has one answer")
+            raise SizeError(
+                f"{self.spec}: strings nearest to the query have different labels; an instance has"
+                " one answer"
+            )
         return least

@@ -1,13 +1,16 @@
-"""Permutation composition: where do k things stand after n rearrangements? State tracking over the symmetric group S_k.
+"""Permutation composition: where do k things stand after n rearrangements? State tracking over the
+symmetric group S_k.
 
     k = 3:   position   0         1         2                     position   0     1     ...   n-1
              input      1         3         4                     input      p_1   p_2   ...   p_n
              target     .         .         1                     target     .     .     ...   p_n o ... o p_1
 
-Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ..., p(k-1)); id 0 is the identity. The permutation read
-first acts first: the answer sends j to p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1, 0; 1 to
-2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
-Source: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819; theory.md, section 8.
+Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ...,
+p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends j to
+p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1, 0;
+1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
+Source: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
+theory.md, section 8.
 """
 
 from __future__ import annotations
@@ -23,7 +26,15 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Exact
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Composition,
+    Family,
+    Tokens,
+    require,
+)
 
 MOST_THINGS = 6
 """Largest k: the table of all products of two permutations has (k!)^2 entries."""
@@ -34,26 +45,44 @@ _LEVELLED = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Permutation(Composition):
-    """n >= 2 permutations of 2 <= k <= 6 things (SizeError otherwise), independent and uniform, drawn for n >= 8; the chain is that of the products.
+    """n >= 2 permutations of 2 <= k <= 6 things (SizeError otherwise), independent and uniform,
+    drawn for n >= 8; the chain is that of the products.
 
-    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of what single tokens say, tells anything: neither a table
-    of any place nor a regression on counts. What does tell is the parity: the sign of the product is the product of the signs, and a model that
-    tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in S_3.) It is state tracking of a smaller group, not a
-    way around it, and no sampler over all of S_k avoids it. (Of fewer than 8 tokens a look at the last three is much of the prompt, and comparing all
-    of them with the last one tells more than chance: for k = 3 by 0.05 where n = 3, 0.0002 where n = 7. Where k = 2 the parity is all: see `level`.)
+    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
+    what single tokens say, tells anything: neither a table of any place nor a regression on counts.
+    What does tell is the parity: the sign of the product is the product of the signs, and a model
+    that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
+    S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
+    S_k avoids it. (Of fewer than 8 tokens a look at the last three is much of the prompt, and
+    comparing all of them with the last one tells more than chance: for k = 3 by 0.05 where n = 3,
+    0.0002 where n = 7. Where k = 2 the parity is all: see `level`.)
 
     Every shift keeps p_1 uniform and with it the answer.
     """
 
     name: ClassVar[str] = "permutation"
-    title: ClassVar[str] = "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their product"
+    title: ClassVar[str] = (
+        "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
+        " product"
+    )
     usage: ClassVar[str] = "n, k (things that are permuted), shift=swaps|generators"
     source: ClassVar[str] = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
-        "swaps": "after the first, every permutation exchanges two neighbours: a uniform i with i + 1",
-        "generators": "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin",
+        "swaps": (
+            "after the first, every permutation exchanges two neighbours: a uniform i with i + 1"
+        ),
+        "generators": (
+            "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin"
+        ),
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=16,k=3", "n=24,k=3", "n=32,k=4", "n=16,k=5", "n=64,k=5", "n=256,k=5")
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=16,k=3",
+        "n=24,k=3",
+        "n=32,k=4",
+        "n=16,k=5",
+        "n=64,k=5",
+        "n=256,k=5",
+    )
 
     n: int
     k: int
@@ -87,14 +116,19 @@ class Permutation(Composition):
     def level(self, probe: str) -> Fraction:
         """Chance, but for k = 2, where the answer is whether id 1 occurs an odd number of times.
 
-        Counts: guessing by whether it occurs more than m times is right in 2^(n-1) +- binom(n-1, m) of the 2^n prompts, as binom(n, 0) - binom(n, 1)
-        + ... up to m is +- binom(n-1, m); the middle m is best. The nearest key: an earlier token unlike the last one is followed by
-        one like it, so it tells the last token or that all n are equal. For even n both prompts of equal tokens have answer 0, and of the others
-        2^(n-1) have 1: right in 2 + 2^(n-1). For odd n the two differ, and of the others those that end in b have parity 1 - b in 2^(n-2) cases,
-        which is one more than parity b: right in 1 + 2^(n-1)."""
+        Counts: guessing by whether it occurs more than m times is right in 2^(n-1) +- binom(n-1, m)
+        of the 2^n prompts, as binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
+        middle m is best. The nearest key: an earlier token unlike the last one is followed by one
+        like it, so it tells the last token or that all n are equal. For even n both prompts of
+        equal tokens have answer 0, and of the others 2^(n-1) have 1: right in 2 + 2^(n-1). For odd
+        n the two differ, and of the others those that end in b have parity 1 - b in 2^(n-2) cases,
+        which is one more than parity b: right in 1 + 2^(n-1).
+        """
         if self.k > 2 or probe not in ("counts", "nearest key"):
             return self.chance
-        n = min(self.n, _LEVELLED)  # binom(n-1, m)/2^n falls with n, so that this is no less than the level
+        n = min(
+            self.n, _LEVELLED
+        )  # binom(n-1, m)/2^n falls with n, so that this is no less than the level
         gain = comb(n - 1, (n - 1) // 2) if probe == "counts" else 2 - n % 2
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 
@@ -105,8 +139,9 @@ class Permutation(Composition):
     def prefix_classes(self) -> Count:
         """k!, for prefixes of any length t from 1 to n - 1 [here].
 
-        Prefixes with one product have the same answers. Of two with products g != h, any continuation with product c is answered c o g and c o h,
-        which differ. All k! products occur: p_1 can be any permutation and the others the identity.
+        Prefixes with one product have the same answers. Of two with products g != h, any
+        continuation with product c is answered c o g and c o h, which differ. All k! products
+        occur: p_1 can be any permutation and the others the identity.
         """
         return Exact(factorial(self.k), f"{self.k}!")
 
@@ -117,7 +152,10 @@ class Permutation(Composition):
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
-            raise SizeError(f"{self.spec}: of so few tokens a guess from some of them beats chance; draw with n of at least {_LEAST_DRAWN}")
+            raise SizeError(
+                f"{self.spec}: of so few tokens a guess from some of them beats chance; draw with n"
+                f" of at least {_LEAST_DRAWN}"
+            )
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
         if self.shift != PLAIN:
             moves = _swaps(self.k) if self.shift == "swaps" else _generators(self.k)
@@ -125,7 +163,9 @@ class Permutation(Composition):
         return Batch(tokens, self._product(tokens))
 
     def intermediate(self, tokens: Tokens) -> Tokens:
-        """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError for tokens that are no instance."""
+        """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
+        for tokens that are no instance.
+        """
         tokens, table = self._checked(tokens), _products(self.k)
         chain = np.empty_like(tokens)
         chain[:, 0] = state = tokens[:, 0]
@@ -137,7 +177,9 @@ class Permutation(Composition):
         return self._product(self._checked(tokens))
 
     def _product(self, tokens: Tokens) -> Tokens:
-        """Neighbours are multiplied, then the products of neighbours, and so on: all pairs of all rows at once."""
+        """Neighbours are multiplied, then the products of neighbours, and so on: all pairs of
+        all rows at once.
+        """
         table = _products(self.k)
         while tokens.shape[1] > 1:
             even = tokens.shape[1] // 2 * 2
@@ -155,7 +197,10 @@ def _permutations(k: int) -> Tokens:
 def _ids(permutations: Tokens) -> Tokens:
     """The ids of permutations (..., k): what is counted is how many later entries are smaller."""
     k = permutations.shape[-1]
-    smaller = np.stack([(permutations[..., i + 1 :] < permutations[..., i, None]).sum(-1) for i in range(k)], axis=-1)
+    smaller = np.stack(
+        [(permutations[..., i + 1 :] < permutations[..., i, None]).sum(-1) for i in range(k)],
+        axis=-1,
+    )
     return smaller @ np.array([factorial(k - 1 - i) for i in range(k)])
 
 

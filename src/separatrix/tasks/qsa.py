@@ -4,12 +4,15 @@
                            input      2   0   1   2   6   3   4   5         input      z_0   ...   z_(n-1)   y_1 (q tokens)      y_2   ...
                            target     .   .   .   .   .   1   .   1         target     .     .     .         .     .     s_1     .     s_2
 
-Values are the ids 0..V-1, place p is id V + p. Every set y_i holds q different places, in any order, and after its last token s_i = sum of z_p over p
-in y_i, modulo V, is due. Above: z_3 + z_0 = 2 + 2 = 1 mod 3 and z_1 + z_2 = 0 + 1.
-Source: [San23], q-sparse averaging: N inputs (z_i; y_i; i) with vectors z_i in the unit ball and sets y_i of q of the N places; output i is
-(1/q) sum of z_p over p in y_i. Its structure is kept: one set for every place unless `sets` says otherwise, any set allowed. Ours are whole numbers
-for vectors; the sum for the average, modulo V so that answers can be uniform; and that all values stand before all sets, since a causal model
-cannot look ahead. Where no sum reaches V (shift=average draws such values) the paper's average is s_i/q, exactly.
+Values are the ids 0..V-1, place p is id V + p. Every set y_i holds q different places, in any
+order, and after its last token s_i = sum of z_p over p in y_i, modulo V, is due. Above: z_3 + z_0 =
+2 + 2 = 1 mod 3 and z_1 + z_2 = 0 + 1.
+Source: [San23], q-sparse averaging: N inputs (z_i; y_i; i) with vectors z_i in the unit ball and
+sets y_i of q of the N places; output i is (1/q) sum of z_p over p in y_i. Its structure is kept:
+one set for every place unless `sets` says otherwise, any set allowed. Ours are whole numbers for
+vectors; the sum for the average, modulo V so that answers can be uniform; and that all values stand
+before all sets, since a causal model cannot look ahead. Where no sum reaches V (shift=average draws
+such values) the paper's average is s_i/q, exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +26,17 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Exact, Power, Product
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens, check_names, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    NO_ANSWER,
+    PLAIN,
+    Batch,
+    Family,
+    Task,
+    Tokens,
+    check_names,
+    require,
+)
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 _MOST_AVERAGED = 4096
@@ -31,26 +44,37 @@ _MOST_AVERAGED = 4096
 
 @dataclass(frozen=True, init=False)
 class QSA(Task):
-    """n values in [V], V >= 2; sets of 2 <= q <= n places; sets >= 1, n of them unless given (SizeError otherwise). Drawn for n >= q V.
-    (A set of one place asks for the value that stands there, which is Index: any one value that is seen is asked for now and then.)
+    """n values in [V], V >= 2; sets of 2 <= q <= n places; sets >= 1, n of them unless given
+    (SizeError otherwise). Drawn for n >= q V. (A set of one place asks for the value that stands
+    there, which is Index: any one value that is seen is asked for now and then.)
 
-    All V values stand in the prompt about equally often: floor(n/V) or ceil(n/V) times, which by a uniform shift, in uniform order. Each answer is
-    drawn first, uniform; then the set, uniform among those with that sum. So an answer is uniform whatever the values are. It is so, too, whatever
-    the set and the number of times each value occurs are: all orders of the values being equally likely, as many of them give one sum as another,
-    once divided by the number of sets that have it. Hence counts, any one place, and the set by itself say nothing; only values and set together do.
-    (Who looks up some of a set's values gains a little before the last, less for larger n: one of three, for n = 8 and V = 2, is right 4/7 of the time,
-    since of the values left fewer are equal to it.)
+    All V values stand in the prompt about equally often: floor(n/V) or ceil(n/V) times, which by a
+    uniform shift, in uniform order. Each answer is drawn first, uniform; then the set, uniform
+    among those with that sum. So an answer is uniform whatever the values are. It is so, too,
+    whatever the set and the number of times each value occurs are: all orders of the values being
+    equally likely, as many of them give one sum as another, once divided by the number of sets that
+    have it. Hence counts, any one place, and the set by itself say nothing; only values and set
+    together do. (Who looks up some of a set's values gains a little before the last, less for
+    larger n: one of three, for n = 8 and V = 2, is right 4/7 of the time, since of the values left
+    fewer are equal to it.)
 
-    Shifts draw values independently and uniform, of [V] or for the average of 0..floor((V-1)/q), and sets without looking at them.
+    Shifts draw values independently and uniform, of [V] or for the average of 0..floor((V-1)/q),
+    and sets without looking at them.
     """
 
     name: ClassVar[str] = "qsa"
-    title: ClassVar[str] = "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values modulo V"
+    title: ClassVar[str] = (
+        "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values"
+        " modulo V"
+    )
     usage: ClassVar[str] = "n, q, V, sets (default n), shift=average|zipf|local"
     source: ClassVar[str] = "[San23]"
     several: ClassVar[bool] = True
     shifts: ClassVar[dict[str, str]] = {
-        "average": "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are uniform",
+        "average": (
+            "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are"
+            " uniform"
+        ),
         "zipf": "places are asked for by Zipf's law, the first most often",
         "local": "a set is a run of neighbouring places",
     }
@@ -65,11 +89,15 @@ class QSA(Task):
     sets: int
     shift: str
 
-    def __init__(self, *, n: int, q: int, V: int, sets: int | None = None, shift: str = PLAIN) -> None:
+    def __init__(
+        self, *, n: int, q: int, V: int, sets: int | None = None, shift: str = PLAIN
+    ) -> None:
         object.__setattr__(self, "n", require(self.name, "n", n, 2, LARGEST_SIZE))
         object.__setattr__(self, "q", require(self.name, "q", q, 2, n))
         object.__setattr__(self, "V", require(self.name, "V", V, 2, LARGEST_SIZE))
-        object.__setattr__(self, "sets", require(self.name, "sets", n if sets is None else sets, 1, LARGEST_SIZE))
+        object.__setattr__(
+            self, "sets", require(self.name, "sets", n if sets is None else sets, 1, LARGEST_SIZE)
+        )
         object.__setattr__(self, "shift", shift)
         self._check_shift(shift)
         if shift == "average":
@@ -95,12 +123,17 @@ class QSA(Task):
 
     @property
     def chance(self) -> Fraction:
-        """1/V; with shift=average the probability of floor(q w/2), the likeliest sum of q values of 0..w, counted by inclusion and exclusion."""
+        """1/V; with shift=average the probability of floor(q w/2), the likeliest sum of q values
+        of 0..w, counted by inclusion and exclusion.
+        """
         if self.shift != "average":
             return Fraction(1, self.V)
         q, values = self.q, (self.V - 1) // self.q + 1
         mode = q * (values - 1) // 2
-        ways = sum((-1) ** j * comb(q, j) * comb(mode - j * values + q - 1, q - 1) for j in range(mode // values + 1))
+        ways = sum(
+            (-1) ** j * comb(q, j) * comb(mode - j * values + q - 1, q - 1)
+            for j in range(mode // values + 1)
+        )
         return Fraction(ways, values**q)
 
     @property
@@ -110,46 +143,70 @@ class QSA(Task):
     def prefix_classes(self) -> Count:
         """V^n / gcd(q, V) for q < n, V for q = n, for the n values [here].
 
-        Two value vectors are equivalent when their difference d sums to 0 modulo V over every set of q places. Where q < n, sets that differ in one
-        place show that all d_i are equal, and q d = 0 has gcd(q, V) solutions d modulo V. Where q = n there is one set, and the sum is all that counts.
+        Two value vectors are equivalent when their difference d sums to 0 modulo V over every set
+        of q places. Where q < n, sets that differ in one place show that all d_i are equal, and q d
+        = 0 has gcd(q, V) solutions d modulo V. Where q = n there is one set, and the sum is all
+        that counts.
         """
         common = gcd(self.q, self.V)
         if self.q == self.n:
             return Exact(self.V)
-        if self.V & (self.V - 1) == 0:  # a power of two, which is to be compared with others of them
+        if (
+            self.V & (self.V - 1) == 0
+        ):  # a power of two, which is to be compared with others of them
             return Power(2, (self.V.bit_length() - 1) * self.n - (common.bit_length() - 1))
-        return Power(self.V, self.n) if common == 1 else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
+        return (
+            Power(self.V, self.n)
+            if common == 1
+            else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
+        )
 
     def family(self) -> Family[QSA]:
         """q and V stay; as many sets as values stay so, else their number stays."""
         sets = None if self.sets == self.n else self.sets
         kept = "as many sets as values" if sets is None else f"{sets:,} sets"
-        return Family(f"q = {self.q:,}, V = {self.V:,}, {kept}", lambda n: QSA(n=n, q=self.q, V=self.V, sets=sets), self.q)
+        return Family(
+            f"q = {self.q:,}, V = {self.V:,}, {kept}",
+            lambda n: QSA(n=n, q=self.q, V=self.V, sets=sets),
+            self.q,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         n, q, V, shape = self.n, self.q, self.V, (batch, self.sets * self.q)
         if self.shift == PLAIN:
             if n < q * V:
-                raise SizeError(f"{self.spec}: not every sum is sure to have a set; draw with n of at least q V = {q * V:,}")
-            places, start = shuffled(batch, n, rng), rng.integers(V, size=batch)  # slot j holds value start + j
+                raise SizeError(
+                    f"{self.spec}: not every sum is sure to have a set; draw with n of at least q V"
+                    f" = {q * V:,}"
+                )
+            places, start = (
+                shuffled(batch, n, rng),
+                rng.integers(V, size=batch),
+            )  # slot j holds value start + j
             values = np.empty((batch, n), np.int64)
             np.put_along_axis(values, places, (start[:, None] + np.arange(n)) % V, axis=1)
             sums = rng.integers(V, size=(batch, self.sets))
             slots = self._slots((sums - q * start[:, None]).ravel(), rng)
             sets = np.take_along_axis(places, slots.reshape(shape), axis=1)
         else:
-            values = rng.integers((V - 1) // q + 1 if self.shift == "average" else V, size=(batch, n))
+            values = rng.integers(
+                (V - 1) // q + 1 if self.shift == "average" else V, size=(batch, n)
+            )
             sets = self._any_sets(batch * self.sets, rng).reshape(shape)
             sums = self._sums(values, sets)
         return Batch(np.concatenate((values, self.V + sets), axis=1), self._targets(sums))
 
     def _slots(self, sums: Tokens, rng: np.random.Generator) -> Tokens:
-        """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one asked for modulo V."""
+        """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one
+        asked for modulo V.
+        """
         slots, left = np.empty((len(sums), self.q), np.int64), np.arange(len(sums))
         while len(left):
             first = distinct(len(left), self.q - 1, self.n, rng)
-            last = (sums[left] - first.sum(1)) % self.V + self.V * rng.integers(-(-self.n // self.V), size=len(left))
+            last = (sums[left] - first.sum(1)) % self.V + self.V * rng.integers(
+                -(-self.n // self.V), size=len(left)
+            )
             good = (last < self.n) & (first != last[:, None]).all(1)
             slots[left[good]] = np.column_stack((first, last))[good]
             left = left[~good]
@@ -168,7 +225,12 @@ class QSA(Task):
         return sets
 
     def _sums(self, values: Tokens, sets: Tokens) -> Tokens:
-        return np.take_along_axis(values, sets, axis=1).reshape(len(values), self.sets, self.q).sum(axis=2) % self.V
+        return (
+            np.take_along_axis(values, sets, axis=1)
+            .reshape(len(values), self.sets, self.q)
+            .sum(axis=2)
+            % self.V
+        )
 
     def _targets(self, sums: Tokens) -> Tokens:
         targets = np.full((len(sums), self.length), NO_ANSWER, np.int64)
@@ -180,8 +242,14 @@ class QSA(Task):
         values, sets = tokens[:, : self.n], tokens[:, self.n :] - self.V
         self._below(values, self.V, "z")
         if sets.size and sets.min() < 0:
-            raise SizeError(f"{self.spec}: a set holds token {sets.min() + self.V}; places are the ids from V = {self.V} on")
+            raise SizeError(
+                f"{self.spec}: a set holds token {sets.min() + self.V}; places are the ids from V ="
+                f" {self.V} on"
+            )
         ordered = np.sort(sets.reshape(len(tokens), self.sets, self.q), axis=2)
         if (ordered[..., 1:] == ordered[..., :-1]).any():
-            raise SizeError(f"{self.spec}: a set holds a place twice; its q = {self.q} tokens must be different places")
+            raise SizeError(
+                f"{self.spec}: a set holds a place twice; its q = {self.q} tokens must be different"
+                " places"
+            )
         return self._targets(self._sums(values, sets))

@@ -8,7 +8,8 @@
                                       input      3   0   2   1   3   1   3
                                       target     .   .   .   .   .   .   1        key 3 was written twice; query 4 would be answered 2, "none"
 
-Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V. Source: [Bha24], [Wen25]; theory.md, section 3.
+Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V. Source: [Bha24], [Wen25];
+theory.md, section 3.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial, BinomialSum
 from separatrix.numbers.counts import Count, Power, Product
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
-from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, independent, lookup_chance, one_of
+from separatrix.tasks.drawing.distinct import (
+    FEW,
+    check_zipf,
+    distinct,
+    independent,
+    lookup_chance,
+    one_of,
+)
 
 Form = Literal["present", "absent", "last"]
 FORMS: dict[str, str] = {
@@ -36,22 +44,28 @@ FORMS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(Task):
-    """n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present, K > n >= 2 for form=absent, n >= 3 and K >= 3 for form=last (else SizeError).
+    """n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present, K > n >= 2 for form=absent, n
+    >= 3 and K >= 3 for form=last (else SizeError).
 
-    First the pairs are drawn, then the answer, without a look at them, then a key that has it: so the pairs alone say nothing about the answer.
-    There are D keys in the prompt: n, or for form=last, where every key is written at least once and the others again, V or n/2 or as near to
-    the larger as leaves a repeat and an absent key. Their m = min(V, D) different values are as many as can be. The answer is uniform over these,
-    or "none" with probability 1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
+    First the pairs are drawn, then the answer, without a look at them, then a key that has it: so
+    the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
+    form=last, where every key is written at least once and the others again, V or n/2 or as near to
+    the larger as leaves a repeat and an absent key. Their m = min(V, D) different values are as
+    many as can be. The answer is uniform over these, or "none" with probability 1/(V+1): then all
+    answers are equally likely. Overwritten values come from the same m.
 
-    Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming one that does is right with probability 1/D
-    (given that it is not "none"). And the value of another key is the answer less often than others, which cannot be helped while the values of
-    the prompt are to say nothing: of D keys, D/V on average have the answer, one of them the key asked for, which leaves others
-    (D/V - 1)/(D - 1), below 1/V.
+    Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
+    one that does is right with probability 1/D (given that it is not "none"). And the value of
+    another key is the answer less often than others, which cannot be helped while the values of the
+    prompt are to say nothing: of D keys, D/V on average have the answer, one of them the key asked
+    for, which leaves others (D/V - 1)/(D - 1), below 1/V.
     """
 
     name: ClassVar[str] = "recall"
     title: ClassVar[str] = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
-    usage: ClassVar[str] = "n, K, V, form=present|absent|last (default present), shift=zipf|few|repeats"
+    usage: ClassVar[str] = (
+        "n, K, V, form=present|absent|last (default present), shift=zipf|few|repeats"
+    )
     source: ClassVar[str] = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are Zipf-distributed and all keys are asked for alike",
@@ -79,12 +93,21 @@ class Recall(Task):
             raise UnknownNameError.of("form of recall", str(self.form), FORMS)
         last = self.form == "last"
         require(self.name, "n", self.n, 3 if last else 2, LARGEST_SIZE)
-        require(self.name, "K", self.K, 3 if last else self.n + (self.form == "absent"), 2 * LARGEST_SIZE)
+        require(
+            self.name,
+            "K",
+            self.K,
+            3 if last else self.n + (self.form == "absent"),
+            2 * LARGEST_SIZE,
+        )
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         self._check_shift(self.shift)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
         if self.shift == "repeats" and not last:
-            raise SizeError(f"{self.name}: shift=repeats writes keys again, but form={self.form} has different keys; add form=last")
+            raise SizeError(
+                f"{self.name}: shift=repeats writes keys again, but form={self.form} has different"
+                " keys; add form=last"
+            )
 
     @property
     def length(self) -> int:
@@ -117,29 +140,45 @@ class Recall(Task):
         return max(1 - self._asked, self._asked * lookup_chance(self.V, drawn))
 
     def level(self, probe: str) -> Fraction:
-        """Counts, the token at a place and the one before the query show values of the prompt. With V <= D all values stand there and none is
-        likelier than another, but for the one behind the nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D, where values
-        differ, each of D is the answer alike; the one behind the nearest key is not it, and where the nearest token is a value, which needs the
-        smallest key to be asked for, that value is one of the D.
+        """Counts, the token at a place and the one before the query show values of the prompt. With
+        V <= D all values stand there and none is likelier than another, but for the one behind the
+        nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D, where values
+        differ, each of D is the answer alike; the one behind the nearest key is not it, and where
+        the nearest token is a value, which needs the smallest key to be asked for, that value is
+        one of the D.
 
-        Counts also tell whether the key asked for is there, whatever the sampler: then no more different keys stand in the whole prompt than were
-        written, D, else one more. They know "none" for sure, and of other answers no more than above."""
+        Counts also tell whether the key asked for is there, whatever the sampler: then no more
+        different keys stand in the whole prompt than were written, D, else one more. They know
+        "none" for sure, and of other answers no more than above.
+        """
         D, V = self.written, self.V
         if probe == "constant":
             return self.chance
         known = 1 - self._asked if probe == "counts" else Fraction(0)
         if V <= D:
-            return max(self.chance, known + self._asked * (Fraction(1, V) if probe != "nearest key" else Fraction(D, V * (D - 1))))
-        return known + self._asked * (Fraction(1, D) if probe != "nearest key" else Fraction(1, D * D) + Fraction(D - 1, D * (V - 1)))
+            return max(
+                self.chance,
+                known
+                + self._asked
+                * (Fraction(1, V) if probe != "nearest key" else Fraction(D, V * (D - 1))),
+            )
+        return known + self._asked * (
+            Fraction(1, D)
+            if probe != "nearest key"
+            else Fraction(1, D * D) + Fraction(D - 1, D * (V - 1))
+        )
 
     @property
     def prefix_length(self) -> int:
         return 2 * self.n
 
     def prefix_classes(self) -> Count:
-        """What asking for every key tells (theory.md, section 3). present: V^n, since with the same keys different values are told apart, and of
-        prefixes told apart two by two each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n, the keys
-        and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different keys."""
+        """What asking for every key tells (theory.md, section 3). present: V^n, since with the same
+        keys different values are told apart, and of prefixes told apart two by two each fixes a
+        V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n, the keys
+        and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
+        keys.
+        """
         if self.form == "last":
             return BinomialSum(self.K, min(self.n, self.K), self.V)
         values = Power(self.V, self.n)
@@ -150,11 +189,19 @@ class Recall(Task):
         V, form, low = self.V, self.form, 3 if self.form == "last" else 2
         ratio, more = divmod(self.K, self.n)
         if more == 0 and ratio > 0:
-            return Family(f"K = {ratio}n, V = {V:,}", lambda n: Recall(n=n, K=ratio * n, V=V, form=form), low)
+            return Family(
+                f"K = {ratio}n, V = {V:,}", lambda n: Recall(n=n, K=ratio * n, V=V, form=form), low
+            )
         if form == "last":
-            return Family(f"K = {self.K:,}, V = {V:,}", lambda n: Recall(n=n, K=self.K, V=V, form=form), low)
+            return Family(
+                f"K = {self.K:,}, V = {V:,}", lambda n: Recall(n=n, K=self.K, V=V, form=form), low
+            )
         beyond = self.K - self.n
-        return Family(f"K = n + {beyond:,}, V = {V:,}", lambda n: Recall(n=n, K=n + beyond, V=V, form=form), low)
+        return Family(
+            f"K = n + {beyond:,}, V = {V:,}",
+            lambda n: Recall(n=n, K=n + beyond, V=V, form=form),
+            low,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch, D, rows = self._batch(batch), self.written, np.arange(self._batch(batch))
@@ -172,22 +219,30 @@ class Recall(Task):
         return Batch(tokens, np.where(absent, self.V, values[rows, asked]))
 
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, D): the values that count, as many different ones as can be, exchangeable; under a shift of values independent ones."""
+        """Shape (batch, D): the values that count, as many different ones as can be,
+        exchangeable; under a shift of values independent ones.
+        """
         D = self.written
         if self.shift in ("zipf", "few"):
             return independent(batch, D, self.V, self.shift, rng)
         if self.V > D:
             return distinct(batch, D, self.V, rng)
         every = np.broadcast_to(np.arange(self.V), (batch, self.V))
-        return rng.permuted(np.concatenate((every, rng.integers(self.V, size=(batch, D - self.V))), axis=1), axis=1)
+        return rng.permuted(
+            np.concatenate((every, rng.integers(self.V, size=(batch, D - self.V))), axis=1), axis=1
+        )
 
     def _writes(self, values: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Which of the D keys each pair writes, and the value it writes; both (batch, n). The last pair of a key has the value that counts."""
+        """Which of the D keys each pair writes, and the value it writes; both (batch, n). The
+        last pair of a key has the value that counts.
+        """
         batch, D = values.shape
         if self.n == D:
             return np.broadcast_to(np.arange(D), (batch, D)), values
         every = np.broadcast_to(np.arange(D), (batch, D))
-        which = rng.permuted(np.concatenate((every, rng.integers(D, size=(batch, self.n - D))), axis=1), axis=1)
+        which = rng.permuted(
+            np.concatenate((every, rng.integers(D, size=(batch, self.n - D))), axis=1), axis=1
+        )
         if self.shift in ("zipf", "few"):
             written = independent(batch, self.n, self.V, self.shift, rng)
         elif self.V > D:
@@ -195,7 +250,9 @@ class Recall(Task):
         else:
             written = rng.integers(self.V, size=which.shape)
         last = np.zeros_like(values)
-        np.put_along_axis(last, which, np.broadcast_to(np.arange(self.n), which.shape), axis=1)  # of equal places the last one stays
+        np.put_along_axis(
+            last, which, np.broadcast_to(np.arange(self.n), which.shape), axis=1
+        )  # of equal places the last one stays
         np.put_along_axis(written, last, values, axis=1)
         return which, written
 
@@ -204,13 +261,20 @@ class Recall(Task):
         keys, values, query = tokens[:, 0:-1:2], tokens[:, 1:-1:2], tokens[:, -1]
         self._below(values, self.V, "a value")
         if tokens.size and min(keys.min(), query.min()) < self.V:
-            raise SizeError(f"{self.spec}: a key is {min(keys.min(), query.min())}; it must lie in [{self.V}, {self.vocabulary})")
+            raise SizeError(
+                f"{self.spec}: a key is {min(keys.min(), query.min())}; it must lie in [{self.V},"
+                f" {self.vocabulary})"
+            )
         ordered = np.sort(keys, axis=1)
         if self.form != "last" and (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise SizeError(f"{self.spec}: a key stands twice; with form={self.form} keys must differ")
+            raise SizeError(
+                f"{self.spec}: a key stands twice; with form={self.form} keys must differ"
+            )
         met = keys == query[:, None]
         found = met.any(axis=1)
         if self.form == "present" and not found.all():
-            raise SizeError(f"{self.spec}: the key asked for is not there; with form=present it must be")
+            raise SizeError(
+                f"{self.spec}: the key asked for is not there; with form=present it must be"
+            )
         last = self.n - 1 - met[:, ::-1].argmax(axis=1)
         return np.where(found, values[np.arange(len(tokens)), last], self.V)

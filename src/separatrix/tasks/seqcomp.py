@@ -8,10 +8,11 @@
                              input      1   0   2   3   1   0   0   1
                              target     .   .   .   .   .   .   .   3        i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = 3
 
-N_0 = m, N_l = n_l N_{l-1}; z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1}) with w_l in [n_l].
-i_1 = z_1(z_0); i_l = z_l(w_{l-1}, i_{l-1}), the entry at w_{l-1} N_{l-2} + i_{l-1} of z_l; the answer is i_L.
-All ids start at 0 and the parts share them. w is one token that counts its tuples, w_1 fastest; with L = 1 it is always 0. Since the
-function needed first stands last, nothing can be composed while reading. Source: [CPW], [Ye26]; theory.md, section 2.
+N_0 = m, N_l = n_l N_{l-1}; z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1}) with
+w_l in [n_l]. i_1 = z_1(z_0); i_l = z_l(w_{l-1}, i_{l-1}), the entry at w_{l-1} N_{l-2} + i_{l-1} of
+z_l; the answer is i_L. All ids start at 0 and the parts share them. w is one token that counts its
+tuples, w_1 fastest; with L = 1 it is always 0. Since the function needed first stands last, nothing
+can be composed while reading. Source: [CPW], [Ye26]; theory.md, section 2.
 """
 
 from __future__ import annotations
@@ -30,21 +31,33 @@ __all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
 
 @dataclass(frozen=True, kw_only=True)
 class SeqComp(Functions):
-    """Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, `branching` = (n_1, ..., n_{L-1}), n_l >= 1 (else SizeError).
+    """Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, `branching` =
+    (n_1, ..., n_{L-1}), n_l >= 1 (else SizeError).
 
-    A constant guess is right with probability 1/N exactly, N = N_{L-1}. As in Eva, a function with repeated values gives some of them away:
-    counts may name the most frequent value of z_L, right with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry asked for, which makes
-    1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best, and no likelier the one asked for. With L = 1 the last three tokens
-    show such an entry, else z_L is far from them.
+    A constant guess is right with probability 1/N exactly, N = N_{L-1}. As in Eva, a function with
+    repeated values gives some of them away: counts may name the most frequent value of z_L, right
+    with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry asked for, which makes 1/N
+    + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best, and no likelier the
+    one asked for. With L = 1 the last three tokens show such an entry, else z_L is far from them.
     """
 
     name: ClassVar[str] = "seqcomp"
-    title: ClassVar[str] = "sequential composition of L functions, the one needed first standing last"
+    title: ClassVar[str] = (
+        "sequential composition of L functions, the one needed first standing last"
+    )
     usage: ClassVar[str] = (
-        "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1), shift=zipf|few|local, order=forward"
+        "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
+        " shift=zipf|few|local, order=forward"
     )
     source: ClassVar[str] = "[CPW], [Ye26]"
-    grid: ClassVar[tuple[str, ...]] = ("L=1,m=6", "L=2,m=6,n_1=1", "L=3,m=3,n_1=2,n_2=1", "L=2,n=64", "L=3,n=128", "L=3,n=512")
+    grid: ClassVar[tuple[str, ...]] = (
+        "L=1,m=6",
+        "L=2,m=6,n_1=1",
+        "L=3,m=3,n_1=2,n_2=1",
+        "L=2,n=64",
+        "L=3,n=128",
+        "L=3,n=512",
+    )
 
     def offset(self, level: int) -> int:
         require(self.name, "level", level, 0, self.L)
@@ -55,15 +68,25 @@ class SeqComp(Functions):
         return self.entries(self.L)
 
     def prefix_classes(self) -> Count:
-        """N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some continuation."""
+        """N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some
+        continuation.
+        """
         return Power(self.N(self.L - 1), self.entries(self.L))
 
     def family(self) -> Family[SeqComp]:
         """L and the n_l stay, m grows."""
-        kept = f"L = {self.L}" + "".join(f", n_{i} = {value}" for i, value in enumerate(self.branching, 1))
-        return Family(kept, lambda m: SeqComp(L=self.L, m=m, branching=self.branching), 2, grows="m")
+        kept = f"L = {self.L}" + "".join(
+            f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
+        )
+        return Family(
+            kept, lambda m: SeqComp(L=self.L, m=m, branching=self.branching), 2, grows="m"
+        )
 
     def level(self, probe: str) -> Fraction:
         if probe == "counts":
             return share_of_the_mode(self.answers, self.answers)
-        return self._in_sight(1) if probe in ("position", "nearest key") or (probe == "last tokens" and self.L == 1) else self.chance
+        return (
+            self._in_sight(1)
+            if probe in ("position", "nearest key") or (probe == "last tokens" and self.L == 1)
+            else self.chance
+        )

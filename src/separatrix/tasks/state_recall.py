@@ -1,4 +1,5 @@
-"""State-based recall: pointers into a memory are exchanged, then what one of them points to is recalled.
+"""State-based recall: pointers into a memory are exchanged, then what one of them points to is
+recalled.
 
     n = 4, V = 2, P = 3, K = 2:   position   0   1   2   3   4    5    6    7     8     9
                                   input      1   0   0   1   @2   @0   @3   0~1   1~2   ?1
@@ -6,8 +7,10 @@
 
     then, by position:   n values of [V]; P different cells, where the pointers point; K swaps, each of two pointers; the pointer asked for
 
-Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order 0~1, 0~2, ..., 1~2, ..., and of the P queries ?.
-Source: Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section 8), here with any V and P, one token a swap.
+Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order 0~1,
+0~2, ..., 1~2, ..., and of the P queries ?.
+Source: Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section 8),
+here with any V and P, one token a swap.
 """
 
 from __future__ import annotations
@@ -20,7 +23,15 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Tokens, require
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Composition,
+    Family,
+    Tokens,
+    require,
+)
 from separatrix.tasks.drawing.distinct import distinct, shuffled
 
 MOST_POINTERS, MOST_SWAPS = 64, 1 << 16
@@ -28,33 +39,54 @@ MOST_POINTERS, MOST_SWAPS = 64, 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class StateRecall(Composition):
-    """n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps (SizeError otherwise).
+    """n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps
+    (SizeError otherwise).
 
-    Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell is known. All values are equally likely answers:
+    Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell is
+    known. All values are equally likely answers:
 
-    - The memory holds all values equally often (n a multiple of V), in uniform order, and the cell asked for is uniform and independent of it. So
-      counts say nothing, and whatever is read off the memory alone is right with probability 1/V. The other tokens know no values. If n = rV + e
-      with e > 0, e uniform values stand in one cell more: to count them is worth (r+1)/n, and a single cell 1/n + (1 - 1/n) P(two cells agree).
-    - A pointer is chosen that is to be asked for in the end. The first swap brings what it points to to a uniform one of the P pointers; the others
-      are uniform, and so is the first, seen alone. So what is asked for is where it was at the beginning with probability 1/P exactly.
+    - The memory holds all values equally often (n a multiple of V), in uniform order, and the cell
+      asked for is uniform and independent of it. So counts say nothing, and whatever is read off
+      the memory alone is right with probability 1/V. The other tokens know no values. If n = rV + e
+      with e > 0, e uniform values stand in one cell more: to count them is worth (r+1)/n, and a
+      single cell 1/n + (1 - 1/n) P(two cells agree).
+    - A pointer is chosen that is to be asked for in the end. The first swap brings what it points
+      to to a uniform one of the P pointers; the others are uniform, and so is the first, seen
+      alone. So what is asked for is where it was at the beginning with probability 1/P exactly.
 
-    What is asked for is one of the P values pointed to, each with probability 1/P. So naming the most frequent of these, with no swap followed, is
-    right with probability E[M]/P, M the largest number of pointers to one value; no sampler avoids it, since any P values have a mode. (M is at
-    most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the product over the values v of the sum over j = 0..m of
-    binomial(cells of v, j) x^j.) Where V divides n and every cell is pointed to, P = n, this is 1/V, as in the first sizes of the grid; else it is
-    more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195 at n = 16, V = 8, P = 5; 0.21 at n = 32, V = 8, P = 16.
+    What is asked for is one of the P values pointed to, each with probability 1/P. So naming the
+    most frequent of these, with no swap followed, is right with probability E[M]/P, M the largest
+    number of pointers to one value; no sampler avoids it, since any P values have a mode. (M is at
+    most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the product over
+    the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.) Where V divides n and
+    every cell is pointed to, P = n, this is 1/V, as in the first sizes of the grid; else it is
+    more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195 at n = 16, V = 8, P = 5;
+    0.21 at n = 32, V = 8, P = 16.
 
-    The chain goes back from the question: the pointer that stood for the one asked for before the last swap, ..., before the first, then its cell,
-    then the value there.
+    The chain goes back from the question: the pointer that stood for the one asked for before the
+    last swap, ..., before the first, then its cell, then the value there.
     """
 
     name: ClassVar[str] = "state-recall"
-    title: ClassVar[str] = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
+    title: ClassVar[str] = (
+        "state-based recall: P pointers into n cells are exchanged K times, then one is read"
+    )
     usage: ClassVar[str] = "n (cells), V (values), K (swaps), P (pointers, default 5), shift=free"
     source: ClassVar[str] = "arXiv 2604.03444"
-    shifts: ClassVar[dict[str, str]] = {"free": "values, pointers, swaps and the question all independent and uniform, as in the paper"}
+    shifts: ClassVar[dict[str, str]] = {
+        "free": (
+            "values, pointers, swaps and the question all independent and uniform, as in the paper"
+        )
+    }
     grid: ClassVar[tuple[str, ...]] = (
-        *("n=6,V=2,K=4,P=6", "n=8,V=4,K=8,P=8", "n=12,V=6,K=12,P=12", "n=32,V=8,K=24,P=16", "n=64,V=16,K=64,P=16", "n=512,V=32,K=128,P=32"),
+        *(
+            "n=6,V=2,K=4,P=6",
+            "n=8,V=4,K=8,P=8",
+            "n=12,V=6,K=12,P=12",
+            "n=32,V=8,K=24,P=16",
+            "n=64,V=16,K=64,P=16",
+            "n=512,V=32,K=128,P=32",
+        ),
     )
 
     n: int
@@ -101,29 +133,46 @@ class StateRecall(Composition):
         return Fraction(1, self.V)
 
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
-        start, ids = (self.starts[3], self.P) if step <= self.K else (self.starts[1], self.n) if step == self.K + 1 else (0, self.V)
+        start, ids = (
+            (self.starts[3], self.P)
+            if step <= self.K
+            else (self.starts[1], self.n)
+            if step == self.K + 1
+            else (0, self.V)
+        )
         return ((range(start, start + ids), Fraction(1, ids)),)
 
     def level(self, probe: str) -> Fraction:
         each, more = divmod(self.n, self.V)
         if probe == "counts":
             return Fraction(each + bool(more), self.n)
-        agree = Fraction(each * (each - 1) * (self.V - more) + (each + 1) * each * more, self.n * max(1, self.n - 1))
-        return Fraction(1, self.n) + Fraction(self.n - 1, self.n) * agree if probe == "position" else self.chance
+        agree = Fraction(
+            each * (each - 1) * (self.V - more) + (each + 1) * each * more,
+            self.n * max(1, self.n - 1),
+        )
+        return (
+            Fraction(1, self.n) + Fraction(self.n - 1, self.n) * agree
+            if probe == "position"
+            else self.chance
+        )
 
     @property
     def prefix_length(self) -> int:
         return self.n
 
     def prefix_classes(self) -> Count:
-        """V^n, for the memory [here]: two memories differ in some cell, and the continuation that lets a pointer point there and asks for it tells them
-        apart. After the pointers only their P cells matter."""
+        """V^n, for the memory [here]: two memories differ in some cell, and the continuation that
+        lets a pointer point there and asks for it tells them apart. After the pointers only their P
+        cells matter.
+        """
         return Power(self.V, self.n)
 
     def family(self) -> Family[StateRecall]:
         """V, K and P stay."""
         V, K, P = self.V, self.K, self.P
-        return Family(f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P)
+        return Family(
+            f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -146,7 +195,9 @@ class StateRecall(Composition):
         return Batch(tokens, memory[rows, pointers[rows, first]])
 
     def _fill(self, memory: Tokens, rng: np.random.Generator) -> None:
-        """Writes all values as equally often as can be, in uniform order, into `memory` (batch, n); those that stand once more are uniform."""
+        """Writes all values as equally often as can be, in uniform order, into `memory` (batch,
+        n); those that stand once more are uniform.
+        """
         if self.n < self.V:
             memory[:] = distinct(len(memory), self.n, self.V, rng)
             return
@@ -156,7 +207,9 @@ class StateRecall(Composition):
             memory[:] = np.take_along_axis(shuffled(len(memory), self.V, rng), memory, axis=1)
 
     def _different(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """(batch, P): different uniform cells, one after the other, each named by its number among the cells still free."""
+        """(batch, P): different uniform cells, one after the other, each named by its number
+        among the cells still free.
+        """
         pointers = np.empty((batch, self.P), np.int64)
         for chosen in range(self.P):
             new = rng.integers(self.n - chosen, size=batch)
@@ -165,8 +218,12 @@ class StateRecall(Composition):
             pointers[:, chosen] = new
         return pointers
 
-    def _moved(self, pointer: Tokens, later: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """A first swap that brings what `pointer` points to to a uniform pointer, and where it stands after the later swaps."""
+    def _moved(
+        self, pointer: Tokens, later: Tokens, rng: np.random.Generator
+    ) -> tuple[Tokens, Tokens]:
+        """A first swap that brings what `pointer` points to to a uniform pointer, and where it
+        stands after the later swaps.
+        """
         ids, batch = _ids(self.P), len(pointer)
         target = rng.integers(self.P, size=batch)
         # one that stays: any two of the P-1 others
@@ -177,7 +234,9 @@ class StateRecall(Composition):
         return first, self._traced(later[:, ::-1], target)[:, -1] if later.shape[1] else target
 
     def _traced(self, swaps: Tokens, pointer: Tokens) -> Tokens:
-        """(batch, K): where what a pointer points to stood before the last swap, before the last but one, ..., before the first."""
+        """(batch, K): where what a pointer points to stood before the last swap, before the last
+        but one, ..., before the first.
+        """
         partner = _partners(self.P)
         chain = np.empty(swaps.shape, np.int64)
         for place in range(swaps.shape[1]):
@@ -185,22 +244,37 @@ class StateRecall(Composition):
         return chain
 
     def intermediate(self, tokens: Tokens) -> Tokens:
-        """Token ids of the pointers from the last swap back to before the first, of the cell, and the value: (batch, K + 2).
+        """Token ids of the pointers from the last swap back to before the first, of the cell, and
+        the value: (batch, K + 2).
 
         Raises SizeError for tokens that are no instance.
         """
         tokens = self._checked(tokens)
         (_, cell, swap, query), n, P = self.starts, self.n, self.P
-        parts = ((0, n, 0, cell, "memory"), (n, n + P, cell, swap, "pointers"), (n + P, -1, swap, query, "swaps"))
-        for start, stop, low, high, what in (*parts, (-1, None, query, self.vocabulary, "question")):
+        parts = (
+            (0, n, 0, cell, "memory"),
+            (n, n + P, cell, swap, "pointers"),
+            (n + P, -1, swap, query, "swaps"),
+        )
+        for start, stop, low, high, what in (
+            *parts,
+            (-1, None, query, self.vocabulary, "question"),
+        ):
             part = tokens[:, start:stop]
             if part.size and not (part.min() >= low and part.max() < high):
-                raise SizeError(f"{self.spec}: part '{what}' holds ids from {part.min()} to {part.max()}; they must lie in [{low}, {high})")
+                raise SizeError(
+                    f"{self.spec}: part '{what}' holds ids from {part.min()} to {part.max()}; they"
+                    f" must lie in [{low}, {high})"
+                )
         pointers, rows = np.sort(tokens[:, n : n + P], axis=1), np.arange(len(tokens))
         if (pointers[:, 1:] == pointers[:, :-1]).any():
-            raise SizeError(f"{self.spec}: two pointers point to one cell; the {P} ids of cells must differ")
+            raise SizeError(
+                f"{self.spec}: two pointers point to one cell; the {P} ids of cells must differ"
+            )
         chain = np.empty((len(tokens), self.steps), np.int64)
-        chain[:, : self.K] = query + self._traced(tokens[:, n + P : -1] - swap, tokens[:, -1] - query)
+        chain[:, : self.K] = query + self._traced(
+            tokens[:, n + P : -1] - swap, tokens[:, -1] - query
+        )
         chain[:, self.K] = tokens[rows, n + chain[:, self.K - 1] - query]
         chain[:, self.K + 1] = tokens[rows, chain[:, self.K] - cell]
         return chain
@@ -215,7 +289,9 @@ def _ids(P: int) -> Tokens:
 
 
 def _partners(P: int) -> Tokens:
-    """(swaps, P): which pointer each swap exchanges a pointer with; itself where it takes no part."""
+    """(swaps, P): which pointer each swap exchanges a pointer with; itself where it takes no
+    part.
+    """
     one, two = np.triu_indices(P, 1)
     partners = np.tile(np.arange(P), (len(one), 1))
     every = np.arange(len(one))

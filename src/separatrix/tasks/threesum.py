@@ -4,8 +4,9 @@
                  input      x_1   ...   x_n     q                      input      x_1   ...   x_n
                  target     .     ...   .       0 or 1                 target     .     ...   0 or 1
 
-Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when some x_i + x_j + x_k = 0 mod M at three different
-places. Values may repeat. Source: [San23] (Match3); theory.md, section 2.
+Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when some x_i +
+x_j + x_k = 0 mod M at three different places. Values may repeat. Source: [San23] (Match3);
+theory.md, section 2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from separatrix.tasks.drawing.classes_modulo import by_modulus, one_per_class
 
 Form = Literal["query", "decision"]
 LARGEST_TABLE = 1 << 24
-"""Largest M of a decision that is drawn or answered: both keep a table of 2M bytes per prompt, for as many prompts at once as fit."""
+"""Largest M of a decision that is drawn or answered: both keep a table of 2M bytes per prompt,
+for as many prompts at once as fit.
+"""
 _AT_ONCE = 1 << 21
 _TRIES = 10_000
 _PAIRS = 8
@@ -31,30 +34,41 @@ _PAIRS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ThreeSum(Decision):
-    """n >= 2 (3 as a decision), M >= 5 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
+    """n >= 2 (3 as a decision), M >= 5 (SizeError otherwise). Sampled so that both answers have
+    probability 1/2 exactly.
 
-    Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall into classes {x, -q-x} with x != -q-x; n-1 tokens have
-    independent uniform classes, all but one that is left free, and one fair side per class, so that no two add up to -q. The label chooses
-    the last token drawn only, which is put at a uniform place: under label 1 the other side of a uniform one of them, under label 0 a fair side of the
-    free class. Given q, every single token is uniform over the values in classes under both labels, and which tokens are equal has the same law.
+    Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
+    into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one
+    that is left free, and one fair side per class, so that no two add up to -q. The label chooses
+    the last token drawn only, which is put at a uniform place: under label 1 the other side of a
+    uniform one of them, under label 0 a fair side of the free class. Given q, every single token is
+    uniform over the values in classes under both labels, and which tokens are equal has the same
+    law.
 
-    As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no triple; so are n-1 others, which only serve to find
-    the last token. One value is found that would complete a triple in the first and none in the second, one the other way round, both new to all. The
-    last token is the former under label 1 and the latter under label 0, at a uniform place. The two sequences are exchangeable, so the last token has
-    one law under both labels, and so has the rest; it is new under both. Hence counts, single places and repeats say nothing.
-    Such values become rare as pairs fill [M], so that decisions are drawn from M = n^2/2 on.
+    As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no triple;
+    so are n-1 others, which only serve to find the last token. One value is found that would
+    complete a triple in the first and none in the second, one the other way round, both new to all.
+    The last token is the former under label 1 and the latter under label 0, at a uniform place. The
+    two sequences are exchangeable, so the last token has one law under both labels, and so has the
+    rest; it is new under both. Hence counts, single places and repeats say nothing. Such values
+    become rare as pairs fill [M], so that decisions are drawn from M = n^2/2 on.
 
-    What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under label 1, and in decisions over three to five tokens
-    which two values stand together: 10^5 prompts of those show it, of n >= 6 they do not. In decisions over few tokens, how many pairs have equal sums
-    differs as well: 0.54 at n = 7, M = 37.
+    What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
+    label 1, and in decisions over three to five tokens which two values stand together: 10^5
+    prompts of those show it, of n >= 6 they do not. In decisions over few tokens, how many pairs
+    have equal sums differs as well: 0.54 at n = 7, M = 37.
 
-    Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so who adds modulo d knows part of the answer (0.59
-    from parities at n = 4, M = 16). With M odd, three tokens add up to M or 2M (or 0), whose parities differ:
-    ids modulo 2 are worth 0.52, modulo 4 0.61 at n = 4, M = 17, and 0.505 and 0.53 at n = 8, M = 31.
+    Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
+    who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
+    three tokens add up to M or 2M (or 0), whose parities differ: ids modulo 2 are worth 0.52,
+    modulo 4 0.61 at n = 4, M = 17, and 0.505 and 0.53 at n = 8, M = 31.
     """
 
     name: ClassVar[str] = "threesum"
-    title: ClassVar[str] = "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel (decision)"
+    title: ClassVar[str] = (
+        "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel"
+        " (decision)"
+    )
     usage: ClassVar[str] = "n, M, form=query|decision (default query)"
     source: ClassVar[str] = "[San23]"
     grid: ClassVar[tuple[str, ...]] = (
@@ -86,15 +100,23 @@ class ThreeSum(Decision):
         return self.M
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for "nearest key" per query: of a token whose id is near that of q the one behind it is seen, and under label 1 two
-        of them hang together with q. An upper bound: enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and
-        less than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have so few different prompts that weights for tokens,
-        or the last ones, single some of them out: no promise is made, 1 is stated.
+        """Chance, but for "nearest key" per query: of a token whose id is near that of q the one
+        behind it is seen, and under label 1 two of them hang together with q. An upper bound:
+        enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and less
+        than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have so few
+        different prompts that weights for tokens, or the last ones, single some of them out: no
+        promise is made, 1 is stated.
         """
-        if (self.n < (4 if self.form == "query" else 6) or self.M < 9) and probe in ("counts", "last tokens", "nearest key"):
+        if (self.n < (4 if self.form == "query" else 6) or self.M < 9) and probe in (
+            "counts",
+            "last tokens",
+            "nearest key",
+        ):
             return Fraction(1)
         if probe == "nearest key" and self.form == "query":
-            return Fraction(1, 2) + (Fraction(1, 2 * self.n**2) if 2 * self.n <= self.M else Fraction(1, 8))
+            return Fraction(1, 2) + (
+                Fraction(1, 2 * self.n**2) if 2 * self.n <= self.M else Fraction(1, 8)
+            )
         return self.chance
 
     @property
@@ -102,13 +124,21 @@ class ThreeSum(Decision):
         return self.n if self.form == "query" else self.n - 1
 
     def prefix_classes(self) -> None:
-        """Not known: what matters of n tokens is their set of pair sums, and how many sets are one has no formula."""
+        """Not known: what matters of n tokens is their set of pair sums, and how many sets are
+        one has no formula.
+        """
         return None
 
     def family(self) -> Family[ThreeSum]:
         """M/n stays when it is a whole number, else M."""
         smallest = 2 if self.form == "query" else 3
-        return by_modulus(lambda n, M: ThreeSum(n=n, M=M, form=self.form), n=self.n, M=self.M, smallest=smallest, least=5)
+        return by_modulus(
+            lambda n, M: ThreeSum(n=n, M=M, form=self.form),
+            n=self.n,
+            M=self.M,
+            smallest=smallest,
+            least=5,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=self._batch(batch))
@@ -116,18 +146,26 @@ class ThreeSum(Decision):
             return Batch(self._query(labels, rng), labels)
         least = (self.n**2 + 1) // 2
         if least > self.M:
-            raise SizeError(f"{self.spec}: M is {self.M}; decisions over {self.n} tokens are drawn from M = {least} on")
-        return Batch(np.concatenate([self._decision(part, rng) for part in self._parts(labels)]), labels)
+            raise SizeError(
+                f"{self.spec}: M is {self.M}; decisions over {self.n} tokens are drawn from M ="
+                f" {least} on"
+            )
+        return Batch(
+            np.concatenate([self._decision(part, rng) for part in self._parts(labels)]), labels
+        )
 
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         M, batch, rows = self.M, len(labels), np.arange(len(labels))
         q = rng.integers(M, size=batch)
         total = (M - q) % M
         half, odd = total // 2, total % 2
-        # class y of 1, 2, ... holds half + y and half + odd - y; what is left of [M] are the values that are their own other side
+        # class y of 1, 2, ... holds half + y and half + odd - y; what is left of [M] are the values
+        # that are their own other side
         classes = (M - 1) // 2 if M % 2 else M // 2 - 1 + odd
         free = 1 + rng.integers(classes, size=batch)
-        y = 1 + rng.integers(classes - 1 if M % 2 else classes[:, None] - 1, size=(batch, self.n - 1))  # type: ignore[index]
+        y = 1 + rng.integers(
+            classes - 1 if M % 2 else classes[:, None] - 1, size=(batch, self.n - 1)
+        )  # type: ignore[index]
         y += y >= free[:, None]
         tokens = np.empty((batch, self.length), np.int64)
         side = one_per_class(y, rng)
@@ -136,8 +174,12 @@ class ThreeSum(Decision):
         fresh = half + np.where(rng.integers(2, size=batch) == 1, free, odd - free)
         return self._placed(tokens, self.n - 1, np.where(labels == 1, partner, fresh) % M, q, rng)
 
-    def _placed(self, tokens: Tokens, end: int, last: Tokens, q: Tokens | None, rng: np.random.Generator) -> Tokens:
-        """`tokens` with `last` at a uniform place among 0..end, the token that stood there at `end`, and q after it."""
+    def _placed(
+        self, tokens: Tokens, end: int, last: Tokens, q: Tokens | None, rng: np.random.Generator
+    ) -> Tokens:
+        """`tokens` with `last` at a uniform place among 0..end, the token that stood there at
+        `end`, and q after it.
+        """
         rows, place = np.arange(len(tokens)), rng.integers(end + 1, size=len(tokens))
         tokens[:, end] = tokens[rows, np.minimum(place, end - 1)]
         tokens[rows, place] = last
@@ -146,9 +188,14 @@ class ThreeSum(Decision):
         return tokens
 
     def _parts(self, rows: Tokens) -> list[Tokens]:
-        """`rows` in parts of so many that a table of 2M bytes each is small. Raises SizeError where one such table is too large."""
+        """`rows` in parts of so many that a table of 2M bytes each is small. Raises SizeError
+        where one such table is too large.
+        """
         if self.M > LARGEST_TABLE:
-            raise SizeError(f"{self.spec}: M is {self.M}; decisions are drawn and answered up to M = 2^24, two bytes of memory per value")
+            raise SizeError(
+                f"{self.spec}: M is {self.M}; decisions are drawn and answered up to M = 2^24, two"
+                " bytes of memory per value"
+            )
         size = max(1, _AT_ONCE // (2 * self.M))
         return [rows[start : start + size] for start in range(0, max(1, len(rows)), size)]
 
@@ -157,7 +204,9 @@ class ThreeSum(Decision):
         for _ in range(_TRIES):
             if not len(left):
                 return tokens
-            (one, hit_one, good_one), (two, hit_two, good_two) = (self._without_triples(len(left), rng) for _ in range(2))
+            (one, hit_one, good_one), (two, hit_two, good_two) = (
+                self._without_triples(len(left), rng) for _ in range(2)
+            )
             # what stands in either sequence is as good as hit: it is not new
             for old in self._cancelled_by(np.concatenate((one, two))):
                 hit_one[old] = hit_two[old] = True
@@ -168,10 +217,16 @@ class ThreeSum(Decision):
             last = np.where(labels[left] == 1, own, other)[ok]
             tokens[left[ok]] = self._placed(drawn, self.n - 1, last, None, rng)
             left = left[~ok]
-        raise SizeError(f"{self.spec}: prompts with both answers are too rare to be drawn; use a larger M")
+        raise SizeError(
+            f"{self.spec}: prompts with both answers are too rare to be drawn; use a larger M"
+        )
 
-    def _without_triples(self, rows: int, rng: np.random.Generator) -> tuple[Tokens, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether the row could be filled."""
+    def _without_triples(
+        self, rows: int, rng: np.random.Generator
+    ) -> tuple[Tokens, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether
+        the row could be filled.
+        """
         x, start = np.empty((self.n - 1, rows), np.int64), 2 * self.M * np.arange(rows)
         sums, good = np.zeros(2 * self.M * rows, bool), np.ones(rows, bool)
         for place in range(self.n - 1):
@@ -188,12 +243,16 @@ class ThreeSum(Decision):
         return x, sums, good
 
     def _cancelled_by(self, values: Tokens, start: Tokens | None = None) -> tuple[Tokens, Tokens]:
-        """Where the tables, of 2M sums for each row, have the two sums of two values of [M] that cancel `values`, shape (..., rows)."""
+        """Where the tables, of 2M sums for each row, have the two sums of two values of [M] that
+        cancel `values`, shape (..., rows).
+        """
         start = 2 * self.M * np.arange(values.shape[-1]) if start is None else start
         return start + self.M - values, start + (2 * self.M - values) % (2 * self.M)
 
     def _completing(self, x: Tokens, others: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
-        """Shape (rows,): a value that cancels a pair of `x` and none whose sums are in the table `others`; -1 where a few tries find none."""
+        """Shape (rows,): a value that cancels a pair of `x` and none whose sums are in the table
+        `others`; -1 where a few tries find none.
+        """
         rows = np.arange(x.shape[1])
         one = rng.integers(len(x), size=(_PAIRS, len(rows)))
         two = (one + rng.integers(1, len(x), size=one.shape)) % len(x)
@@ -203,17 +262,24 @@ class ThreeSum(Decision):
         return np.where(free.any(0), values[free.argmax(0), rows], -1)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        """Per query in time n log n per prompt, as a decision in n^2/2 look-ups in a table of 2M bytes: SizeError for M > 2^24."""
+        """Per query in time n log n per prompt, as a decision in n^2/2 look-ups in a table of 2M
+        bytes: SizeError for M > 2^24.
+        """
         tokens = self._checked(tokens)
         if self.form == "decision":
             return np.concatenate([self._some_three(part) for part in self._parts(tokens)])
         x, total = tokens[:, :-1], (self.M - tokens[:, -1:]) % self.M
         other = (total - x) % self.M
-        # sorted by the smaller side of the class, then by side: two that add up to the total stand side by side
+        # sorted by the smaller side of the class, then by side: two that add up to the total stand
+        # side by side
         small = np.minimum(x, other)
         keys = np.sort(3 * small + np.sign(x - other) + 1, axis=1)
         left, right = keys[:, :-1], keys[:, 1:]
-        return (((left % 3 == 0) & (right == left + 2)) | ((left % 3 == 1) & (right == left))).any(axis=1).astype(np.int64)
+        return (
+            (((left % 3 == 0) & (right == left + 2)) | ((left % 3 == 1) & (right == left)))
+            .any(axis=1)
+            .astype(np.int64)
+        )
 
     def _some_three(self, tokens: Tokens) -> Tokens:
         x, start = np.ascontiguousarray(tokens.T), 2 * self.M * np.arange(len(tokens))

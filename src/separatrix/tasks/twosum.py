@@ -4,7 +4,8 @@
                  input      x_1   x_2   ...   x_n     q                      input      x_1   ...   x_n
                  target     .     .     ...   .       0 or 1                 target     .     ...   0 or 1
 
-Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod M for some i != j. Values may repeat.
+Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod M for
+some i != j. Values may repeat.
 Source: [San23] (Match2), [Ye26]; theory.md, sections 2 and 3.
 """
 
@@ -28,31 +29,44 @@ Form = Literal["query", "decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSum(Decision):
-    """n >= 1 (2 as a decision), M >= 3 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
+    """n >= 1 (2 as a decision), M >= 3 (SizeError otherwise). Sampled so that both answers have
+    probability 1/2 exactly.
 
-    Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2. The label is a fair coin and chooses the
-    last value drawn only: under label 1 the negative of a drawn one, under label 0 a value of a class that was left free (its sign is fair
-    for even M, see below). Per query, x_j at a uniform place j is uniform over the classes that are not free; the other x's are independent
-    and uniform over all values but -x_j and the free class; q is the last value. As a decision, n-1 tokens have independent uniform classes
-    and one fair sign per class, so that nothing cancels; the last value negates a uniform one of them and is put at a uniform place. So the
-    other tokens say nothing about the label, no token alone does (the last value, like every token of a decision, is uniform over the
-    classes under both labels), and neither does which tokens are equal: the last value is new under both labels.
-    (N' = 1, M = 3 or 4: no class can stay free; under label 0 the last value repeats the one that label 1 would negate, and counts tell.)
+    Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2.
+    The label is a fair coin and chooses the last value drawn only: under label 1 the negative of a
+    drawn one, under label 0 a value of a class that was left free (its sign is fair for even M, see
+    below). Per query, x_j at a uniform place j is uniform over the classes that are not free; the
+    other x's are independent and uniform over all values but -x_j and the free class; q is the last
+    value. As a decision, n-1 tokens have independent uniform classes and one fair sign per class,
+    so that nothing cancels; the last value negates a uniform one of them and is put at a uniform
+    place. So the other tokens say nothing about the label, no token alone does (the last value,
+    like every token of a decision, is uniform over the classes under both labels), and neither does
+    which tokens are equal: the last value is new under both labels. (N' = 1, M = 3 or 4: no class
+    can stay free; under label 0 the last value repeats the one that label 1 would negate, and
+    counts tell.)
 
-    Choose M prime for the hard task. Where d divides M, x + q = 0 mod M implies the same mod d, so who adds modulo d knows part of the answer
-    (0.62 to 0.72 at M = 16, d = 2 and 4). With M odd, x and -x = M - x have one even id and one odd; the free class gives that side which stands to
-    the token negated as its negative would, so that whoever counts even and odd ids, or those unlike the last, learns nothing. Every other way to
-    compare x with -q by less than their whole values gives part of the answer, less the longer the prompt; no sampler avoids all of them. Ids modulo 3
-    or 4 are worth 0.70 and 0.65 at n = 4, M = 17, but 0.55 at n = 32, M = 257.
+    Choose M prime for the hard task. Where d divides M, x + q = 0 mod M implies the same mod d, so
+    who adds modulo d knows part of the answer (0.62 to 0.72 at M = 16, d = 2 and 4). With M odd, x
+    and -x = M - x have one even id and one odd; the free class gives that side which stands to the
+    token negated as its negative would, so that whoever counts even and odd ids, or those unlike
+    the last, learns nothing. Every other way to compare x with -q by less than their whole values
+    gives part of the answer, less the longer the prompt; no sampler avoids all of them. Ids modulo
+    3 or 4 are worth 0.70 and 0.65 at n = 4, M = 17, but 0.55 at n = 32, M = 257.
     """
 
     name: ClassVar[str] = "twosum"
-    title: ClassVar[str] = "2-Sum modulo M: does some earlier token cancel the last (query), or do any two cancel (decision)"
+    title: ClassVar[str] = (
+        "2-Sum modulo M: does some earlier token cancel the last (query), or do any two cancel"
+        " (decision)"
+    )
     usage: ClassVar[str] = "n, M, form=query|decision (default query), shift=few|zipf"
     source: ClassVar[str] = "[San23], [Ye26]"
     shifts: ClassVar[dict[str, str]] = {
         "few": "at most four different values (decision: classes), and the last one drawn",
-        "zipf": "the j-th most frequent of n random values (decision: classes) is drawn with a probability proportional to 1/j",
+        "zipf": (
+            "the j-th most frequent of n random values (decision: classes) is drawn with a"
+            " probability proportional to 1/j"
+        ),
     }
     grid: ClassVar[tuple[str, ...]] = (
         "n=4,M=17",
@@ -84,16 +98,19 @@ class TwoSum(Decision):
         return self.M
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for probes that see two values which may cancel. Exact but for "nearest key", and for M >= 5.
+        """Chance, but for probes that see two values which may cancel. Exact but for "nearest key",
+        and for M >= 5.
 
-        "last tokens": of a decision's pairs of places one cancels under label 1, and one more for each token that equals the one negated, of n-2 in
-        N'-1 classes (all, if N' = 1); the places are as likely as any. Per query x_n cancels q if it is x_j, or else one of M-3 values (M-1 if
-        N' = 1) alike. Either is certain; other pairs are at least as likely under label 0. A sampler could avoid it only by never planting in the
-        last places.
-        "nearest key": per query -q stands before q under label 1 only, and where its id is near that of q the token behind it is seen, not it
-        itself. An upper bound: enumerated for n <= 16 and M <= 64, this gains less than 1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n.
-        Small sizes (`_small`) have so few different prompts that weights for tokens, or the token behind the nearest, single some of them out: no
-        promise is made, 1 is stated.
+        "last tokens": of a decision's pairs of places one cancels under label 1, and one more for
+        each token that equals the one negated, of n-2 in N'-1 classes (all, if N' = 1); the places
+        are as likely as any. Per query x_n cancels q if it is x_j, or else one of M-3 values (M-1
+        if N' = 1) alike. Either is certain; other pairs are at least as likely under label 0. A
+        sampler could avoid it only by never planting in the last places. "nearest key": per query
+        -q stands before q under label 1 only, and where its id is near that of q the token behind
+        it is seen, not it itself. An upper bound: enumerated for n <= 16 and M <= 64, this gains
+        less than 1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n. Small sizes (`_small`)
+        have so few different prompts that weights for tokens, or the token behind the nearest,
+        single some of them out: no promise is made, 1 is stated.
         """
         n = self.n
         if self._small and probe in ("counts", "nearest key"):
@@ -101,7 +118,9 @@ class TwoSum(Decision):
         if probe == "last tokens":
             classes = self.pairs - 1
             if self.form == "decision":
-                met = (1 + (Fraction(n - 2, classes) if classes else n - 2)) / Fraction(n * (n - 1), 2)
+                met = (1 + (Fraction(n - 2, classes) if classes else n - 2)) / Fraction(
+                    n * (n - 1), 2
+                )
             else:
                 met = Fraction(1, n) + Fraction(n - 1, n * (self.M - (3 if classes else 1)))
             return (1 + met) / 2
@@ -111,8 +130,14 @@ class TwoSum(Decision):
 
     @property
     def _small(self) -> bool:
-        """Whether there are too few tokens, or values, for counts to say nothing: found by probing all n <= 24 and M <= 67."""
-        return self.n < (4 if self.form == "query" else 6) or self.M < 9 or (self.n < 8 and 3 * self.n > self.M)
+        """Whether there are too few tokens, or values, for counts to say nothing: found by
+        probing all n <= 24 and M <= 67.
+        """
+        return (
+            self.n < (4 if self.form == "query" else 6)
+            or self.M < 9
+            or (self.n < 8 and 3 * self.n > self.M)
+        )
 
     @property
     def prefix_length(self) -> int:
@@ -124,27 +149,42 @@ class TwoSum(Decision):
         return (self.M - 1) // 2
 
     def prefix_classes(self) -> Count:
-        """Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j) (theory.md, section 3).
+        """Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)
+        (theory.md, section 3).
 
-        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that hold a pair already; the others are told
-        apart by the last token, hence by their set of values. Such a set takes one of the two signs in j classes and holds e of the
-        `own` values that are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1. (Theory.md's binomial(N', n-1), from
-        distinct values of the half range, is the part with j = n-1 and one sign.)
+        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that
+        hold a pair already; the others are told apart by the last token, hence by their set of
+        values. Such a set takes one of the two signs in j classes and holds e of the `own` values
+        that are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1.
+        (Theory.md's binomial(N', n-1), from distinct values of the half range, is the part with j =
+        n-1 and one sign.)
         """
         if self.form == "query":
             return BinomialSum(self.M, min(self.n, self.M))
         t, own = self.n - 1, 2 - self.M % 2
-        signed = [(comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2)) for e in range(min(own, t - 1) + 1)]
+        signed = [
+            (comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2))
+            for e in range(min(own, t - 1) + 1)
+        ]
         return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def family(self) -> Family[TwoSum]:
         """M/n stays when it is a whole number, else M."""
         smallest = 1 if self.form == "query" else 2
-        return by_modulus(lambda n, M: TwoSum(n=n, M=M, form=self.form), n=self.n, M=self.M, smallest=smallest, least=3)
+        return by_modulus(
+            lambda n, M: TwoSum(n=n, M=M, form=self.form),
+            n=self.n,
+            M=self.M,
+            smallest=smallest,
+            least=3,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=self._batch(batch))
-        return Batch(self._query(labels, rng) if self.form == "query" else self._decision(labels, rng), labels)
+        return Batch(
+            self._query(labels, rng) if self.form == "query" else self._decision(labels, rng),
+            labels,
+        )
 
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         rows, place = np.arange(len(labels)), rng.integers(self.n, size=len(labels))
@@ -160,7 +200,9 @@ class TwoSum(Decision):
     def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         batch, rows = len(labels), np.arange(len(labels))
         free, _ = self._two_classes(batch, rng)
-        classes = 1 + self._drawn(self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng)
+        classes = 1 + self._drawn(
+            self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng
+        )
         tokens = np.empty((batch, self.n), np.int64)
         tokens[:, :-1] = np.where(one_per_class(classes, rng), self.M - classes, classes)
         last = self._last(labels, tokens[rows, rng.integers(self.n - 1, size=batch)], free, rng)
@@ -175,12 +217,17 @@ class TwoSum(Decision):
             return avoiding(values, holes, n, rng)
         kept = min(n, 4) if self.shift == "few" else n
         weights = np.ones(kept) if self.shift == "few" else 1 / np.arange(1, n + 1)
-        chosen = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], rng.random((len(holes), n)))
+        chosen = np.searchsorted(
+            np.cumsum(weights / weights.sum())[:-1], rng.random((len(holes), n))
+        )
         return np.take_along_axis(avoiding(values, holes, kept, rng), chosen, axis=1)
 
     def _two_classes(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         """Two different uniform classes, by their members in 1..N' (the same one if N' = 1)."""
-        first, step = rng.integers(self.pairs, size=batch), rng.integers(1, max(2, self.pairs), size=batch)
+        first, step = (
+            rng.integers(self.pairs, size=batch),
+            rng.integers(1, max(2, self.pairs), size=batch),
+        )
         return 1 + first, 1 + (first + step) % self.pairs
 
     def _signed(self, values: Tokens, rng: np.random.Generator) -> Tokens:

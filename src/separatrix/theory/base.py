@@ -1,4 +1,6 @@
-"""What every theorem is: a statement with premises and a source, and its finite evaluation on an architecture and a task."""
+"""What every theorem is: a statement with premises and a source, and its finite evaluation on an
+architecture and a task.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,15 @@ class Theorem(ABC):
 
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """The verdict at the task's size, or None where the theorem does not apply. Same arguments, same verdict."""
+        """The verdict at the task's size, or None where the theorem does not apply. Same
+        arguments, same verdict.
+        """
 
-    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict | None:
-        """The verdict derived again to check one with these numbers; theorems whose parameters were searched for take them from there.
+    def again(
+        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
+    ) -> Verdict | None:
+        """The verdict derived again to check one with these numbers; theorems whose parameters were
+        searched for take them from there.
 
         Raises CheckFailed when an inequality does not hold with them.
         """
@@ -52,7 +59,9 @@ class Theorem(ABC):
         sign: LogSign | None = None,
         assumptions: tuple[str, ...] = (),
     ) -> Verdict:
-        """A record of this theorem with its premises, source and the architecture's assumptions filled in."""
+        """A record of this theorem with its premises, source and the architecture's assumptions
+        filled in.
+        """
         return Verdict(
             architecture=architecture.spec,
             task=task.spec,
@@ -82,18 +91,28 @@ def counted(task: Task) -> Count:
 
 
 def size_in_words(task: Task) -> tuple[str, int]:
-    """n as people count it, and what it is: of composed functions the prompt length, else the task's own n; a chain of thought does not count."""
+    """n as people count it, and what it is: of composed functions the prompt length, else the
+    task's own n; a chain of thought does not count.
+    """
     if isinstance(task, Thought):
         return size_in_words(task.task)
     grows = task.family().grows
-    return ("prompt length n", task.length) if isinstance(task, Functions) else (grows, task.sizes()[grows])
+    return (
+        ("prompt length n", task.length)
+        if isinstance(task, Functions)
+        else (grows, task.sizes()[grows])
+    )
 
 
-def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int) -> int | None:
-    """The smallest n in [start, limit] at which demand(n) > 2^supply(n), both growing with n; None if there is none.
+def first_excess(
+    demand: Callable[[int], Count], supply: Callable[[int], int], start: int, *, limit: int
+) -> int | None:
+    """The smallest n in [start, limit] at which demand(n) > 2^supply(n), both growing with n; None
+    if there is none.
 
-    As long as the demand stays below what the supply was at n, no n in between can do; so n jumps to the first demand above that supply.
-    Where demand and supply grow side by side, the jumps stay short; after many of them the answer is None too: no n is claimed.
+    As long as the demand stays below what the supply was at n, no n in between can do; so n jumps
+    to the first demand above that supply. Where demand and supply grow side by side, the jumps stay
+    short; after many of them the answer is None too: no n is claimed.
     """
     n: int | None = start
     for _ in range(_MOST_JUMPS):
@@ -106,12 +125,18 @@ def first_excess(demand: Callable[[int], Count], supply: Callable[[int], int], s
 
         if exceeds(n):
             return n
-        n = first_size(exceeds, n + 1, limit=limit, near=_crossing(demand, bits, n + 1, limit)) if n < limit else None
+        n = (
+            first_size(exceeds, n + 1, limit=limit, near=_crossing(demand, bits, n + 1, limit))
+            if n < limit
+            else None
+        )
     return None
 
 
 def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int) -> int:
-    """About the first n with demand(n) > 2^bits, by floats: regula falsi on the logarithms, the side that stays halved (Illinois)."""
+    """About the first n with demand(n) > 2^bits, by floats: regula falsi on the logarithms, the
+    side that stays halved (Illinois).
+    """
 
     def excess(n: int) -> float:
         return float(demand(n).log2_ball()) - bits
@@ -141,4 +166,10 @@ def readers(architecture: Architecture) -> tuple[int, ...]:
 def number(value: int) -> str:
     """An integer for people: with separators, or as a power of ten when it is long."""
     text = f"{value:,}"
-    return text if len(text) <= 20 else f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"
+    return (
+        text
+        if len(text) <= 20
+        else f"{float(value):.4g}"
+        if value < 10**300
+        else f"2^{value.bit_length() - 1}"
+    )

@@ -1,7 +1,9 @@
-"""How many prefixes a task tells apart: the counts of theory.md, section 3, each an exact integer at any size.
+"""How many prefixes a task tells apart: the counts of theory.md, section 3, each an exact integer
+at any size.
 
-Two prefixes are equivalent when every continuation has the same answer after both. For promise tasks, where not every continuation is allowed, the
-count is the size of the largest set of prefixes that are told apart two by two. `tests/quality/test_counts.py` counts all of them by brute force.
+Two prefixes are equivalent when every continuation has the same answer after both. For promise
+tasks, where not every continuation is allowed, the count is the size of the largest set of prefixes
+that are told apart two by two. `tests/quality/test_counts.py` counts all of them by brute force.
 """
 
 from __future__ import annotations
@@ -27,12 +29,19 @@ class PrefixCount:
     source: str = "theory.md, section 3"
 
     def __call__(self, **sizes: int) -> Count:
-        """The number of classes at these sizes. Raises SizeError for sizes that are missing, unknown, not positive, or admit no prefix."""
+        """The number of classes at these sizes. Raises SizeError for sizes that are missing,
+        unknown, not positive, or admit no prefix.
+        """
         if set(sizes) != set(self.sizes):
-            raise SizeError(f"{self.title}: sizes are {', '.join(self.sizes)}; given are {', '.join(sizes) or 'none'}")
+            raise SizeError(
+                f"{self.title}: sizes are {', '.join(self.sizes)}; given are"
+                f" {', '.join(sizes) or 'none'}"
+            )
         for name, value in sizes.items():
             if type(value) is not int or value < 1:
-                raise SizeError(f"{self.title}: {name} is {value!r}; it must be an integer of at least 1")
+                raise SizeError(
+                    f"{self.title}: {name} is {value!r}; it must be an integer of at least 1"
+                )
         return self.count(**sizes)
 
 
@@ -45,8 +54,10 @@ def _choose(upper: int, lower: int, what: str) -> Binomial:
 COUNTS: dict[str, PrefixCount] = {
     "eva": PrefixCount(
         *("Eva, and a sequence indexed by position", "V^n", ("n", "V"), lambda n, V: Power(V, n)),
-        sketch="Two functions f differ at some x, and the continuation x asks for it; equal ones have the same answers. Hence [Ye26]: "
-        "L H d (d+1) p >= n log n for V = n.",
+        sketch=(
+            "Two functions f differ at some x, and the continuation x asks for it; equal ones have"
+            " the same answers. Hence [Ye26]: L H d (d+1) p >= n log n for V = n."
+        ),
         source="[Ye26]; theory.md, section 3",
     ),
     "equality": PrefixCount(
@@ -56,7 +67,10 @@ COUNTS: dict[str, PrefixCount] = {
     ),
     "disjointness": PrefixCount(
         *("disjointness of two sets of n elements", "2^n", ("n",), lambda n: Power(2, n)),
-        sketch="Two sets differ at some element, and the continuation that holds this element alone meets one of them.",
+        sketch=(
+            "Two sets differ at some element, and the continuation that holds this element alone"
+            " meets one of them."
+        ),
         source="[Bha24]; theory.md, section 3",
     ),
     "two-sum": PrefixCount(
@@ -64,11 +78,19 @@ COUNTS: dict[str, PrefixCount] = {
         "binom(N', n), N' = floor((M-1)/2)",
         ("n", "M"),
         lambda n, M: _choose((M - 1) // 2, n, "values of the half range"),
-        sketch="No two values of 1..N' cancel, so the answer hangs on what follows; of two sets one holds some x that the other lacks, and -x tells. "
-        "Between n log(N'/n) and n log(e N'/n).",
+        sketch=(
+            "No two values of 1..N' cancel, so the answer hangs on what follows; of two sets one"
+            " holds some x that the other lacks, and -x tells. Between n log(N'/n) and n log(e"
+            " N'/n)."
+        ),
     ),
     "match2-distinct": PrefixCount(
-        *("2-Sum per query, n distinct values", "binom(M, n)", ("n", "M"), lambda n, M: _choose(M, n, "values")),
+        *(
+            "2-Sum per query, n distinct values",
+            "binom(M, n)",
+            ("n", "M"),
+            lambda n, M: _choose(M, n, "values"),
+        ),
         sketch="The answers to all queries -x list the values seen.",
         source="[San23]; theory.md, section 3",
     ),
@@ -77,7 +99,10 @@ COUNTS: dict[str, PrefixCount] = {
         "sum over j = 1..min(n, M) of binom(M, j)",
         ("n", "M"),
         lambda n, M: BinomialSum(M, min(n, M)),
-        sketch="The answers to all queries list the set of values seen, of which n tokens hold between 1 and min(n, M).",
+        sketch=(
+            "The answers to all queries list the set of values seen, of which n tokens hold between"
+            " 1 and min(n, M)."
+        ),
         source="[San23]; theory.md, section 3",
     ),
     "recall-distinct": PrefixCount(
@@ -92,12 +117,23 @@ COUNTS: dict[str, PrefixCount] = {
         "sum over j = 1..min(n, K) of binom(K, j) V^j",
         ("n", "K", "V"),
         lambda n, K, V: BinomialSum(K, min(n, K), V),
-        sketch="Asking for every key lists the keys that were written and their last values: between 1 and min(n, K) keys.",
+        sketch=(
+            "Asking for every key lists the keys that were written and their last values: between 1"
+            " and min(n, K) keys."
+        ),
     ),
     "recall-promise": PrefixCount(
-        *("recall with the queried key promised present (MQAR)", "V^n (promise)", ("n", "V"), lambda n, V: Power(V, n)),
-        sketch="With the same keys, different values are told apart. No larger set is: prefixes told apart two by two are disjoint subcubes of all "
-        "V^K assignments, each a V^-n part of them.",
+        *(
+            "recall with the queried key promised present (MQAR)",
+            "V^n (promise)",
+            ("n", "V"),
+            lambda n, V: Power(V, n),
+        ),
+        sketch=(
+            "With the same keys, different values are told apart. No larger set is: prefixes told"
+            " apart two by two are disjoint subcubes of all V^K assignments, each a V^-n part of"
+            " them."
+        ),
     ),
     "counting": PrefixCount(
         *("counting ones", "n + 1", ("n",), lambda n: Exact(n + 1)),
@@ -115,7 +151,10 @@ COUNTS: dict[str, PrefixCount] = {
         "sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
         lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=False),
-        sketch="What matters is the stack of open brackets; closing them in order is accepted after this stack and after no other.",
+        sketch=(
+            "What matters is the stack of open brackets; closing them in order is accepted after"
+            " this stack and after no other."
+        ),
         source="[Bha24]; theory.md, section 3",
     ),
     "dyck": PrefixCount(
@@ -123,8 +162,11 @@ COUNTS: dict[str, PrefixCount] = {
         "1 + sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
         lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=True),
-        sketch="As for valid prefixes, and one class for those that nothing can repair. A recurrent layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one "
-        "state for each stack and one for failure, solves it at every length.",
+        sketch=(
+            "As for valid prefixes, and one class for those that nothing can repair. A recurrent"
+            " layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one state for each stack and one for"
+            " failure, solves it at every length."
+        ),
         source="[Bha24]; theory.md, section 3",
     ),
 }

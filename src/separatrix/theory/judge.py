@@ -1,4 +1,6 @@
-"""Architecture and task in, verdicts out: every theorem that applies, the strongest first; and verdicts checked again."""
+"""Architecture and task in, verdicts out: every theorem that applies, the strongest first; and
+verdicts checked again.
+"""
 
 from __future__ import annotations
 
@@ -53,15 +55,24 @@ _STRENGTH = {"FAILS": 0, "SOLVABLE": 0, "OPEN": 1}
 
 
 def judge(architecture: Architecture, task: Task) -> list[Verdict]:
-    """Every theorem that says something about the architecture on the task at its size, strongest first; never empty.
+    """Every theorem that says something about the architecture on the task at its size, strongest
+    first; never empty.
 
-    FAILS and SOLVABLE come before OPEN; among FAILS the smallest n first, and OPEN verdicts that name a finite n before those that do not.
-    Raises EvidenceError should two theorems contradict each other, which would be an error in this program.
+    FAILS and SOLVABLE come before OPEN; among FAILS the smallest n first, and OPEN verdicts that
+    name a finite n before those that do not. Raises EvidenceError should two theorems contradict
+    each other, which would be an error in this program.
     """
-    found = [verdict for theorem in THEOREMS.values() if (verdict := _decided(theorem, architecture, task)) is not None]
+    found = [
+        verdict
+        for theorem in THEOREMS.values()
+        if (verdict := _decided(theorem, architecture, task)) is not None
+    ]
     if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
         sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
-        raise EvidenceError(f"{architecture.spec} on {task.spec}: theorems contradict each other ({sides}); please report this")
+        raise EvidenceError(
+            f"{architecture.spec} on {task.spec}: theorems contradict each other ({sides}); please"
+            " report this"
+        )
     found.sort(key=lambda verdict: (_STRENGTH[verdict.status], verdict.n is None, verdict.n or 0))
     if len(found) > 1:
         found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
@@ -69,7 +80,9 @@ def judge(architecture: Architecture, task: Task) -> list[Verdict]:
 
 
 def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
-    """The theorem's verdict, or None where it is silent or one of its comparisons stays open at every precision."""
+    """The theorem's verdict, or None where it is silent or one of its comparisons stays open at
+    every precision.
+    """
     try:
         return theorem.judge(architecture, task)
     except Undecided:
@@ -77,21 +90,28 @@ def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdic
 
 
 def recheck(verdict: Verdict) -> None:
-    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball arithmetic, with the parameters it names.
+    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball
+    arithmetic, with the parameters it names.
 
-    Raises CheckFailed when anything but a further assumption differs, UnknownNameError, SpecError or SizeError when they do not parse.
+    Raises CheckFailed when anything but a further assumption differs, UnknownNameError, SpecError
+    or SizeError when they do not parse.
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
     architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
     again = THEOREMS[verdict.theorem].again(architecture, task, verdict.numbers)
     if again is None:
-        raise CheckFailed(f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}")
+        raise CheckFailed(
+            f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"
+        )
     mine, theirs = again.body(), verdict.body()
     lacking = [text for text in mine.pop("assumptions") if text not in theirs["assumptions"]]
     theirs.pop("assumptions")
     wrong = [name for name in mine if mine[name] != theirs[name]]
     if wrong:
-        raise CheckFailed(f"theorem {verdict.theorem}, evaluated again, gives another {wrong[0]}: {str(mine[wrong[0]])[:120]}")
+        raise CheckFailed(
+            f"theorem {verdict.theorem}, evaluated again, gives another {wrong[0]}:"
+            f" {str(mine[wrong[0]])[:120]}"
+        )
     if lacking:
         raise CheckFailed(f"an assumption is left out: {lacking[0]}")

@@ -11,7 +11,10 @@ from separatrix.theory.base import Theorem
 class NothingKnown(Theorem):
     key = "none"
     title = "no theorem here decides it"
-    statement = "Neither a bound nor a construction of this program covers the architecture and the task at this size."
+    statement = (
+        "Neither a bound nor a construction of this program covers the architecture and the task at"
+        " this size."
+    )
     premises = ()
     source = "this program"
     proof_sketch = "Nothing is claimed."

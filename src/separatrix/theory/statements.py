@@ -1,4 +1,6 @@
-"""Statements of theory.md that decide nothing by themselves here: upper bounds about tasks or machines that no record is made for yet."""
+"""Statements of theory.md that decide nothing by themselves here: upper bounds about tasks or
+machines that no record is made for yet.
+"""
 
 from __future__ import annotations
 
@@ -19,52 +21,68 @@ class Statement:
 KNOWN: dict[str, Statement] = {
     "tightness": Statement(
         "Theorem I is tight for total tasks",
-        "An automaton with ceil(log2 max_t C(t)) bits, the maximum over prefix lengths t, solves a total task when the position is supplied.",
-        ("every continuation is allowed after every prefix", "the update is an arbitrary function of state, token and position"),
+        "An automaton with ceil(log2 max_t C(t)) bits, the maximum over prefix lengths t, solves a"
+        " total task when the position is supplied.",
+        (
+            "every continuation is allowed after every prefix",
+            "the update is an arbitrary function of state, token and position",
+        ),
         "theory.md, section 3, Theorem I",
-        "The states are the classes of prefixes. It is a statement about state machines with that many bits, not about one mechanism's update rule.",
+        "The states are the classes of prefixes. It is a statement about state machines with that"
+        " many bits, not about one mechanism's update rule.",
     ),
     "dyck-automaton": Statement(
         "bounded Dyck in a recurrent layer",
-        "A recurrent layer of ceil(log2(1 + sum_{j <= D} k^j)) bits solves bounded Dyck-(k, D) at every length.",
+        "A recurrent layer of ceil(log2(1 + sum_{j <= D} k^j)) bits solves bounded Dyck-(k, D) at"
+        " every length.",
         ("the update is an arbitrary function of state and token",),
         "[Bha24]; theory.md, sections 3 and 6",
-        "The state is the stack of open brackets, or failure. Whether a given mechanism can update such a state is another question.",
+        "The state is the stack of open brackets, or failure. Whether a given mechanism can update"
+        " such a state is another question.",
     ),
     "qsa": Statement(
         "q-sparse averaging in one full layer",
-        "One full layer of embedding dimension about q + log n averages the q tokens that each token names.",
+        "One full layer of embedding dimension about q + log n averages the q tokens that each"
+        " token names.",
         ("full attention", "precision about log n"),
         "[San23]; theory.md, section 6",
-        "Random directions for the tokens: a query with product 1 on its q keys and at most 1/2 elsewhere exists, and a large scale does the rest.",
+        "Random directions for the tokens: a query with product 1 on its q keys and at most 1/2"
+        " elsewhere exists, and a large scale does the rest.",
     ),
     "nearest-neighbour": Statement(
         "nearest neighbour in two full layers",
-        "Two full layers of width logarithmic in n answer with the label of the example nearest to the query.",
+        "Two full layers of width logarithmic in n answer with the label of the example nearest to"
+        " the query.",
         ("full attention", "precision about log n"),
         "[Bha24]; theory.md, section 6",
-        "One layer marks the example of largest product with the query, the next fetches its label.",
+        "One layer marks the example of largest product with the query, the next fetches its"
+        " label.",
     ),
     "k-hop": Statement(
         "k-hop induction in floor(log2 k) + 2 layers",
-        "floor(log2 k) + 2 full layers of constantly many heads and width about log n answer k-hop induction.",
+        "floor(log2 k) + 2 full layers of constantly many heads and width about log n answer k-hop"
+        " induction.",
         ("full attention", "precision about log n"),
         "[San24]; theory.md, section 6",
-        "One layer finds the previous token, one the last occurrence; each further one doubles the hops already known.",
+        "One layer finds the previous token, one the last occurrence; each further one doubles the"
+        " hops already known.",
     ),
     "encoder": Statement(
         "composition in an encoder of logarithmic depth",
         "1 + ceil(log2(L + 1)) layers of bidirectional attention solve L-SeqComp.",
         ("attention is not causal", "heads with room for addresses and flags"),
         "[CPW]; theory.md, section 6",
-        "First all tokens fetch w and the w token fetches z_0; then each token holds an address, and each layer doubles the jump.",
+        "First all tokens fetch w and the w token fetches z_0; then each token holds an address,"
+        " and each layer doubles the jump.",
     ),
     "last-layer": Statement(
         "one full layer after a recurrent stack closes the retrieval gap",
-        "A recurrent stack with one full layer at the end solves Index, recall, c-gram retrieval and counting, which no bounded cache does.",
+        "A recurrent stack with one full layer at the end solves Index, recall, c-gram retrieval"
+        " and counting, which no bounded cache does.",
         ("width and precision about log n",),
         "[Wen25]; theory.md, sections 6 and 8",
-        "The recurrent layers prepare addresses, the full layer looks up. For Index and recall this is the construction `retrieval`.",
+        "The recurrent layers prepare addresses, the full layer looks up. For Index and recall this"
+        " is the construction `retrieval`.",
     ),
 }
 """Key -> statement."""

@@ -1,4 +1,6 @@
-"""A plain training loop: AdamW with warm-up and cosine decay, fresh data every step, one thread, one seed."""
+"""A plain training loop: AdamW with warm-up and cosine decay, fresh data every step, one thread,
+one seed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What one run gave: right answers among `run.tested` fresh instances, steps done, and the model."""
+    """What one run gave: right answers among `run.tested` fresh instances, steps done, and the
+    model.
+    """
 
     run: Run
     correct: int
@@ -34,7 +38,8 @@ class Trained:
 def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
     """Trains one model. The same run on the same machine gives the same result.
 
-    Raises what parsing the texts and building the model raise, and SizeError when the loss is no longer finite.
+    Raises what parsing the texts and building the model raise, and SizeError when the loss is no
+    longer finite.
     """
     task = parse_task(run.task)
     threads = torch.get_num_threads()
@@ -46,11 +51,20 @@ def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") ->
 
 
 def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trained:
-    model = build(Architecture.parse(run.architecture), task, width=run.width, hidden=run.hidden, seed=run.seed).to(device)
+    model = build(
+        Architecture.parse(run.architecture),
+        task,
+        width=run.width,
+        hidden=run.hidden,
+        seed=run.seed,
+    ).to(device)
     rng = np.random.default_rng([run.seed, 1])
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": run.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = [
+        {"params": matrices, "weight_decay": run.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
     optimiser = torch.optim.AdamW(groups, lr=run.learning_rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, run.steps))
     recent: list[float] = []
@@ -70,13 +84,26 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
         if len(recent) == 20 and sum(recent) >= 20 * run.stop_at:
             break
     if not all(torch.isfinite(p).all() for p in model.parameters()):
-        raise SizeError(f"training of {run.architecture} on {run.task} diverged (seed {run.seed}); lower learning_rate={run.learning_rate}")
-    correct = count_correct(model, task, run.tested, np.random.default_rng([run.seed, 2]), device=device)
-    return Trained(run=run, correct=correct, steps_done=done, parameters=sum(p.numel() for p in model.parameters()), model=model)
+        raise SizeError(
+            f"training of {run.architecture} on {run.task} diverged (seed {run.seed}); lower"
+            f" learning_rate={run.learning_rate}"
+        )
+    correct = count_correct(
+        model, task, run.tested, np.random.default_rng([run.seed, 2]), device=device
+    )
+    return Trained(
+        run=run,
+        correct=correct,
+        steps_done=done,
+        parameters=sum(p.numel() for p in model.parameters()),
+        model=model,
+    )
 
 
 def _rate(step: int, steps: int) -> float:
-    """Learning rate over its peak: linear warm-up over the first 5 % (at least 10 steps), then a cosine down to 10 %."""
+    """Learning rate over its peak: linear warm-up over the first 5 % (at least 10 steps), then a
+    cosine down to 10 %.
+    """
     warm = max(10, steps // 20)
     if step < warm:
         return (step + 1) / warm
@@ -87,7 +114,9 @@ def _tensors(batch: Batch, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(batch.tokens).to(device), torch.from_numpy(batch.targets).to(device)
 
 
-def _asked(model: Model, task: Task, tokens: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _asked(
+    model: Model, task: Task, tokens: torch.Tensor, targets: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits (asked, answers) and targets (asked,) of all places where an answer is due."""
     if not task.several:
         return model(tokens), targets
@@ -96,13 +125,25 @@ def _asked(model: Model, task: Task, tokens: torch.Tensor, targets: torch.Tensor
 
 
 @torch.no_grad()
-def count_correct(model: Model, task: Task, total: int, rng: np.random.Generator, *, device: str = "cpu", batch: int = 256) -> int:
-    """Fresh instances, of `total`, whose answers the model gets right; where several are due, all of them."""
+def count_correct(
+    model: Model,
+    task: Task,
+    total: int,
+    rng: np.random.Generator,
+    *,
+    device: str = "cpu",
+    batch: int = 256,
+) -> int:
+    """Fresh instances, of `total`, whose answers the model gets right; where several are due,
+    all of them.
+    """
     correct = 0
     for start in range(0, total, batch):
         tokens, targets = _tensors(task.sample(min(batch, total - start), rng), device)
         if task.several:
-            correct += int(((model.every(tokens).argmax(-1) == targets) | (targets == NO_ANSWER)).all(1).sum())
+            correct += int(
+                ((model.every(tokens).argmax(-1) == targets) | (targets == NO_ANSWER)).all(1).sum()
+            )
         else:
             correct += int((model(tokens).argmax(-1) == targets).sum())
     return correct

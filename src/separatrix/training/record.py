@@ -32,9 +32,14 @@ def measurement(
     *,
     role: Role = "other",
 ) -> Measurement:
-    """The record of a run's seeds; the interval is the best seed's. Raises SizeError for no outcome or a seed counted twice."""
+    """The record of a run's seeds; the interval is the best seed's. Raises SizeError for no
+    outcome or a seed counted twice.
+    """
     if not outcomes or len({outcome.seed for outcome in outcomes}) != len(outcomes):
-        raise SizeError(f"a measurement joins at least one outcome and each seed once; these are seeds {[o.seed for o in outcomes]}")
+        raise SizeError(
+            "a measurement joins at least one outcome and each seed once; these are seeds"
+            f" {[o.seed for o in outcomes]}"
+        )
     run, parsed = Run(architecture=architecture, task=task, seed=0, **training), parse_task(task)
     budget: dict[str, Any] = asdict(run) | {
         "optimiser": "AdamW",

@@ -9,7 +9,9 @@ from separatrix.errors import SizeError
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One model trained with one seed. Raises SizeError for a size below its minimum; the texts are checked when it runs."""
+    """One model trained with one seed. Raises SizeError for a size below its minimum; the texts
+    are checked when it runs.
+    """
 
     architecture: str
     task: str
@@ -26,7 +28,16 @@ class Run:
     """Training ends early when the running accuracy of 20 steps reaches this."""
 
     def __post_init__(self) -> None:
-        for name, low in (("seed", 0), ("steps", 1), ("batch", 1), ("width", 1), ("hidden", 0), ("tested", 1)):
+        for name, low in (
+            ("seed", 0),
+            ("steps", 1),
+            ("batch", 1),
+            ("width", 1),
+            ("hidden", 0),
+            ("tested", 1),
+        ):
             value = getattr(self, name)
             if type(value) is not int or value < low:
-                raise SizeError(f"training: {name} is {value!r}; it must be an integer of at least {low}")
+                raise SizeError(
+                    f"training: {name} is {value!r}; it must be an integer of at least {low}"
+                )

@@ -1,4 +1,6 @@
-"""What the contract of tasks is tested on: one file per kind of task, each with a `CASE` written from the task's definition, not from its code."""
+"""What the contract of tasks is tested on: one file per kind of task, each with a `CASE` written
+from the task's definition, not from its code.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,19 @@ Prompt = tuple[int, ...]
 class Case:
     """One kind of task.
 
-    `by_hand(task, prompt)` is the right answer by the definition: an integer, or a list with one entry per token (-1 where none is due).
-    `ranges(task)` tells how many values each place of a prompt may hold, where every prompt of such values is an instance; a task whose places
-    hang together has `instances(task)` instead, all its prompts.
+    `by_hand(task, prompt)` is the right answer by the definition: an integer, or a list with one
+    entry per token (-1 where none is due). `ranges(task)` tells how many values each place of a
+    prompt may hold, where every prompt of such values is an instance; a task whose places hang
+    together has `instances(task)` instead, all its prompts.
     """
 
     kind: type[Task]
     examples: list[Task]
     """Sizes that every law is tested at."""
     tiny: list[Task]
-    """Sizes with so few instances that all are tried, and the classes of prefixes are counted by brute force."""
+    """Sizes with so few instances that all are tried, and the classes of prefixes are counted by
+    brute force.
+    """
     by_hand: Callable[[Any, list[int]], int | list[int]]
     ranges: Callable[[Any], list[int]] | None = None
     instances: Callable[[Any], Iterable[Prompt]] | None = None
@@ -50,7 +55,10 @@ class Case:
 
 
 def _cases() -> dict[str, Case]:
-    modules = (importlib.import_module(found.name) for found in pkgutil.iter_modules(__path__, f"{__name__}."))
+    modules = (
+        importlib.import_module(found.name)
+        for found in pkgutil.iter_modules(__path__, f"{__name__}.")
+    )
     return {case.kind.name: case for case in (module.CASE for module in modules)}
 
 
@@ -60,16 +68,20 @@ TINY: list[Task] = [task for case in CASES.values() for task in case.tiny]
 
 
 def few(tasks: Iterable[Any], *, sizes: int = 2, shifts: bool = True) -> list[Any]:
-    """Tasks, or their texts, as parameters named by their texts; those that are like an earlier one are slow.
+    """Tasks, or their texts, as parameters named by their texts; those that are like an earlier one
+    are slow.
 
-    Fast are, of every kind of task, the first `sizes`, the first of every form and of every other set of names, and with `shifts` one shift.
+    Fast are, of every kind of task, the first `sizes`, the first of every form and of every other
+    set of names, and with `shifts` one shift.
     """
     met: Counter[object] = Counter()
     chosen = []
     for task in tasks:
         name, _, given = str(task).partition(":")
         shifted = "shift=" in given
-        names = tuple(part.partition("=")[0] for part in given.split(",") if not part.startswith("shift="))
+        names = tuple(
+            part.partition("=")[0] for part in given.split(",") if not part.startswith("shift=")
+        )
         kind = (name, "a shift") if shifted else (name, *names, *re.findall("form=[a-z]+", given))
         fast = shifts and not met[kind] if shifted else met[name] < sizes or not met[kind]
         met.update([kind] if shifted else [kind, name])

@@ -1,4 +1,6 @@
-"""c-gram retrieval: what followed the only earlier occurrence of the last c tokens. Its smallest size has too many prompts to try all."""
+"""c-gram retrieval: what followed the only earlier occurrence of the last c tokens. Its smallest
+size has too many prompts to try all.
+"""
 
 from separatrix.tasks import CGram
 from support.task_cases import Case
@@ -6,7 +8,9 @@ from support.task_cases import Case
 
 def followed(task: CGram, prompt: list[int]) -> int:
     asked = prompt[-task.c :]
-    (place,) = [start for start in range(task.n - task.c) if prompt[start : start + task.c] == asked]
+    (place,) = [
+        start for start in range(task.n - task.c) if prompt[start : start + task.c] == asked
+    ]
     return prompt[place + task.c]
 
 

@@ -7,8 +7,15 @@ CASE = Case(
     kind=Counting,
     examples=[
         *(Counting(n=1), Counting(n=6), Counting(n=6, shift="independent")),
-        *(Counting(n=1, V=2, form="queried"), Counting(n=9, V=2, form="queried"), Counting(n=9, V=3, form="queried")),
-        *(Counting(n=20, V=90, form="queried"), Counting(n=8, V=5, form="queried", shift="independent")),
+        *(
+            Counting(n=1, V=2, form="queried"),
+            Counting(n=9, V=2, form="queried"),
+            Counting(n=9, V=3, form="queried"),
+        ),
+        *(
+            Counting(n=20, V=90, form="queried"),
+            Counting(n=8, V=5, form="queried", shift="independent"),
+        ),
     ],
     tiny=[
         *(Counting(n=n) for n in range(1, 11)),
@@ -17,7 +24,9 @@ CASE = Case(
         *(Counting(n=n, V=4, form="queried") for n in range(1, 5)),
         *(Counting(n=n, V=6, form="queried") for n in (1, 2, 3)),
     ],
-    by_hand=lambda task, prompt: prompt.count(1) if task.form == "ones" else prompt[:-1].count(prompt[-1]),
+    by_hand=lambda task, prompt: (
+        prompt.count(1) if task.form == "ones" else prompt[:-1].count(prompt[-1])
+    ),
     ranges=lambda task: [task.V] * (task.n + (task.form == "queried")),
     even=False,
     bad=[

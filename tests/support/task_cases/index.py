@@ -14,7 +14,14 @@ def instances(task: Index) -> Iterable[Prompt]:
 CASE = Case(
     kind=Index,
     examples=[Index(n=5, V=5), Index(n=3, V=8), Index(n=8, V=3)],
-    tiny=[Index(n=1, V=2), Index(n=3, V=2), Index(n=2, V=4), Index(n=3, V=3), Index(n=2, V=5), Index(n=5, V=2)],
+    tiny=[
+        Index(n=1, V=2),
+        Index(n=3, V=2),
+        Index(n=2, V=4),
+        Index(n=3, V=3),
+        Index(n=2, V=5),
+        Index(n=5, V=2),
+    ],
     by_hand=lambda task, prompt: prompt[prompt[-1] - task.V],
     instances=instances,
     uniform=True,
@@ -23,6 +30,9 @@ CASE = Case(
         ("index:n=0,V=4", "n is 0; it must be an integer from 1"),
         ("index:n=4,V=1", "V is 1; it must be an integer from 2"),
         ("index:n=4,V=4,shift=zip", "Did you mean 'zipf'"),
-        ("index:n=4,V=200000,shift=zipf", "V with shift=zipf is 200000; it must be an integer from 1 to 131072"),
+        (
+            "index:n=4,V=200000,shift=zipf",
+            "V with shift=zipf is 200000; it must be an integer from 1 to 131072",
+        ),
     ],
 )

@@ -16,7 +16,14 @@ def tree(task: IsTree, prompt: list[int]) -> int:
 
 CASE = Case(
     kind=IsTree,
-    examples=[IsTree(n=7), IsTree(n=8), IsTree(n=11), IsTree(n=40), IsTree(n=9, shift="recursive"), IsTree(n=12, shift="local")],
+    examples=[
+        IsTree(n=7),
+        IsTree(n=8),
+        IsTree(n=11),
+        IsTree(n=40),
+        IsTree(n=9, shift="recursive"),
+        IsTree(n=12, shift="local"),
+    ],
     tiny=[IsTree(n=3), IsTree(n=4)],
     by_hand=tree,
     ranges=lambda task: [task.n] * (2 * (task.n - 1)),

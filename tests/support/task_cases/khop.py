@@ -13,13 +13,34 @@ def hopped(task: KHop, prompt: list[int]) -> int:
     return prompt[place - 1] if place else task.V
 
 
-_TINY = [(2, 2, 1), (3, 2, 1), (4, 2, 1), (6, 2, 1), (5, 3, 1), (6, 3, 1), (7, 3, 1), (5, 2, 2), (6, 3, 2), (5, 3, 3)]
+_TINY = [
+    (2, 2, 1),
+    (3, 2, 1),
+    (4, 2, 1),
+    (6, 2, 1),
+    (5, 3, 1),
+    (6, 3, 1),
+    (7, 3, 1),
+    (5, 2, 2),
+    (6, 3, 2),
+    (5, 3, 3),
+]
 
 CASE = Case(
     kind=KHop,
     examples=[
-        *(KHop(n=8, V=4, k=1), KHop(n=9, V=4, k=1), KHop(n=12, V=4, k=2), KHop(n=19, V=4, k=3), KHop(n=31, V=5, k=5)),
-        *(KHop(n=24, V=8, k=2), KHop(n=12, V=4, k=2, shift="random"), KHop(n=6, V=3, k=1, shift="random")),
+        *(
+            KHop(n=8, V=4, k=1),
+            KHop(n=9, V=4, k=1),
+            KHop(n=12, V=4, k=2),
+            KHop(n=19, V=4, k=3),
+            KHop(n=31, V=5, k=5),
+        ),
+        *(
+            KHop(n=24, V=8, k=2),
+            KHop(n=12, V=4, k=2, shift="random"),
+            KHop(n=6, V=3, k=1, shift="random"),
+        ),
     ],
     tiny=[KHop(n=n, V=V, k=k, shift="random") for n, V, k in _TINY],
     by_hand=hopped,

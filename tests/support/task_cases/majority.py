@@ -6,7 +6,14 @@ from support.task_cases import Case
 CASE = Case(
     kind=Majority,
     examples=[
-        *(Majority(n=3), Majority(n=7), Majority(n=8), Majority(n=9, k=3), Majority(n=10, k=4), Majority(n=5, k=5)),
+        *(
+            Majority(n=3),
+            Majority(n=7),
+            Majority(n=8),
+            Majority(n=9, k=3),
+            Majority(n=10, k=4),
+            Majority(n=5, k=5),
+        ),
         *(Majority(n=9, shift="clear"), Majority(n=12, k=5, shift="clear")),
     ],
     tiny=[
@@ -15,7 +22,9 @@ CASE = Case(
         *(Majority(n=n, k=4) for n in (4, 5, 6)),
         Majority(n=5, k=5),
     ],
-    by_hand=lambda task, prompt: max(range(task.k), key=lambda symbol: (prompt.count(symbol), -symbol)),
+    by_hand=lambda task, prompt: max(
+        range(task.k), key=lambda symbol: (prompt.count(symbol), -symbol)
+    ),
     ranges=lambda task: [task.k] * task.n,
     bad=[
         ("majority", "size n is missing"),

@@ -1,4 +1,6 @@
-"""Nearest neighbour: strings and labels in turn, then a string; answer the label of the strings nearest to it."""
+"""Nearest neighbour: strings and labels in turn, then a string; answer the label of the strings
+nearest to it.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -9,7 +11,11 @@ from support.task_cases import Case, Prompt
 
 def labels_of_the_nearest(task: Neighbour, prompt: list[int]) -> set[int]:
     distances = [bin(string ^ prompt[-1]).count("1") for string in prompt[:-1:2]]
-    return {prompt[2 * i + 1] - 2**task.d for i, distance in enumerate(distances) if distance == min(distances)}
+    return {
+        prompt[2 * i + 1] - 2**task.d
+        for i, distance in enumerate(distances)
+        if distance == min(distances)
+    }
 
 
 def label(task: Neighbour, prompt: list[int]) -> int:
@@ -27,10 +33,19 @@ def instances(task: Neighbour) -> Iterator[Prompt]:
 CASE = Case(
     kind=Neighbour,
     examples=[
-        *(Neighbour(n=2, d=4, V=2), Neighbour(n=7, d=9, V=3), Neighbour(n=14, d=11, V=4), Neighbour(n=5, d=40, V=5)),
+        *(
+            Neighbour(n=2, d=4, V=2),
+            Neighbour(n=7, d=9, V=3),
+            Neighbour(n=14, d=11, V=4),
+            Neighbour(n=5, d=40, V=5),
+        ),
         *(Neighbour(n=5, d=4, V=2, shift="equal"), Neighbour(n=8, d=9, V=3, shift="clusters")),
     ],
-    tiny=[Neighbour(n=2, d=4, V=2), Neighbour(n=2, d=3, V=2, shift="equal"), Neighbour(n=2, d=3, V=2, shift="clusters")],
+    tiny=[
+        Neighbour(n=2, d=4, V=2),
+        Neighbour(n=2, d=3, V=2, shift="equal"),
+        Neighbour(n=2, d=3, V=2, shift="clusters"),
+    ],
     by_hand=label,
     instances=instances,
     bad=[

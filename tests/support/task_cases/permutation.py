@@ -13,7 +13,9 @@ def permutations(k: int) -> list[tuple[int, ...]]:
 
 
 def product(task: Permutation, prompt: list[int]) -> int:
-    """Follow every thing through all permutations, then look the result up in the sorted list of permutations."""
+    """Follow every thing through all permutations, then look the result up in the sorted list of
+    permutations.
+    """
     every = permutations(task.k)
     ends = []
     for thing in range(task.k):
@@ -26,10 +28,19 @@ def product(task: Permutation, prompt: list[int]) -> int:
 CASE = Case(
     kind=Permutation,
     examples=[
-        *(Permutation(n=8, k=2), Permutation(n=9, k=3), Permutation(n=8, k=4), Permutation(n=10, k=5), Permutation(n=8, k=6)),
+        *(
+            Permutation(n=8, k=2),
+            Permutation(n=9, k=3),
+            Permutation(n=8, k=4),
+            Permutation(n=10, k=5),
+            Permutation(n=8, k=6),
+        ),
         *(Permutation(n=8, k=4, shift="swaps"), Permutation(n=8, k=3, shift="generators")),
     ],
-    tiny=[Permutation(n=n, k=k) for n, k in ((2, 2), (3, 2), (7, 2), (2, 3), (3, 3), (4, 3), (5, 3), (2, 4))],
+    tiny=[
+        Permutation(n=n, k=k)
+        for n, k in ((2, 2), (3, 2), (7, 2), (2, 3), (3, 3), (4, 3), (5, 3), (2, 4))
+    ],
     by_hand=product,
     ranges=lambda task: [len(permutations(task.k))] * task.n,
     uniform=True,

@@ -1,4 +1,6 @@
-"""Associative recall: k_1, v_1, ..., k_n, v_n, q; answer the last value written to q, or V where there is none."""
+"""Associative recall: k_1, v_1, ..., k_n, v_n, q; answer the last value written to q, or V where
+there is none.
+"""
 
 import itertools
 from collections.abc import Iterable
@@ -16,7 +18,11 @@ def recalled(task: Recall, prompt: list[int]) -> int:
 
 def instances(task: Recall) -> Iterable[Prompt]:
     every = range(task.V, task.V + task.K)
-    rows = itertools.product(every, repeat=task.n) if task.form == "last" else itertools.permutations(every, task.n)
+    rows = (
+        itertools.product(every, repeat=task.n)
+        if task.form == "last"
+        else itertools.permutations(every, task.n)
+    )
     for keys in rows:
         for values in itertools.product(range(task.V), repeat=task.n):
             for query in keys if task.form == "present" else every:
@@ -26,13 +32,31 @@ def instances(task: Recall) -> Iterable[Prompt]:
 CASE = Case(
     kind=Recall,
     examples=[
-        *(Recall(n=4, K=6, V=3), Recall(n=4, K=4, V=6), Recall(n=5, K=7, V=3, form="absent"), Recall(n=3, K=5, V=8, form="absent")),
-        *(Recall(n=6, K=5, V=3, form="last"), Recall(n=5, K=9, V=7, form="last"), Recall(n=3, K=3, V=2, form="last")),
+        *(
+            Recall(n=4, K=6, V=3),
+            Recall(n=4, K=4, V=6),
+            Recall(n=5, K=7, V=3, form="absent"),
+            Recall(n=3, K=5, V=8, form="absent"),
+        ),
+        *(
+            Recall(n=6, K=5, V=3, form="last"),
+            Recall(n=5, K=9, V=7, form="last"),
+            Recall(n=3, K=3, V=2, form="last"),
+        ),
     ],
     tiny=[
-        *(Recall(n=n, K=K, V=V) for n, K, V in ((2, 2, 2), (2, 2, 3), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3))),
-        *(Recall(n=n, K=K, V=V, form="absent") for n, K, V in ((2, 3, 2), (2, 3, 3), (2, 4, 2), (3, 4, 2), (2, 5, 2))),
-        *(Recall(n=n, K=K, V=V, form="last") for n, K, V in ((3, 3, 2), (3, 3, 3), (3, 4, 2), (4, 3, 2))),
+        *(
+            Recall(n=n, K=K, V=V)
+            for n, K, V in ((2, 2, 2), (2, 2, 3), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3))
+        ),
+        *(
+            Recall(n=n, K=K, V=V, form="absent")
+            for n, K, V in ((2, 3, 2), (2, 3, 3), (2, 4, 2), (3, 4, 2), (2, 5, 2))
+        ),
+        *(
+            Recall(n=n, K=K, V=V, form="last")
+            for n, K, V in ((3, 3, 2), (3, 3, 3), (3, 4, 2), (4, 3, 2))
+        ),
     ],
     by_hand=recalled,
     instances=instances,

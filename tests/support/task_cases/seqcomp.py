@@ -32,11 +32,19 @@ CASE = Case(
         *(SeqComp(L=2, m=4, branching=(2,), shift=shift) for shift in ("few", "local")),
     ],
     tiny=[
-        *(SeqComp(L=1, m=2), SeqComp(L=1, m=3), SeqComp(L=2, m=2, branching=(1,)), SeqComp(L=2, m=2, branching=(2,))),
+        *(
+            SeqComp(L=1, m=2),
+            SeqComp(L=1, m=3),
+            SeqComp(L=2, m=2, branching=(1,)),
+            SeqComp(L=2, m=2, branching=(2,)),
+        ),
         *(SeqComp(L=2, m=3, branching=(1,)), SeqComp(L=3, m=2, branching=(1, 1))),
     ],
     by_hand=composed,
-    ranges=lambda task: [size for size in reversed(sizes(task)) for _ in range(size)] + [task.m, math.prod(task.branching)],
+    ranges=lambda task: (
+        [size for size in reversed(sizes(task)) for _ in range(size)]
+        + [task.m, math.prod(task.branching)]
+    ),
     uniform=True,
     bad=[
         ("seqcomp:m=4", "L"),
@@ -49,13 +57,19 @@ CASE = Case(
         ("seqcomp:L=2,m=4,n_1=2,n_2=2", "unknown size 'n_2' of task 'seqcomp'. Did you mean 'n_1'"),
         ("seqcomp:L=65,m=4", "L is 65; it must be an integer from 1 to 64"),
         ("seqcomp:L=1,m=1", "m is 1; it must be an integer from 2"),
-        ("seqcomp:L=2,m=4,n_1=1,form=uniform", "form=uniform makes every n_l = 1, but n_1 is given too"),
+        (
+            "seqcomp:L=2,m=4,n_1=1,form=uniform",
+            "form=uniform makes every n_l = 1, but n_1 is given too",
+        ),
         ("seqcomp:L=2,n=64,m=4,form=uniform", "n chooses m and every n_l = 1, but m is given too"),
         ("seqcomp:L=2,form=uniform", "m is missing"),
         ("seqcomp:L=3,n=7,form=uniform", "the smallest is 8"),
         ("seqcomp:L=2,m=4,form=unform", "unknown form of seqcomp 'unform'. Did you mean 'uniform'"),
         ("seqcomp:L=2,m=4,n_1=2,shift=zip", "unknown shift of seqcomp 'zip'. Did you mean 'zipf'"),
-        ("seqcomp:L=2,m=4,n_1=2,order=forwards", "order is 'forwards'; it must be backward .* or forward"),
+        (
+            "seqcomp:L=2,m=4,n_1=2,order=forwards",
+            "order is 'forwards'; it must be backward .* or forward",
+        ),
         ("seqcomp:L=2,m=4,n_1=2,order=1", "order is '1'; it must be backward .* or forward"),
         (f"seqcomp:L=3,m=4,n_1={10**99},n_2={10**99}", r"a prompt has at most 10\^100"),
     ],

@@ -19,20 +19,39 @@ CASE = Case(
     kind=SeqCompForward,
     examples=[
         *(SeqCompForward(L=1, m=4), SeqCompForward(L=2, m=3, branching=(2,))),
-        *(SeqCompForward(L=3, m=2, branching=(3, 2)), SeqCompForward(L=2, m=3, branching=(2,), shift="few")),
+        *(
+            SeqCompForward(L=3, m=2, branching=(3, 2)),
+            SeqCompForward(L=2, m=3, branching=(2,), shift="few"),
+        ),
     ],
     tiny=[
-        *(SeqCompForward(L=1, m=2), SeqCompForward(L=1, m=3), SeqCompForward(L=2, m=2, branching=(1,))),
-        *(SeqCompForward(L=2, m=2, branching=(2,)), SeqCompForward(L=2, m=3, branching=(1,)), SeqCompForward(L=3, m=2, branching=(1, 1))),
+        *(
+            SeqCompForward(L=1, m=2),
+            SeqCompForward(L=1, m=3),
+            SeqCompForward(L=2, m=2, branching=(1,)),
+        ),
+        *(
+            SeqCompForward(L=2, m=2, branching=(2,)),
+            SeqCompForward(L=2, m=3, branching=(1,)),
+            SeqCompForward(L=3, m=2, branching=(1, 1)),
+        ),
     ],
     by_hand=lambda task, prompt: composed(task, backward(task, prompt)),
-    ranges=lambda task: [task.m, math.prod(task.branching)] + [size for size in sizes(task) for _ in range(size)],
+    ranges=lambda task: (
+        [task.m, math.prod(task.branching)] + [size for size in sizes(task) for _ in range(size)]
+    ),
     uniform=True,
     bad=[
         ("seqcomp-forward:m=4", "L"),
         ("seqcomp-forward:L=0,m=4", "L is 0"),
-        ("seqcomp-forward:L=2,m=4,n_1=2,order=forward", "unknown size 'order' of task 'seqcomp-forward'"),
-        ("seqcomp:L=2,n=5,order=forward", "seqcomp-forward: n=5 is too short for L=2; the smallest is 8"),
+        (
+            "seqcomp-forward:L=2,m=4,n_1=2,order=forward",
+            "unknown size 'order' of task 'seqcomp-forward'",
+        ),
+        (
+            "seqcomp:L=2,n=5,order=forward",
+            "seqcomp-forward: n=5 is too short for L=2; the smallest is 8",
+        ),
         ("seqcomp-forward:L=2,m=4", "n_1 is missing"),
     ],
 )

@@ -27,18 +27,29 @@ def every(task: StateRecall) -> Iterator[Prompt]:
     memories = itertools.product(range(task.V), repeat=task.n)
     points = itertools.permutations(range(task.V, swap), task.P)
     swaps = itertools.product(range(swap, query), repeat=task.K)
-    for memory, cells, moves, asked in itertools.product(memories, points, swaps, range(query, query + task.P)):
+    for memory, cells, moves, asked in itertools.product(
+        memories, points, swaps, range(query, query + task.P)
+    ):
         yield (*memory, *cells, *moves, asked)
 
 
 CASE = Case(
     kind=StateRecall,
     examples=[
-        *(StateRecall(n=8, V=2, K=4, P=3), StateRecall(n=12, V=4, K=7), StateRecall(n=7, V=3, K=1, P=4), StateRecall(n=5, V=8, K=3, P=5)),
+        *(
+            StateRecall(n=8, V=2, K=4, P=3),
+            StateRecall(n=12, V=4, K=7),
+            StateRecall(n=7, V=3, K=1, P=4),
+            StateRecall(n=5, V=8, K=3, P=5),
+        ),
         StateRecall(n=9, V=3, K=5, P=4, shift="free"),
     ],
     tiny=[
-        *(StateRecall(n=3, V=2, K=1, P=3), StateRecall(n=3, V=2, K=2, P=3), StateRecall(n=4, V=2, K=1, P=3)),
+        *(
+            StateRecall(n=3, V=2, K=1, P=3),
+            StateRecall(n=3, V=2, K=2, P=3),
+            StateRecall(n=4, V=2, K=1, P=3),
+        ),
         *(StateRecall(n=3, V=3, K=1, P=3), StateRecall(n=4, V=2, K=1, P=4)),
     ],
     by_hand=read,

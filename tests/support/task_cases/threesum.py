@@ -1,4 +1,6 @@
-"""3-Sum modulo M: do two earlier tokens at different places and the last cancel (query), or do any three (decision)?"""
+"""3-Sum modulo M: do two earlier tokens at different places and the last cancel (query), or do
+any three (decision)?
+"""
 
 import itertools
 
@@ -8,7 +10,12 @@ from support.task_cases import Case
 
 def cancel(task: ThreeSum, prompt: list[int]) -> int:
     if task.form == "query":
-        return int(any((a + b + prompt[-1]) % task.M == 0 for a, b in itertools.combinations(prompt[:-1], 2)))
+        return int(
+            any(
+                (a + b + prompt[-1]) % task.M == 0
+                for a, b in itertools.combinations(prompt[:-1], 2)
+            )
+        )
     return int(any(sum(three) % task.M == 0 for three in itertools.combinations(prompt, 3)))
 
 
@@ -16,7 +23,11 @@ CASE = Case(
     kind=ThreeSum,
     examples=[
         *(ThreeSum(n=2, M=5), ThreeSum(n=5, M=9), ThreeSum(n=6, M=8), ThreeSum(n=3, M=6)),
-        *(ThreeSum(n=3, M=5, form="decision"), ThreeSum(n=4, M=9, form="decision"), ThreeSum(n=7, M=30, form="decision")),
+        *(
+            ThreeSum(n=3, M=5, form="decision"),
+            ThreeSum(n=4, M=9, form="decision"),
+            ThreeSum(n=7, M=30, form="decision"),
+        ),
     ],
     tiny=[
         *(ThreeSum(n=n, M=M) for n in (2, 3) for M in (5, 6, 7, 8)),

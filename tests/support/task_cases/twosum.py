@@ -17,14 +17,24 @@ CASE = Case(
     examples=[
         *(TwoSum(n=5, M=7), TwoSum(n=1, M=3), TwoSum(n=6, M=8)),
         *(TwoSum(n=5, M=9, form="decision"), TwoSum(n=2, M=4, form="decision")),
-        *(TwoSum(n=9, M=20, shift="few"), TwoSum(n=9, M=20, shift="zipf"), TwoSum(n=3, M=3, shift="few")),
-        *(TwoSum(n=9, M=21, form="decision", shift="few"), TwoSum(n=9, M=21, form="decision", shift="zipf")),
+        *(
+            TwoSum(n=9, M=20, shift="few"),
+            TwoSum(n=9, M=20, shift="zipf"),
+            TwoSum(n=3, M=3, shift="few"),
+        ),
+        *(
+            TwoSum(n=9, M=21, form="decision", shift="few"),
+            TwoSum(n=9, M=21, form="decision", shift="zipf"),
+        ),
     ],
     tiny=[
         *(TwoSum(n=n, M=M) for n in (1, 2, 3) for M in range(3, 9)),
         *(TwoSum(n=n, M=M) for n, M in ((4, 3), (4, 4), (4, 5), (5, 3), (5, 4), (6, 3), (2, 15))),
         *(TwoSum(n=n, M=M, form="decision") for n in (2, 3, 4) for M in range(3, 8)),
-        *(TwoSum(n=n, M=M, form="decision") for n, M in ((2, 30), (3, 14), (5, 3), (5, 4), (5, 5), (6, 3), (6, 4), (7, 3))),
+        *(
+            TwoSum(n=n, M=M, form="decision")
+            for n, M in ((2, 30), (3, 14), (5, 3), (5, 4), (5, 5), (6, 3), (6, 4), (7, 3))
+        ),
     ],
     by_hand=cancels,
     ranges=lambda task: [task.M] * (task.n + (task.form == "query")),

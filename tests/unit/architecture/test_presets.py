@@ -21,13 +21,18 @@ def test_presets_name_their_source_and_family() -> None:
         assert facts["source"].startswith("https://huggingface.co/")
         config = facts["config"].get("text_config", facts["config"])
         assert isinstance(config, dict)
-        assert facts["family"] == config.get("model_type") or facts["family"] == CLASSES[config["architectures"][0]]
+        assert (
+            facts["family"] == config.get("model_type")
+            or facts["family"] == CLASSES[config["architectures"][0]]
+        )
         assert facts["family"] in FAMILIES
         assert preset(name).name == name
 
 
 def test_unknown_presets_get_a_suggestion() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown preset 'nemotron-8b'. Did you mean 'nemotron-h-8b'\?"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown preset 'nemotron-8b'. Did you mean 'nemotron-h-8b'\?"
+    ):
         preset("nemotron-8b")
 
 
@@ -36,26 +41,50 @@ def test_resolve_reads_presets_in_any_case() -> None:
     assert resolve(" Qwen3-Next-80B ").name == "qwen3-next-80b"
 
 
-@pytest.mark.parametrize("text", ["full", "full*2 + gdn*24", "full|gdn @ heads=2", "(gdn*3 + full)*12 @ heads=16, bf16", "full\n + gdn"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "full",
+        "full*2 + gdn*24",
+        "full|gdn @ heads=2",
+        "(gdn*3 + full)*12 @ heads=16, bf16",
+        "full\n + gdn",
+    ],
+)
 def test_resolve_reads_specs(text: str) -> None:
     assert resolve(text) == Architecture.parse(text)
 
 
-def test_resolve_reads_files_folders_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolve_reads_files_folders_and_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = from_config(QWEN)
     (tmp_path / "tiny  model").mkdir()
     (tmp_path / "tiny  model" / "config.json").write_text(json.dumps(QWEN))
     (tmp_path / "stack.json").write_text(json.dumps(preset("nemotron-h-8b").to_json()))
     monkeypatch.chdir(tmp_path)
-    assert resolve("./tiny  model") == resolve("tiny  model/config.json") == resolve(str(tmp_path / "tiny  model")) == model
+    assert (
+        resolve("./tiny  model")
+        == resolve("tiny  model/config.json")
+        == resolve(str(tmp_path / "tiny  model"))
+        == model
+    )
     read = resolve("stack.json")
     assert read == preset("nemotron-h-8b")
-    assert (read.name, read.notes, read.vocabulary) == ("nemotron-h-8b", preset("nemotron-h-8b").notes, 131_072)
+    assert (read.name, read.notes, read.vocabulary) == (
+        "nemotron-h-8b",
+        preset("nemotron-h-8b").notes,
+        131_072,
+    )
     assert resolve(json.dumps(QWEN)) == resolve(json.dumps(QWEN | {"layers": 3})) == model
-    assert resolve(json.dumps(Architecture.parse("full|gdn + window").to_json())) == Architecture.parse("full|gdn + window")
+    assert resolve(
+        json.dumps(Architecture.parse("full|gdn + window").to_json())
+    ) == Architecture.parse("full|gdn + window")
 
 
-def test_a_bare_folder_name_is_read_but_mechanisms_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bare_folder_name_is_read_but_mechanisms_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for folder in ("full", "tiny"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.json").write_text(json.dumps(QWEN))
@@ -68,11 +97,32 @@ def test_a_bare_folder_name_is_read_but_mechanisms_win(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        ("qwen-next", UnknownNameError, ["unknown architecture 'qwen-next'", "Did you mean 'qwen3-next-80b'?", "config.json", "stack"]),
+        (
+            "qwen-next",
+            UnknownNameError,
+            [
+                "unknown architecture 'qwen-next'",
+                "Did you mean 'qwen3-next-80b'?",
+                "config.json",
+                "stack",
+            ],
+        ),
         ("gnd", UnknownNameError, ["Did you mean 'gdn'?"]),
-        ("zzz", UnknownNameError, ["Known: bamba-9b-fp8", "more", "`separatrix presets`", "config.json"]),
-        ("full*2 + gnd*4", UnknownNameError, ["unknown mechanism 'gnd' at position 9", "Did you mean 'gdn'?"]),
-        ("./config.json", ConfigError, ["config.json: no such file or folder", "nothing is downloaded"]),
+        (
+            "zzz",
+            UnknownNameError,
+            ["Known: bamba-9b-fp8", "more", "`separatrix presets`", "config.json"],
+        ),
+        (
+            "full*2 + gnd*4",
+            UnknownNameError,
+            ["unknown mechanism 'gnd' at position 9", "Did you mean 'gdn'?"],
+        ),
+        (
+            "./config.json",
+            ConfigError,
+            ["config.json: no such file or folder", "nothing is downloaded"],
+        ),
         ("Qwen/Qwen3-Next-80B-A3B-Thinking", ConfigError, ["no such file or folder"]),
         ("~/no-such-model-here", ConfigError, ["no such file or folder"]),
         ("x" * 5000 + "/config.json", ConfigError, ["no such file or folder"]),
@@ -86,7 +136,11 @@ def test_a_bare_folder_name_is_read_but_mechanisms_win(tmp_path: Path, monkeypat
     ],
 )
 def test_texts_that_name_nothing(
-    text: str, kind: type[SeparatrixError], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str,
+    kind: type[SeparatrixError],
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(kind) as caught:
@@ -113,12 +167,27 @@ def test_texts_that_name_nothing(
         ({"layers": [{"times": 1, "heads": []}]}, "at least one mechanism"),
         ({"layers": [{"times": 1, "heads": [3]}]}, "object with a 'mechanism'"),
         ({"layers": [{"times": 1, "heads": [{"mechanism": "gnd"}]}]}, "Did you mean 'gdn'"),
-        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "where": "x"}]}]}, "unknown size of 'full' 'where'"),
-        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "name": "x"}]}]}, "unknown size of 'full' 'name'"),
-        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": 3}]}]}, "must be a number format"),
-        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": None}]}]}, "must be a number format"),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "where": "x"}]}]},
+            "unknown size of 'full' 'where'",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "name": "x"}]}]},
+            "unknown size of 'full' 'name'",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": 3}]}]},
+            "must be a number format",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": None}]}]},
+            "must be a number format",
+        ),
         ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "state": 3}]}]}, "unknown size"),
-        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "heads": 2.0}]}]}, "heads is 2.0"),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "heads": 2.0}]}]},
+            "heads is 2.0",
+        ),
         ({"layers": []}, "at least one layer"),
         ({"extra": 1}, "exactly the fields"),
     ],

@@ -1,4 +1,6 @@
-"""Sizes set by hand: what they change, what they refuse, and that nothing set is silently ignored."""
+"""Sizes set by hand: what they change, what they refuse, and that nothing set is silently
+ignored.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownName
 from separatrix.mechanisms import GatedDeltaNet, Mamba2
 from separatrix.report.outline import outline_json
 
-SILENT = {key: value for key, value in NEMOTRON.items() if key not in ("ssm_state_size", "conv_kernel", "torch_dtype")}
+SILENT = {
+    key: value
+    for key, value in NEMOTRON.items()
+    if key not in ("ssm_state_size", "conv_kernel", "torch_dtype")
+}
 
 
 def read(config: dict[str, Any], *texts: str) -> Any:
@@ -33,7 +39,9 @@ def test_mamba_means_mamba2_where_the_model_has_no_other() -> None:
 
 def test_a_size_of_the_file_is_changed_and_the_others_stay() -> None:
     model = read(QWEN, "gdn.heads=8", "vocabulary=7", "context=99")
-    assert model.layers[0][0] == GatedDeltaNet(heads=8, key_heads=2, head_dim=16, value_dim=8, conv=4, format="bf16", state_format="fp32")
+    assert model.layers[0][0] == GatedDeltaNet(
+        heads=8, key_heads=2, head_dim=16, value_dim=8, conv=4, format="bf16", state_format="fp32"
+    )
     assert model.layers[3] == from_config(QWEN).layers[3]
     assert (model.vocabulary, model.context) == (7, 99)
 
@@ -51,7 +59,14 @@ def test_an_outline_keeps_what_is_known() -> None:
     with pytest.raises(UnknownSizes) as caught:
         read({key: value for key, value in NEMOTRON.items() if key != "ssm_state_size"})
     outline = caught.value.outline
-    assert [tuple(part.symbol for part in layer) for layer in outline] == [("m",), ("-",), ("m",), ("f",), ("m",), ("-",)]
+    assert [tuple(part.symbol for part in layer) for layer in outline] == [
+        ("m",),
+        ("-",),
+        ("m",),
+        ("f",),
+        ("m",),
+        ("-",),
+    ]
     assert outline.unsized == {Mamba2}
     assert outline.known is not None
     assert outline.known.cache(50)["kv"].total == 50 * 2 * 1 * 32 * 16
@@ -69,7 +84,9 @@ def test_numbers_are_counted_where_the_number_format_alone_is_unknown() -> None:
     assert card["pattern"] == "gggfgggf"
     assert card["cache"]["recurrent_numbers"] == {"gdn": 4 * 16 * 8}
     assert card["cache"]["convolution_numbers"] == {"gdn": 3 * (2 * 2 * 16 + 4 * 8)}
-    assert [card["cache"][key] for key in ("state_bytes", "kv_bytes_per_token", "total_bytes")] == [None] * 3
+    assert [card["cache"][key] for key in ("state_bytes", "kv_bytes_per_token", "total_bytes")] == [
+        None
+    ] * 3
     assert card["cache"]["window_bytes"] == 0
 
 
@@ -79,7 +96,12 @@ def test_numbers_that_depend_on_an_unknown_size_are_null() -> None:
     card = outline_json(caught.value.outline, 1000)
     assert card["unknown"] == ["mamba2.state", "context"]
     assert card["cache"] == {
-        **{"recurrent_numbers": {"mamba2": None}, "convolution_numbers": {"mamba2": None}, "state_bytes": None, "window_bytes": 0},
+        **{
+            "recurrent_numbers": {"mamba2": None},
+            "convolution_numbers": {"mamba2": None},
+            "state_bytes": None,
+            "window_bytes": 0,
+        },
         **{"kv_bytes_per_token": 2 * 32 * 2, "total_bytes": None},
     }
 

@@ -1,4 +1,6 @@
-"""The architecture grammar: printing and parsing are inverse, sizes go where they belong, and errors point at the place."""
+"""The architecture grammar: printing and parsing are inverse, sizes go where they belong, and
+errors point at the place.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ from hypothesis import strategies as st
 from separatrix.architecture import MECHANISMS, Architecture, bounded_bits, stack
 from separatrix.architecture.spec import parse_layers
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
-from separatrix.mechanisms import Compressed, Full, GatedDeltaNet, Latent, Linear, Mamba2, Mechanism, RetNet, Sparse, Window
+from separatrix.mechanisms import (
+    Compressed,
+    Full,
+    GatedDeltaNet,
+    Latent,
+    Linear,
+    Mamba2,
+    Mechanism,
+    RetNet,
+    Sparse,
+    Window,
+)
 
 FORMATS = st.sampled_from(["fp64", "fp32", "bf16", "fp16", "fp8", "int8", "p1", "p7", "p4096"])
 
@@ -65,7 +78,9 @@ def architectures(draw: st.DrawFn) -> Architecture:
     """Stacks with repeats at several scales, so that folding has work to do."""
     kinds = draw(st.lists(LAYERS, min_size=1, max_size=4))
     pattern = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=12))
-    layers = [kinds[i] for i in pattern] * draw(st.integers(1, 4)) + [kinds[0]] * draw(st.integers(0, 3))
+    layers = [kinds[i] for i in pattern] * draw(st.integers(1, 4)) + [kinds[0]] * draw(
+        st.integers(0, 3)
+    )
     return Architecture(tuple(layers))
 
 
@@ -86,12 +101,24 @@ def test_parsing_and_json_give_back_many_more(architecture: Architecture) -> Non
 
 
 @settings(max_examples=80, deadline=None)
-@given(architectures(), st.text(max_size=8), st.lists(st.text(max_size=8), max_size=3), st.none() | st.integers(1, 10**9))
-def test_json_both_ways(architecture: Architecture, name: str, notes: list[str], number: int | None) -> None:
+@given(
+    architectures(),
+    st.text(max_size=8),
+    st.lists(st.text(max_size=8), max_size=3),
+    st.none() | st.integers(1, 10**9),
+)
+def test_json_both_ways(
+    architecture: Architecture, name: str, notes: list[str], number: int | None
+) -> None:
     model = Architecture(architecture.layers, name, tuple(notes), number, number)
     read = Architecture.from_json(json.loads(json.dumps(model.to_json())))
     assert read == model
-    assert (read.name, read.notes, read.vocabulary, read.context) == (name, tuple(notes), number, number)
+    assert (read.name, read.notes, read.vocabulary, read.context) == (
+        name,
+        tuple(notes),
+        number,
+        number,
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -115,7 +142,10 @@ def test_any_text_parses_or_is_refused_on_one_line(text: str) -> None:
         ("full|gdn|window*2", [(Full(), GatedDeltaNet(), Window())] * 2),
         ("sparse(block=16, topk=2)", [Sparse(block=16, topk=2)]),
         ("linear(feature=taylor, normaliser=false)", [Linear(feature="taylor", normaliser=False)]),
-        ("full(heads=2) + gdn @ heads=8, bf16", [Full(heads=2, format="bf16"), GatedDeltaNet(heads=8, format="bf16")]),
+        (
+            "full(heads=2) + gdn @ heads=8, bf16",
+            [Full(heads=2, format="bf16"), GatedDeltaNet(heads=8, format="bf16")],
+        ),
         ("mamba2(p8, state=16)", [Mamba2(format="p8", state=16)]),
         ("full @ head_dim=1_024", [Full(head_dim=1024)]),
         ("full+window@size=7", [Full(), Window(size=7)]),
@@ -168,7 +198,9 @@ def test_canonical_text(layers: list[Any], expected: str) -> None:
         ("full*99999999999999", SizeError, 5, "too large"),
     ],
 )
-def test_errors_point_at_the_place(text: str, kind: type[SeparatrixError], place: int, words: str) -> None:
+def test_errors_point_at_the_place(
+    text: str, kind: type[SeparatrixError], place: int, words: str
+) -> None:
     with pytest.raises(kind) as caught:
         parse_layers(text)
     assert words in str(caught.value)
@@ -217,16 +249,26 @@ def test_empty_stacks_are_refused(layers: Any) -> None:
 
 
 def test_groups_around_the_reading_layers() -> None:
-    """gdn has 4 heads x 2 x 2 fp32 = 512 bits; one window of 3 tokens x 4 x 2 x 2 fp32 = 1536 bits; full conv: 2 columns x 24 channels."""
-    a = Architecture.parse("gdn + full(conv=3)|gdn + window(size=3) + full + gdn*2 @ heads=4, head_dim=2")
+    """gdn has 4 heads x 2 x 2 fp32 = 512 bits; one window of 3 tokens x 4 x 2 x 2 fp32 = 1536
+    bits; full conv: 2 columns x 24 channels.
+    """
+    a = Architecture.parse(
+        "gdn + full(conv=3)|gdn + window(size=3) + full + gdn*2 @ heads=4, head_dim=2"
+    )
     assert a.reading == (1, 3)
-    assert [(group.inside, group.between) for group in a.groups(100)] == [(0, 512 + 2 * 24 * 32), (512, 1536), (0, 1024)]
+    assert [(group.inside, group.between) for group in a.groups(100)] == [
+        (0, 512 + 2 * 24 * 32),
+        (512, 1536),
+        (0, 1024),
+    ]
     assert [group.sigma for group in a.groups(100)] == [512 + 1536, 2048, 1024]
     assert (a.read_bits(0), a.read_bits(1)) == (0, 4 * 3 * 32)
 
 
 def test_the_open_block_of_a_sparse_layer_counts_as_bounded_cache() -> None:
-    """At most 3 tokens of a block of 4 are open, each 2 x 2 fp32; fewer when the prompt is shorter."""
+    """At most 3 tokens of a block of 4 are open, each 2 x 2 fp32; fewer when the prompt is
+    shorter.
+    """
     a = Architecture.parse("sparse(block=4)|gdn @ heads=1, head_dim=2")
     assert bounded_bits(a.layers[0], 100) == 3 * 4 * 32 + 4 * 32
     assert bounded_bits(a.layers[0], 2) == 2 * 4 * 32 + 4 * 32
@@ -234,7 +276,9 @@ def test_the_open_block_of_a_sparse_layer_counts_as_bounded_cache() -> None:
 
 
 def test_cache_adds_up() -> None:
-    a = Architecture.parse("full + gdn + rglru(conv=4, width=5, state_format=fp32) + mlp @ heads=1, head_dim=2, bf16")
+    a = Architecture.parse(
+        "full + gdn + rglru(conv=4, width=5, state_format=fp32) + mlp @ heads=1, head_dim=2, bf16"
+    )
     cache = {kind: bits.total for kind, bits in a.cache(7).items() if bits.total}
     assert cache == {"kv": 7 * 2 * 2 * 16, "state": 4 * 16 + 5 * 32, "convolution": 3 * 5 * 16}
     assert a.cache_bits(7) == sum(cache.values())

@@ -1,4 +1,6 @@
-"""Products and sums of weights that need no rounding, and refusal of those that do: borders by hand."""
+"""Products and sums of weights that need no rounding, and refusal of those that do: borders by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,20 @@ def test_the_lowest_bit() -> None:
         ([[2.0**23, 2.0**23, 1.0]], [[1.0], [1.0], [1.0]]),  # 2^24 + 1
     ],
 )
-def test_a_product_that_float32_would_round(left: list[list[float]], right: list[list[float]]) -> None:
+def test_a_product_that_float32_would_round(
+    left: list[list[float]], right: list[list[float]]
+) -> None:
     with pytest.raises(CheckFailed, match="more than 24 bits"):
         exact_product(np.array(left), np.array(right), bits=24)
-    assert exact_product(np.array(left), np.array(right)) == np.array(left) @ np.array(right)  # float64 holds them all
+    assert exact_product(np.array(left), np.array(right)) == np.array(left) @ np.array(
+        right
+    )  # float64 holds them all
 
 
 def test_a_product_at_the_border() -> None:
-    """2^22 + 2^22 = 2^23 in steps of 1/2: 24 bits and not one more. In steps of 1/4 the bound, 2^23, is over 2^22."""
+    """2^22 + 2^22 = 2^23 in steps of 1/2: 24 bits and not one more. In steps of 1/4 the bound,
+    2^23, is over 2^22.
+    """
     ones = np.array([[1.0], [1.0]])
     assert exact_product(np.array([[2.0**22, 0.5]]), ones, bits=24) == 2.0**22 + 0.5
     with pytest.raises(CheckFailed):

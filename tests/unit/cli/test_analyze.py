@@ -1,4 +1,6 @@
-"""`analyze` as a user meets it: stacks and sizes given by hand, files with open sizes, plain English, JSON."""
+"""`analyze` as a user meets it: stacks and sizes given by hand, files with open sizes, plain
+English, JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,17 @@ from support.hf_configs import NEMOTRON
 
 from separatrix.cli.main import run
 
-SILENT = {key: value for key, value in NEMOTRON.items() if key != "hybrid_override_pattern"} | {"model_type": "nobody_knows"}
-NATIVE = {"d_model": 64, "n_layer": 3, "vocab_size": 100, "ssm_cfg": {"layer": "Mamba2"}, "attn_layer_idx": [], "attn_cfg": {}}
+SILENT = {key: value for key, value in NEMOTRON.items() if key != "hybrid_override_pattern"} | {
+    "model_type": "nobody_knows"
+}
+NATIVE = {
+    "d_model": 64,
+    "n_layer": 3,
+    "vocab_size": 100,
+    "ssm_cfg": {"layer": "Mamba2"},
+    "attn_layer_idx": [],
+    "attn_cfg": {},
+}
 
 
 def written(path: Path, config: dict[str, Any]) -> str:
@@ -33,7 +44,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
-def test_a_file_without_a_pattern_wants_one_and_takes_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_without_a_pattern_wants_one_and_takes_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = written(tmp_path, SILENT)
     message = refused(capsys, file)
     assert "no field says which layers are recurrent" in message
@@ -43,7 +56,9 @@ def test_a_file_without_a_pattern_wants_one_and_takes_it(capsys: pytest.CaptureF
     assert "Did you mean 'mamba'?" in refused(capsys, file, "--pattern", "mamba3*6")
 
 
-def test_open_sizes_are_named_and_supplied(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_open_sizes_are_named_and_supplied(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = written(tmp_path, NATIVE)
     open_card = printed(capsys, file)
     assert open_card["layers"]["recurrent"] == open_card["layers"]["total"] == 3
@@ -51,7 +66,14 @@ def test_open_sizes_are_named_and_supplied(capsys: pytest.CaptureFixture[str], t
     assert "mamba2.state" in open_card["unknown"]
     assert run(["analyze", file]) == 0
     assert "--set mamba2.state=..." in " ".join(capsys.readouterr().out.split())
-    sizes = ["mamba.state=16", "mamba2.heads=4", "mamba2.head_dim=32", "mamba2.groups=1", "mamba2.conv=4", "dtype=bf16"]
+    sizes = [
+        "mamba.state=16",
+        "mamba2.heads=4",
+        "mamba2.head_dim=32",
+        "mamba2.groups=1",
+        "mamba2.conv=4",
+        "dtype=bf16",
+    ]
     whole = printed(capsys, file, *(word for size in sizes for word in ("--set", size)))
     assert whole["cache"]["recurrent_numbers"] == {"mamba2": 4 * 32 * 16}
     assert whole["cache"]["convolution_numbers"] == {"mamba2": 3 * (4 * 32 + 2 * 16)}
@@ -59,9 +81,15 @@ def test_open_sizes_are_named_and_supplied(capsys: pytest.CaptureFixture[str], t
     assert any("set by hand: mamba.state = 16" in text for text in whole["assumptions"])
 
 
-def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "gdn(heads=1, head_dim=2)", "--set", "gdn.head_dim=3")["cache"]["recurrent_numbers"] == {"gdn": 9}
-    assert printed(capsys, "qwen3-next-80b", "--set", "gdn.head_dim=64")["cache"]["recurrent_numbers"] == {"gdn": 32 * 64 * 128}
+def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert printed(capsys, "gdn(heads=1, head_dim=2)", "--set", "gdn.head_dim=3")["cache"][
+        "recurrent_numbers"
+    ] == {"gdn": 9}
+    assert printed(capsys, "qwen3-next-80b", "--set", "gdn.head_dim=64")["cache"][
+        "recurrent_numbers"
+    ] == {"gdn": 32 * 64 * 128}
     assert printed(capsys, "full", "--set", "vocabulary=70", "--set", "context=90")["context"] == 90
 
 
@@ -78,7 +106,9 @@ def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(capsys: pytest.Capture
         (["--pattern", "full*2"], "pattern"),
     ],
 )
-def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
     assert said in refused(capsys, "full", *arguments)
 
 

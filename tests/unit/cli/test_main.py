@@ -1,4 +1,6 @@
-"""The command line as a user meets it: exit codes, one clear line for a mistake, JSON for machines, nothing half-written."""
+"""The command line as a user meets it: exit codes, one clear line for a mistake, JSON for
+machines, nothing half-written.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["analyze", "full*2 + gnd*4"], "unknown mechanism 'gnd' at position 9 of 'full*2 + gnd*4'. Did you mean 'gdn'"),
+        (
+            ["analyze", "full*2 + gnd*4"],
+            "unknown mechanism 'gnd' at position 9 of 'full*2 + gnd*4'. Did you mean 'gdn'",
+        ),
         (["analyze", "full*2 +"], "expected a mechanism, found the end at position 8"),
         (["analyze", "full(heads=0)"], "heads is 0; it must be an integer from 1"),
         (["analyze", "full(headz=3)"], "Did you mean 'heads'?"),
@@ -52,7 +57,11 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
     ],
 )
 def test_mistakes_are_one_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments, said
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments,
+    said,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert said in fails(capsys, *arguments)
@@ -68,19 +77,40 @@ def test_mistakes_are_one_line(
         ('{"separatrix": 2, "kind": "verdict", "sha256": "", "body": {}}', "version 2"),
         ('{"separatrix": 2, "kind": "bundle", "sha256": "", "body": {}}', "version 2"),
         ('{"separatrix": 1, "kind": "guess", "sha256": "", "body": {}}', "unknown kind"),
-        ('{"separatrix": 1, "kind": "bundle", "sha256": "", "body": {"records": {}}}', "edited or damaged"),
+        (
+            '{"separatrix": 1, "kind": "bundle", "sha256": "", "body": {"records": {}}}',
+            "edited or damaged",
+        ),
         ("[" * 100_000, "nested"),
     ],
 )
-def test_damaged_evidence_files(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, said: str) -> None:
+def test_damaged_evidence_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str, said: str
+) -> None:
     file = tmp_path / VACANT
     file.write_text(content)
     assert said in fails(capsys, "verify", str(file))
 
 
-def test_a_certificate_from_search_to_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_certificate_from_search_to_check(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = tmp_path / VACANT
-    assert run(["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8", "--out", str(file)]) == 0
+    assert (
+        run(
+            [
+                "refute",
+                "linear @ heads=1, head_dim=2, p3",
+                "--task",
+                "eva",
+                "-n",
+                "8",
+                "--out",
+                str(file),
+            ]
+        )
+        == 0
+    )
     assert "right answer" in capsys.readouterr().out
     assert run(["verify", str(file)]) == 0
     assert "holds: 1 certificate" in capsys.readouterr().out
@@ -92,15 +122,34 @@ def test_a_certificate_from_search_to_check(capsys: pytest.CaptureFixture[str], 
 
 def test_not_found_exits_with_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / VACANT
-    arguments = ["refute", "linear @ heads=2, head_dim=8, p16", "--task", "eva", "-n", "8", "--budget", "0.5", "--out", str(file), "--json"]
+    arguments = [
+        "refute",
+        "linear @ heads=2, head_dim=8, p16",
+        "--task",
+        "eva",
+        "-n",
+        "8",
+        "--budget",
+        "0.5",
+        "--out",
+        str(file),
+        "--json",
+    ]
     assert run(arguments) == 1
     answer = json.loads(capsys.readouterr().out)
     assert answer["found"] is False
     assert not file.exists()
 
 
-def test_a_construction_from_weights_to_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(["construct", "seqcomp", "--L", "2", "-n", "32", "--out", str(tmp_path / "m"), "--json"]) == 0
+def test_a_construction_from_weights_to_check(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert (
+        run(
+            ["construct", "seqcomp", "--L", "2", "-n", "32", "--out", str(tmp_path / "m"), "--json"]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["record"]["kind"] == "construction"
     assert run(["verify", str(tmp_path / "m")]) == 0
     assert "holds: 1 construction" in capsys.readouterr().out
@@ -108,7 +157,9 @@ def test_a_construction_from_weights_to_check(capsys: pytest.CaptureFixture[str]
 
 def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "m").write_text("a file")
-    assert "cannot be written" in fails(capsys, "construct", "eva", "-n", "4", "--out", str(tmp_path / "m"))
+    assert "cannot be written" in fails(
+        capsys, "construct", "eva", "-n", "4", "--out", str(tmp_path / "m")
+    )
     assert (tmp_path / "m").read_text() == "a file"
 
 
@@ -122,7 +173,9 @@ def test_lists(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert first in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("command", "name", "said"), [("theorems", "III", "lifting"), ("mechanisms", "gdn", "S_{i-1}")])
+@pytest.mark.parametrize(
+    ("command", "name", "said"), [("theorems", "III", "lifting"), ("mechanisms", "gdn", "S_{i-1}")]
+)
 def test_show(capsys: pytest.CaptureFixture[str], command: str, name: str, said: str) -> None:
     assert run([command, "show", name]) == 0
     assert said in capsys.readouterr().out.replace("Lifting", "lifting")
@@ -130,9 +183,15 @@ def test_show(capsys: pytest.CaptureFixture[str], command: str, name: str, said:
 
 def test_help_and_analyze_import_no_torch() -> None:
     program = (
-        "import sys; from separatrix.cli.main import run; run(['--help']); code = run(['analyze', '(gdn*3 + full)*4', '--json']);"
-        "sys.exit(code or ('torch' in sys.modules) * 3)"
+        "import sys; from separatrix.cli.main import run; run(['--help']); code = run(['analyze',"
+        " '(gdn*3 + full)*4', '--json']);sys.exit(code or ('torch' in sys.modules) * 3)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
     assert done.returncode == 0, done.stderr
     assert "reproduce" in done.stdout

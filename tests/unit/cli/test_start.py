@@ -1,4 +1,6 @@
-"""What a user types first: the version, -h, `python -m separatrix`, completion by the shell, and the main job without its extra."""
+"""What a user types first: the version, -h, `python -m separatrix`, completion by the shell, and
+the main job without its extra.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,35 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_as_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "separatrix", "--version"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"separatrix {separatrix.__version__}\n", "")
+    done = subprocess.run(
+        [sys.executable, "-m", "separatrix", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"separatrix {separatrix.__version__}\n",
+        "",
+    )
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Every command and group, as the words that name it."""
     found = [words]
     for name, command in group.commands.items():
-        found += commands(command, (*words, name)) if isinstance(command, click.Group) else [(*words, name)]
+        found += (
+            commands(command, (*words, name))
+            if isinstance(command, click.Group)
+            else [(*words, name)]
+        )
     return found
 
 
 @pytest.mark.parametrize("words", commands(typer.main.get_command(app)), ids=" ".join)  # type: ignore[arg-type]
-def test_short_and_long_help_agree(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_and_long_help_agree(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*words, "-h"]) == 0
     short = capsys.readouterr().out
     assert run([*words, "--help"]) == 0
@@ -60,7 +77,9 @@ echo "${COMPREPLY[*]}"
     [
         ("separatrix an", "analyze"),
         ("separatrix analyze qwen3-n", "qwen3-next-80b"),
-        pytest.param("separatrix compare full recurrentg", "recurrentgemma-2b", marks=pytest.mark.slow),
+        pytest.param(
+            "separatrix compare full recurrentg", "recurrentgemma-2b", marks=pytest.mark.slow
+        ),
         ("separatrix refute full --task seqcomp-", "seqcomp-forward"),
         pytest.param("separatrix tasks show disj", "disjointness", marks=pytest.mark.slow),
         pytest.param("separatrix mechanisms show deltan", "deltanet", marks=pytest.mark.slow),
@@ -69,17 +88,30 @@ echo "${COMPREPLY[*]}"
     ],
 )
 def test_completion_in_bash(line: str, completed: str) -> None:
-    environment = os.environ | {"LINE": line, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", BASH], capture_output=True, text=True, check=False, env=environment)
+    environment = os.environ | {
+        "LINE": line,
+        "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-c", BASH], capture_output=True, text=True, check=False, env=environment
+    )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, completed, "")
 
 
 @pytest.mark.parametrize("library", ["altair", "vl_convert", "jinja2"])
 def test_the_main_job_asks_for_its_extra_before_it_starts(
-    library: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr("separatrix.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started"))
+    monkeypatch.setattr(
+        "separatrix.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started")
+    )
     assert run(["reproduce", "--quick", "--out", str(tmp_path / "report")]) == 2
-    assert capsys.readouterr().err == "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
+    assert (
+        capsys.readouterr().err
+        == "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
+    )
     assert not (tmp_path / "report").exists()

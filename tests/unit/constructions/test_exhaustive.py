@@ -1,4 +1,6 @@
-"""Constructions answer every input of some larger sizes, in every stack they fit, in the parallel form and token by token."""
+"""Constructions answer every input of some larger sizes, in every stack they fit, in the
+parallel form and token by token.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ def every_input(task: Task) -> Tokens:
         case Eva():
             ranges = [task.V] * task.n + [task.n]
         case SeqComp():
-            sizes = [task.m * int(np.prod(task.branching[:level])) for level in range(task.L)]  # N_0, ..., N_{L-1}
-            ranges = [size for size in reversed(sizes) for _ in range(size)] + [task.m, int(np.prod(task.branching))]
+            sizes = [
+                task.m * int(np.prod(task.branching[:level])) for level in range(task.L)
+            ]  # N_0, ..., N_{L-1}
+            ranges = [size for size in reversed(sizes) for _ in range(size)] + [
+                task.m,
+                int(np.prod(task.branching)),
+            ]
         case TwoSum():
             ranges = [task.M] * (task.n + 1)
         case _:
@@ -81,7 +88,10 @@ def test_layers_that_are_not_used_add_nothing(stack: str, text: str) -> None:
     assert (answered(built.model, tokens) == task.answer(tokens)).all()
 
 
-@pytest.mark.parametrize("text", ["eva:n=5,V=4", "seqcomp:L=2,m=3,n_1=2", "seqcomp:L=3,m=2,n_1=2,n_2=2", "twosum:n=9,M=12"])
+@pytest.mark.parametrize(
+    "text",
+    ["eva:n=5,V=4", "seqcomp:L=2,m=3,n_1=2", "seqcomp:L=3,m=2,n_1=2,n_2=2", "twosum:n=9,M=12"],
+)
 def test_token_by_token_gives_the_same_answers(text: str) -> None:
     task = parse_task(text)
     model, batch = construct(task).model, task.sample(256, np.random.default_rng(5))
@@ -94,7 +104,9 @@ def test_token_by_token_gives_the_same_answers(text: str) -> None:
 
 
 def test_the_answers_do_not_come_from_the_sampler() -> None:
-    """A broken weight is noticed: without its last address bit, the head answers some input wrongly."""
+    """A broken weight is noticed: without its last address bit, the head answers some input
+    wrongly.
+    """
     task = Eva(n=4, V=4)
     model, tokens = construct(task).model, every_input(task)
     position = model.position.weight

@@ -19,11 +19,24 @@ def answered(model: Model, tokens: Tokens, batch: int = 10) -> Tokens:
 
 
 def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
-    """For every x: f is v at x and the complement of v (as far from it as can be) everywhere else, then the reverse; and constants."""
+    """For every x: f is v at x and the complement of v (as far from it as can be) everywhere
+    else, then the reverse; and constants.
+    """
     task = parse_task("eva:n=4100,V=4096")  # 13 address bits, the highest used by 4 addresses only
     model, rng = construct(task).model, np.random.default_rng(1)
     arguments = np.unique(
-        [0, 1, 2, 4095, 4096, 4097, 4099, *(1 << np.arange(13)), *(4095 ^ (1 << np.arange(12))), *rng.integers(4100, size=40)]
+        [
+            0,
+            1,
+            2,
+            4095,
+            4096,
+            4097,
+            4099,
+            *(1 << np.arange(13)),
+            *(4095 ^ (1 << np.arange(12))),
+            *rng.integers(4100, size=40),
+        ]
     )
     for value in (0, 4095, 0b101010101010):
         tokens = np.full((len(arguments), task.length), 4095 - value)
@@ -34,7 +47,9 @@ def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
 
 
 def test_match2_tells_a_match_from_its_neighbours() -> None:
-    """Everything one step beside the match, with and without the match; the query's own match (x = 0 and x = M/2) counts for nothing."""
+    """Everything one step beside the match, with and without the match; the query's own match (x
+    = 0 and x = M/2) counts for nothing.
+    """
     task = parse_task("twosum:n=4096,M=5000")
     assert isinstance(task, TwoSum)
     model, M = construct(task).model, task.M
@@ -66,7 +81,14 @@ def test_seqcomp_on_constants_and_identities() -> None:
             levels = []
             for level in (3, 2, 1):
                 place, count = np.arange(task.entries(level)), task.entries(level)
-                levels.append({"first": 0 * place, "last": 0 * place + count - 1, "identity": place, "reversal": count - 1 - place}[fill])
+                levels.append(
+                    {
+                        "first": 0 * place,
+                        "last": 0 * place + count - 1,
+                        "identity": place,
+                        "reversal": count - 1 - place,
+                    }[fill]
+                )
             prompts.append(np.concatenate([*levels, [z_0, w]]))
     tokens = np.array(prompts)
     assert (answered(model, tokens) == task.answer(tokens)).all()

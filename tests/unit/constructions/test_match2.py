@@ -1,4 +1,6 @@
-"""2-Sum per query in one layer with d = 3: right on every input of small sizes, on near misses and random inputs at n = 4,096."""
+"""2-Sum per query in one layer with d = 3: right on every input of small sizes, on near misses
+and random inputs at n = 4,096.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,29 @@ def test_every_input_of_four_tokens(M: int) -> None:
     assert not wrong(construct(TwoSum(n=4, M=M)), tokens, cancels(tokens, M))
 
 
-@pytest.mark.parametrize("architecture", ["linear*3 + full", "full(heads=2, kv_heads=1) + gdn", "(full|window(size=2))*2", "sparse + full"])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        "linear*3 + full",
+        "full(heads=2, kv_heads=1) + gdn",
+        "(full|window(size=2))*2",
+        "sparse + full",
+    ],
+)
 def test_a_stack_that_has_a_full_layer_holds_it(architecture: str) -> None:
     tokens = every([4] * 4)
-    assert not wrong(construct(TwoSum(n=3, M=4), Architecture.parse(architecture)), tokens, cancels(tokens, 4))
+    assert not wrong(
+        construct(TwoSum(n=3, M=4), Architecture.parse(architecture)), tokens, cancels(tokens, 4)
+    )
 
 
 @pytest.mark.parametrize(
-    ("M", "count"), [(4999, 1000), (LARGEST_MODULUS, 1000), pytest.param(LARGEST_MODULUS, 10_000, marks=pytest.mark.slow)]
+    ("M", "count"),
+    [
+        (4999, 1000),
+        (LARGEST_MODULUS, 1000),
+        pytest.param(LARGEST_MODULUS, 10_000, marks=pytest.mark.slow),
+    ],
 )
 def test_random_inputs_at_4096(M: int, count: int) -> None:
     task = TwoSum(n=4096, M=M)
@@ -50,7 +67,9 @@ def test_random_inputs_at_4096(M: int, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("M", [5001, LARGEST_MODULUS])
 def test_near_misses_at_4096(M: int) -> None:
-    """Every earlier token one off the match; one true match among them, first, last or in the middle; queries that cancel themselves."""
+    """Every earlier token one off the match; one true match among them, first, last or in the
+    middle; queries that cancel themselves.
+    """
     built, rng, tokens, answers = construct(TwoSum(n=4096, M=M)), np.random.default_rng(3), [], []
     for query in [0, 1, M // 4, M // 2, M // 2 + 1, M - 1, *rng.integers(M, size=30).tolist()]:
         miss = (-query + rng.choice([-1, 1], size=4096)) % M
@@ -74,20 +93,33 @@ def test_phi_is_the_circle_on_the_grid() -> None:
 
 
 def test_the_gaps_by_hand() -> None:
-    """M = 4: sin^2(pi/4) = 1/2, so the gap is c/2; n = 1 needs ln 8 = 2.08, so c = 8 and both gaps are 4 exactly."""
+    """M = 4: sin^2(pi/4) = 1/2, so the gap is c/2; n = 1 needs ln 8 = 2.08, so c = 8 and both
+    gaps are 4 exactly.
+    """
     (layer,) = construct(TwoSum(n=1, M=4)).record.proof["layers"]
     assert (layer["match_over_blank"], layer["blank_over_rest"]) == ("4", "4")
-    # nothing matches: at most e^-4; the query's own match beside a true one: at least 1/(2 + e^-4 + e^-8)
+    # nothing matches: at most e^-4; the query's own match beside a true one: at least 1/(2 + e^-4 +
+    # e^-8)
     assert math.exp(-4) <= float(layer["output_without_match"]) <= math.exp(-4) * 1.001
-    assert 0.999 / (2 + math.exp(-4) + math.exp(-8)) <= float(layer["output_with_match"]) <= 1 / (2 + math.exp(-4) + math.exp(-8))
+    assert (
+        0.999 / (2 + math.exp(-4) + math.exp(-8))
+        <= float(layer["output_with_match"])
+        <= 1 / (2 + math.exp(-4) + math.exp(-8))
+    )
 
 
 def test_both_gaps_are_c_sin_squared() -> None:
-    """Theory: match over blank = blank over rest = c sin^2(pi/M), with c the smallest power of two that reaches ln(8n)."""
+    """Theory: match over blank = blank over rest = c sin^2(pi/M), with c the smallest power of
+    two that reaches ln(8n).
+    """
     (layer,) = construct(TwoSum(n=100, M=50)).record.proof["layers"]
     c = 2.0 ** math.ceil(math.log2(math.log(800) / math.sin(math.pi / 50) ** 2))
-    assert float(layer["match_over_blank"]) == pytest.approx(c * math.sin(math.pi / 50) ** 2, rel=1e-4)
-    assert float(layer["blank_over_rest"]) == pytest.approx(c * math.sin(math.pi / 50) ** 2, rel=1e-4)
+    assert float(layer["match_over_blank"]) == pytest.approx(
+        c * math.sin(math.pi / 50) ** 2, rel=1e-4
+    )
+    assert float(layer["blank_over_rest"]) == pytest.approx(
+        c * math.sin(math.pi / 50) ** 2, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(

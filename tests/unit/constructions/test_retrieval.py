@@ -1,4 +1,6 @@
-"""Eva in one layer: right on every input of small sizes, on adversarial and random ones at n = 4,096; scores as derived by hand."""
+"""Eva in one layer: right on every input of small sizes, on adversarial and random ones at n =
+4,096; scores as derived by hand.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +60,20 @@ def test_scores_are_those_derived_by_hand() -> None:
     (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
     x = built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))
     scores = (head.q(x)[0, -1] @ head.k(x)[0].T).tolist()
-    # s^2 (D - 2 hamming + 1) with s = 4, D = 2, the query 2 = (0, 1), and -s^2 for the query's own key
+    # s^2 (D - 2 hamming + 1) with s = 4, D = 2, the query 2 = (0, 1), and -s^2 for the query's own
+    # key
     assert scores == [16.0, -16.0, 48.0, 16.0, -16.0]
 
 
 def test_the_proof_holds_the_numbers_of_the_derivation() -> None:
     record = construct(Eva(n=8, V=4)).record
     (layer,) = record.proof["layers"]
-    assert (layer["score_gap"], layer["threshold"], layer["queries"], layer["keys"]) == ("32", "0.5", 8, 9)
+    assert (layer["score_gap"], layer["threshold"], layer["queries"], layer["keys"]) == (
+        "32",
+        "0.5",
+        8,
+        9,
+    )
     # n e^(-2 s^2), up to the rounding of scores
     assert 8 * math.exp(-32) <= float(layer["off_target_mass"]) <= 8 * math.exp(-32) * 1.001
     assert 1.9999 < float(record.proof["final_margin"]) < 2
@@ -83,7 +91,9 @@ def test_adversarial_inputs_at_4096() -> None:
             same = np.full(4097, value)  # all equal
             lonely = np.full(4097, 4095 - value)  # every other entry holds the complement
             lonely[x] = value
-            near = rng.integers(4096, size=4097)  # the twelve addresses at distance 1 hold the complement
+            near = rng.integers(
+                4096, size=4097
+            )  # the twelve addresses at distance 1 hold the complement
             near[[x ^ (1 << bit) for bit in range(12)]] = 4095 - value
             near[x] = value
             for row in (same, lonely, near):
@@ -118,7 +128,10 @@ def test_an_n_beyond_float32_bounds_is_refused() -> None:
 def test_saving_and_loading_keeps_everything(tmp_path: Path) -> None:
     built = construct(Eva(n=5, V=3))
     path = built.save(tmp_path / "deep" / "folder")
-    assert sorted(p.name for p in path.parent.iterdir()) == ["construction.json", built.record.weights]
+    assert sorted(p.name for p in path.parent.iterdir()) == [
+        "construction.json",
+        built.record.weights,
+    ]
     for place in (path, path.parent):
         record, model = load(place)
         assert record == built.record

@@ -1,4 +1,6 @@
-"""SeqComp in L+1 full layers, or L full layers behind a recurrent one: right on every input of small sizes, on random ones at n >= 4,096."""
+"""SeqComp in L+1 full layers, or L full layers behind a recurrent one: right on every input of
+small sizes, on random ones at n >= 4,096.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,12 @@ def test_every_input_is_answered_right(L: int, m: int, branching: tuple[int, ...
 
 @pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize(("L", "m", "branching"), [(1, 3, ()), (2, 2, (1,)), (3, 2, (1, 1))])
-def test_a_recurrent_layer_saves_a_full_one(carrier: str, L: int, m: int, branching: tuple[int, ...]) -> None:
-    built = construct(SeqComp(L=L, m=m, branching=branching), Architecture.parse(f"{carrier} + full*{L}"))
+def test_a_recurrent_layer_saves_a_full_one(
+    carrier: str, L: int, m: int, branching: tuple[int, ...]
+) -> None:
+    built = construct(
+        SeqComp(L=L, m=m, branching=branching), Architecture.parse(f"{carrier} + full*{L}")
+    )
     assert built.record.name == "carried"
     assert not wrong(built, *every_prompt(L, m, branching))
 
@@ -71,18 +77,26 @@ def test_the_default_stack_of_the_carried_form() -> None:
     assert not wrong(built, *every_prompt(2, 2, (2,)))
 
 
-@pytest.mark.parametrize("architecture", ["(full|linear + gdn)*3", "full(heads=4, kv_heads=2)*4 + window", "gdn + full*3"])
+@pytest.mark.parametrize(
+    "architecture",
+    ["(full|linear + gdn)*3", "full(heads=4, kv_heads=2)*4 + window", "gdn + full*3"],
+)
 def test_a_stack_that_has_enough_full_layers_holds_it(architecture: str) -> None:
     built = construct(SeqComp(L=2, m=2, branching=(1,)), Architecture.parse(architecture))
     assert built.record.name == "seqcomp"
     assert not wrong(built, *every_prompt(2, 2, (1,)))
 
 
-@pytest.mark.parametrize(("L", "m", "branching"), [(2, 5, (3,)), (3, 3, (2, 3)), (3, 2, (5, 1)), (4, 2, (1, 3, 2)), (8, 2, (1,) * 7)])
+@pytest.mark.parametrize(
+    ("L", "m", "branching"),
+    [(2, 5, (3,)), (3, 3, (2, 3)), (3, 2, (5, 1)), (4, 2, (1, 3, 2)), (8, 2, (1,) * 7)],
+)
 def test_random_inputs_of_odd_shapes(L: int, m: int, branching: tuple[int, ...]) -> None:
     task = SeqComp(L=L, m=m, branching=branching)
     tokens = task.sample(300, np.random.default_rng(3)).tokens
-    assert not wrong(construct(task), tokens, np.array([follow(L, m, branching, row) for row in tokens.tolist()]))
+    assert not wrong(
+        construct(task), tokens, np.array([follow(L, m, branching, row) for row in tokens.tolist()])
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,11 +112,15 @@ def test_the_carried_form_on_random_inputs_beyond_4096(stack: str) -> None:
     built = construct(size, Architecture.parse(stack))
     assert built.record.name == "carried"
     tokens = size.sample(30, np.random.default_rng(4)).tokens
-    assert not wrong(built, tokens, np.array([follow(2, 1366, (2,), row) for row in tokens.tolist()]), batch=2)
+    assert not wrong(
+        built, tokens, np.array([follow(2, 1366, (2,), row) for row in tokens.tolist()]), batch=2
+    )
 
 
 def test_adversarial_functions() -> None:
-    """Constants, identities, reversals, and tables whose neighbours in address hold the complement."""
+    """Constants, identities, reversals, and tables whose neighbours in address hold the
+    complement.
+    """
     task = SeqComp(L=2, m=64, branching=(4,))
     rng, tokens = np.random.default_rng(5), []
     for w in range(4):
@@ -114,7 +132,9 @@ def test_adversarial_functions() -> None:
                 for g in (np.arange(256), np.arange(256)[::-1], near, 255 - near):
                     tokens.append(np.concatenate([g, f, [z_0, w]]))
     array = np.array(tokens)
-    assert not wrong(construct(task), array, np.array([follow(2, 64, (4,), row) for row in array.tolist()]))
+    assert not wrong(
+        construct(task), array, np.array([follow(2, 64, (4,), row) for row in array.tolist()])
+    )
 
 
 def test_the_proof_has_an_entry_per_fetch() -> None:

@@ -1,4 +1,6 @@
-"""Eva in one block-sparse layer: right on every input of small sizes, wherever x stands among the blocks; refused when its choice is not proved."""
+"""Eva in one block-sparse layer: right on every input of small sizes, wherever x stands among
+the blocks; refused when its choice is not proved.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +36,33 @@ STACKS = [
 
 
 SIZES = [(1, 2), (3, 3), (4, 4), (5, 3), (6, 2), (8, 2)]
-FAST = {(stack, size) for stack in STACKS for size in SIZES if size in {(1, 2), (5, 3)} or (size == (8, 2) and "linear" not in stack)}
-"""The smallest; one with an open block; for all but the largest stack one with complete blocks only."""
+FAST = {
+    (stack, size)
+    for stack in STACKS
+    for size in SIZES
+    if size in {(1, 2), (5, 3)} or (size == (8, 2) and "linear" not in stack)
+}
+"""The smallest; one with an open block; for all but the largest stack one with complete blocks
+only.
+"""
 
 
 @pytest.mark.parametrize(
     ("n", "V", "stack"),
     [
-        pytest.param(*size, stack, marks=[] if (stack, size) in FAST else [pytest.mark.slow], id=f"{size[0]}-{size[1]}-{stack}")
+        pytest.param(
+            *size,
+            stack,
+            marks=[] if (stack, size) in FAST else [pytest.mark.slow],
+            id=f"{size[0]}-{size[1]}-{stack}",
+        )
         for size in SIZES
         for stack in STACKS
     ],
 )
-def test_every_input_is_answered_right_and_proved(stack: str, n: int, V: int, tmp_path: Path) -> None:
+def test_every_input_is_answered_right_and_proved(
+    stack: str, n: int, V: int, tmp_path: Path
+) -> None:
     tokens = every([V] * n + [n])
     built = sparse_retrieval(Eva(n=n, V=V), Architecture.parse(stack))
     assert not wrong(built, tokens, tokens[np.arange(len(tokens)), tokens[:, -1]])
@@ -56,8 +72,12 @@ def test_every_input_is_answered_right_and_proved(stack: str, n: int, V: int, tm
 
 @pytest.mark.parametrize("n", [4096, 5000])
 def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
-    """The other entries hold the complement; x in the first, a middle, the last complete and the open block."""
-    built = sparse_retrieval(Eva(n=n, V=4096), Architecture.parse("sparse(block=64, topk=1) @ heads=1"))
+    """The other entries hold the complement; x in the first, a middle, the last complete and the
+    open block.
+    """
+    built = sparse_retrieval(
+        Eva(n=n, V=4096), Architecture.parse("sparse(block=64, topk=1) @ heads=1")
+    )
     rng = np.random.default_rng(9)
     tokens = rng.integers(4096, size=(200, n + 1))
     tokens[:, -1] = rng.integers(n, size=200)
@@ -68,7 +88,9 @@ def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
 
 
 def test_the_pooled_keys_are_those_derived_by_hand() -> None:
-    built = sparse_retrieval(Eva(n=4, V=2), Architecture.parse("sparse(block=2, topk=1) @ heads=1, head_dim=3"))
+    built = sparse_retrieval(
+        Eva(n=4, V=2), Architecture.parse("sparse(block=2, topk=1) @ heads=1, head_dim=3")
+    )
     (mixer,) = [m for m in built.model.modules() if isinstance(m, SparseMixer)]
     _, keys, _ = mixer._qkv(mixer._project(built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))))
     # (low bit 0 on average, high bit of the block, tag) times s = 4
@@ -79,13 +101,24 @@ def test_the_pooled_keys_are_those_derived_by_hand() -> None:
 
 def test_a_full_layer_is_used_where_there_is_one() -> None:
     assert construct(Eva(n=4, V=4), Architecture.parse("sparse + full")).record.name == "retrieval"
-    assert construct(Eva(n=4, V=4), Architecture.parse("sparse + gdn")).record.name == "sparse-retrieval"
-    assert sparse_retrieval(Eva(n=100, V=4)).record.architecture == Architecture.parse("sparse(heads=1, head_dim=8, block=16, topk=1)").spec
+    assert (
+        construct(Eva(n=4, V=4), Architecture.parse("sparse + gdn")).record.name
+        == "sparse-retrieval"
+    )
+    assert (
+        sparse_retrieval(Eva(n=100, V=4)).record.architecture
+        == Architecture.parse("sparse(heads=1, head_dim=8, block=16, topk=1)").spec
+    )
 
 
-@pytest.mark.parametrize("stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ bf16", "gdn*3"])
+@pytest.mark.parametrize(
+    "stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ bf16", "gdn*3"]
+)
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str) -> None:
-    with pytest.raises(SizeError, match=r"needs 1 full layer .*; or .* in a sparse layer: it needs one with head_dim >= 5"):
+    with pytest.raises(
+        SizeError,
+        match=r"needs 1 full layer .*; or .* in a sparse layer: it needs one with head_dim >= 5",
+    ):
         construct(Eva(n=16, V=4), Architecture.parse(stack))
 
 
@@ -107,15 +140,21 @@ def _shift(tensors: dict[str, Tensor], name: str, place: tuple[int, ...], value:
         (lambda t: t["position.weight"][0].copy_(t["position.weight"][1]), "scores no less"),
     ],
 )
-def test_other_poolings_and_gates_are_refused(edit: Callable[[dict[str, Tensor]], object], message: str, tmp_path: Path) -> None:
-    built = sparse_retrieval(Eva(n=16, V=4), Architecture.parse("sparse(block=4, topk=1) @ heads=1, head_dim=5"))
+def test_other_poolings_and_gates_are_refused(
+    edit: Callable[[dict[str, Tensor]], object], message: str, tmp_path: Path
+) -> None:
+    built = sparse_retrieval(
+        Eva(n=16, V=4), Architecture.parse("sparse(block=4, topk=1) @ heads=1, head_dim=5")
+    )
     tensors = {name: tensor.clone() for name, tensor in built.model.state_dict().items()}
     edit(tensors)
     data = safetensors.torch.save(tensors)
     name = f"sparse-retrieval-{sha256(data)[:12]}.safetensors"
     (tmp_path / name).write_bytes(data)
     with pytest.raises(CheckFailed, match=message):
-        verify_construction(replace(built.record, weights=name, weights_sha256=sha256(data)), tmp_path)
+        verify_construction(
+            replace(built.record, weights=name, weights_sha256=sha256(data)), tmp_path
+        )
 
 
 def test_sparse_weights_are_not_taken_for_full_ones(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""`design` as a user meets it: sizes filled in, spaces, hand-derived answers, what stands in the way, one clear line for a mistake."""
+"""`design` as a user meets it: sizes filled in, spaces, hand-derived answers, what stands in the
+way, one clear line for a mistake.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from hypothesis import strategies as st
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
 from separatrix.cli import design as command
-from separatrix.design import Choices, Cost, Layout, Space, design, ladder, space_of, task_for_context
+from separatrix.design import (
+    Choices,
+    Cost,
+    Layout,
+    Space,
+    design,
+    ladder,
+    space_of,
+    task_for_context,
+)
 from separatrix.design.reach import surely_silent
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
 from separatrix.report.pareto import design_json, obstacles, render_design
@@ -28,7 +39,10 @@ def layers(text: str):
     return Architecture.parse(text).layers
 
 
-FULL, GDN = layers("full(heads=1, head_dim=16, format=bf16)"), layers("gdn(heads=1, head_dim=8, format=bf16)")
+FULL, GDN = (
+    layers("full(heads=1, head_dim=16, format=bf16)"),
+    layers("gdn(heads=1, head_dim=8, format=bf16)"),
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +64,11 @@ FULL, GDN = layers("full(heads=1, head_dim=16, format=bf16)"), layers("gdn(heads
         ("eva:n=5,V=7", 64, "eva:n=5,V=7"),
         ("eva:", 8, "eva:n=8,V=8"),
         ("khop:V=8,k=2", 4096, "khop:n=4096,V=8,k=2"),
-        ("seqcomp:L=3,order=forward", 4096, "seqcomp-forward:L=3,m=1364,n_1=1,n_2=1"),  # 3 m + 2 <= 4096
+        (
+            "seqcomp:L=3,order=forward",
+            4096,
+            "seqcomp-forward:L=3,m=1364,n_1=1,n_2=1",
+        ),  # 3 m + 2 <= 4096
         ("istree", 100, "istree:n=51"),  # 2 (n - 1) tokens
     ],
 )
@@ -96,8 +114,14 @@ def test_tasks_that_do_not_fit_are_one_line(text: str, context: int, said: str) 
         (lambda: Space((4,), (), (FULL,)), "cannot stand among the bounded ones"),
         (lambda: Space((4,), FULL, ((),)), "a cycle of bounded layers is empty"),
         (lambda: Space((4,), FULL, (GDN,), readings=(-1,)), "none may be negative"),
-        (lambda: Space((4,), FULL, (GDN,), places=("middle",)), "choose from any, even, start, end"),  # type: ignore[arg-type]
-        (lambda: Space((4,), FULL, (GDN,), readings=(5,)).families(), "no stack has that many layers"),
+        (
+            lambda: Space((4,), FULL, (GDN,), places=("middle",)),
+            "choose from any, even, start, end",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: Space((4,), FULL, (GDN,), readings=(5,)).families(),
+            "no stack has that many layers",
+        ),
         (lambda: Space((10_000,), FULL, (GDN,)).families(), "more than 20 million layouts"),
         (lambda: space_of(Choices(heads=4), resolve("full")), "give --heads without --base"),
         (lambda: space_of(Choices(reading=("full*2",))), "a reading layer is one layer"),
@@ -111,7 +135,9 @@ def test_spaces_that_make_no_sense_are_one_line(space, said: str) -> None:
 
 
 def test_layouts_are_counted_once() -> None:
-    """5 layers: 1 + 5 + binom(5, 2) placements of 0, 1, 2 readers, 2 classes each of 3 and 4 (a bounded layer before the second or none), 1 of 5."""
+    """5 layers: 1 + 5 + binom(5, 2) placements of 0, 1, 2 readers, 2 classes each of 3 and 4 (a
+    bounded layer before the second or none), 1 of 5.
+    """
     space = Space((5, 5), (*FULL, *FULL), (GDN, (*GDN, *GDN)))
     families = space.families()
     assert [family.reading for family in families] == [0, 1, 2, 3, 4, 5]
@@ -125,24 +151,49 @@ def test_layouts_are_counted_once() -> None:
 def test_a_base_gives_its_own_layers_and_varies_their_sizes() -> None:
     space = space_of(Choices(), resolve("recurrentgemma-2b"))
     assert space.depths == (26,)
-    assert [[part.name for layer in fill for part in layer] for fill in space.fills] == [["rglru", "rglru", "window"]] * 3
-    assert sorted(fill[2][0].sizes()["size"] for fill in space.fills) == [1024, 2048, 4096]  # hf_configs.md: a window of 2,048
+    assert [[part.name for layer in fill for part in layer] for fill in space.fills] == [
+        ["rglru", "rglru", "window"]
+    ] * 3
+    assert sorted(fill[2][0].sizes()["size"] for fill in space.fills) == [
+        1024,
+        2048,
+        4096,
+    ]  # hf_configs.md: a window of 2,048
     space = space_of(Choices(layers=(12,), states=(64,)), resolve("qwen3-next-80b"))
-    assert (space.depths, len(space.readers), space.fills[0][0][0].sizes()["head_dim"]) == ((12,), 1, 64)
+    assert (space.depths, len(space.readers), space.fills[0][0][0].sizes()["head_dim"]) == (
+        (12,),
+        1,
+        64,
+    )
     assert space.fills[0][0][0].sizes()["value_dim"] == 128  # the values keep their size
 
 
 def test_recall_by_hand() -> None:
-    """64 facts of 64 values take 384 bits. A state of 8 x 8 bf16 numbers has 1,024: not excluded; one of 2 x 2 has 64: excluded. A full
-    layer of 16 + 16 bf16 numbers a token has 32,768 bits at 64 tokens and retrieves."""
+    """64 facts of 64 values take 384 bits. A state of 8 x 8 bf16 numbers has 1,024: not excluded;
+    one of 2 x 2 has 64: excluded. A full layer of 16 + 16 bf16 numbers a token has 32,768 bits at
+    64 tokens and retrieves.
+    """
     small = layers("gdn(heads=1, head_dim=2, format=bf16)")
-    found = design([parse_task("eva:n=64,V=64")], context=64, cache_bits=1 << 20, space=Space((2,), FULL, (GDN, small)))
-    assert [(p.cost, p.layout.architecture) for p in found.not_excluded] == [(Cost(2048, 2 * 7 * 64, 0), Architecture(GDN * 2))]
+    found = design(
+        [parse_task("eva:n=64,V=64")],
+        context=64,
+        cache_bits=1 << 20,
+        space=Space((2,), FULL, (GDN, small)),
+    )
+    assert [(p.cost, p.layout.architecture) for p in found.not_excluded] == [
+        (Cost(2048, 2 * 7 * 64, 0), Architecture(GDN * 2))
+    ]
     (proved,) = found.proved
-    assert proved.cost == Cost(64 * 32 * 16 + 4 * 16, 2 * 32 * 64 + 7 * 4, 1)  # scores and values; seven operations per number of the state
+    assert proved.cost == Cost(
+        64 * 32 * 16 + 4 * 16, 2 * 32 * 64 + 7 * 4, 1
+    )  # scores and values; seven operations per number of the state
     assert {layout.layers for layout in proved.layouts} == {FULL + small, small + FULL}
     (fewer,) = [other for other in proved.neighbours if other.change == "one full layer fewer"]
-    assert (fewer.status, fewer.theorem, fewer.n) == ("FAILS", "I", 27)  # V = n: 26 log2 26 < 128 bits of cache < 27 log2 27
+    assert (fewer.status, fewer.theorem, fewer.n) == (
+        "FAILS",
+        "I",
+        27,
+    )  # V = n: 26 log2 26 < 128 bits of cache < 27 log2 27
     assert found.excluded == {("I", "eva:n=64,V=64"): 1}
 
 
@@ -156,7 +207,12 @@ def test_nothing_fits_and_what_would_do() -> None:
     said = obstacles(found)
     assert said[0] == "Theorem I says FAILS on eva:n=64,V=64 for 1 layout within the budget"
     assert any("--cache 4104bytes" in line for line in said)  # (32,768 + 64) / 8
-    nothing = design([parse_task("eva:n=64,V=64")], context=64, cache_bits=1 << 30, space=Space((2,), (), space.fills))
+    nothing = design(
+        [parse_task("eva:n=64,V=64")],
+        context=64,
+        cache_bits=1 << 30,
+        space=Space((2,), (), space.fills),
+    )
     assert nothing.beyond is None
     assert "no budget would do" in " ".join(obstacles(nothing))
 
@@ -172,7 +228,12 @@ def test_nothing_fits_and_what_would_do() -> None:
     ],
 )
 def test_bad_calls(changed, said: str) -> None:
-    given = {"tasks": [parse_task("eva:n=64,V=64")], "context": 64, "cache_bits": 1, "space": Space((2,), FULL, (GDN,))} | changed
+    given = {
+        "tasks": [parse_task("eva:n=64,V=64")],
+        "context": 64,
+        "cache_bits": 1,
+        "space": Space((2,), FULL, (GDN,)),
+    } | changed
     with pytest.raises(SizeError) as caught:
         design(given.pop("tasks"), **given)
     assert said in str(caught.value)
@@ -196,9 +257,19 @@ def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n
 
 
 @settings(deadline=None, max_examples=25, derandomize=True)
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 6), st.integers(0, 6), st.integers(2, 14), st.integers(20, 300))
+@given(
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.integers(2, 14),
+    st.integers(20, 300),
+)
 def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2, m, n_1) -> None:
-    sizes, steps = depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2), (2, 3, 5, 8, 14)
+    sizes, steps = (
+        depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2),
+        (2, 3, 5, 8, 14),
+    )
     shown = any(
         depth_two.holds(depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
         for q in steps for r in steps for t in (1, *steps) for g in (1, 4, 20) if r <= q <= m and t <= m
@@ -207,20 +278,38 @@ def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2
 
 
 def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
-    """theory.md, section 5: (1,16,16) with a layer before and after fails at n = 334,706; (1,4,8) at 11,902 by IV and at 12,242 by V."""
+    """theory.md, section 5: (1,16,16) with a layer before and after fails at n = 334,706;
+    (1,4,8) at 11,902 by IV and at 12,242 by V.
+    """
     layer, h = 16 * 17 * 16, 17 * 16
     for sizes, task in (
-        (depth_one.Sizes(h=h, sigma_0=layer, sigma_1=layer), SeqComp(L=2, m=1101, branching=(303,))),
-        (depth_two.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0), SeqComp(L=2, m=34, branching=(349,))),
-        (depth_three.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8), SeqComp(L=3, m=241, branching=(1, 6300))),
+        (
+            depth_one.Sizes(h=h, sigma_0=layer, sigma_1=layer),
+            SeqComp(L=2, m=1101, branching=(303,)),
+        ),
+        (
+            depth_two.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0),
+            SeqComp(L=2, m=34, branching=(349,)),
+        ),
+        (
+            depth_three.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8),
+            SeqComp(L=3, m=241, branching=(1, 6300)),
+        ),
     ):
         assert not surely_silent(sizes, task)
-    assert surely_silent(depth_one.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,)))  # 16 log2 16 < h
+    assert surely_silent(
+        depth_one.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,))
+    )  # 16 log2 16 < h
 
 
 def result():
     tasks = [parse_task("eva:n=64,V=64"), parse_task("seqcomp:L=2,m=16,n_1=1")]
-    return design(tasks, context=64, cache_bits=1 << 18, space=Space((4,), FULL, (GDN, layers("gdn(heads=1, head_dim=1, format=bf16)"))))
+    return design(
+        tasks,
+        context=64,
+        cache_bits=1 << 18,
+        space=Space((4,), FULL, (GDN, layers("gdn(heads=1, head_dim=1, format=bf16)"))),
+    )
 
 
 def test_json_is_plain_and_whole() -> None:
@@ -230,7 +319,9 @@ def test_json_is_plain_and_whole() -> None:
     assert Architecture.parse(point["architecture"]).cache_bits(64) == 8 * point["cache_bytes"]
     assert Architecture.parse(point["architecture"]).flops(64) == point["flops_per_token"]
     assert point["reading_layers"] == 2  # two layers and a carrier follow two steps
-    assert {"status", "theorem", "n", "task", "change", "architecture"} <= set(point["neighbours"][0])
+    assert {"status", "theorem", "n", "task", "change", "architecture"} <= set(
+        point["neighbours"][0]
+    )
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
@@ -249,17 +340,34 @@ def test_the_table_fits_the_terminal(width: int) -> None:
 
 def test_the_plot_holds_every_point_and_the_budget() -> None:
     found = result()
-    marks = [row for layer in pareto_spec(found)["layer"] for row in layer.get("data", {}).get("values", [])]
+    marks = [
+        row
+        for layer in pareto_spec(found)["layer"]
+        for row in layer.get("data", {}).get("values", [])
+    ]
     drawn = {(row["cache"], row["flops"], row["reading"]) for row in marks if "flops" in row}
-    assert {(p.cost.cache_bits / 8, float(p.cost.flops), p.cost.reading) for p in (*found.proved, *found.not_excluded)} <= drawn
+    assert {
+        (p.cost.cache_bits / 8, float(p.cost.flops), p.cost.reading)
+        for p in (*found.proved, *found.not_excluded)
+    } <= drawn
     assert any(row.get("label") == "budget 32.0 KiB" for row in marks)
 
 
 @pytest.mark.parametrize(
-    ("suffix", "bare"), [(".html", True), pytest.param(".html", False, marks=pytest.mark.slow), (".svg", False), (".png", False)]
+    ("suffix", "bare"),
+    [
+        (".html", True),
+        pytest.param(".html", False, marks=pytest.mark.slow),
+        (".svg", False),
+        (".png", False),
+    ],
 )
-def test_plots_are_written_whole(tmp_path: Path, suffix: str, bare: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`bare` has no JavaScript of Vega in it, which takes seconds to make; test_report.py has it made."""
+def test_plots_are_written_whole(
+    tmp_path: Path, suffix: str, bare: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bare` has no JavaScript of Vega in it, which takes seconds to make; test_report.py has it
+    made.
+    """
     if bare:
         monkeypatch.setattr("separatrix.report.pareto_plot.vega_javascript", lambda: "")
     path = tmp_path / f"front{suffix}"
@@ -272,7 +380,12 @@ def test_plots_are_written_whole(tmp_path: Path, suffix: str, bare: bool, monkey
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("front.pdf", "cannot be drawn"), ("front", "cannot be drawn"), ("no/such/front.svg", "there is no folder")]
+    ("name", "said"),
+    [
+        ("front.pdf", "cannot be drawn"),
+        ("front", "cannot be drawn"),
+        ("no/such/front.svg", "there is no folder"),
+    ],
 )
 def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(OutputError, match=said):
@@ -280,11 +393,20 @@ def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> N
 
 
 def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
-    found = design([parse_task("eva:n=4,V=4")], context=4, cache_bits=1, space=Space((1,), FULL, ()))
+    found = design(
+        [parse_task("eva:n=4,V=4")], context=4, cache_bits=1, space=Space((1,), FULL, ())
+    )
     assert pareto_spec(found)["layer"]  # nothing within the budget
 
 
-OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": "64", "cache": "1MiB", "layers": "2", "heads": 1, "head_dim": 16}
+OPTIONS: dict[str, Any] = {
+    "task": ["eva:n=64,V=64"],
+    "context": "64",
+    "cache": "1MiB",
+    "layers": "2",
+    "heads": 1,
+    "head_dim": 16,
+}
 
 
 @pytest.mark.parametrize(
@@ -311,7 +433,9 @@ OPTIONS: dict[str, Any] = {"task": ["eva:n=64,V=64"], "context": "64", "cache": 
         ({"base": "qwen4-next"}, "unknown architecture"),
     ],
 )
-def test_mistakes_on_the_command_line(changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_on_the_command_line(
+    changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     given: dict[str, Any] = {**OPTIONS, **changed}
     with pytest.raises(SeparatrixError) as caught:
@@ -333,7 +457,9 @@ def test_the_command_prints_and_exits(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_ladder_is_the_cheapest_proof_of_every_number_of_readers() -> None:
-    """Two steps need two full layers and a carrier, or three; the narrow state costs least, and values of one number carry no 4 bits."""
+    """Two steps need two full layers and a carrier, or three; the narrow state costs least, and
+    values of one number carry no 4 bits.
+    """
     found = result()
     rungs = {rung.cost.reading: rung for rung in ladder(found)}
     assert sorted(rungs) == [2, 3, 4]
@@ -346,6 +472,8 @@ def test_the_ladder_is_the_cheapest_proof_of_every_number_of_readers() -> None:
 
 def test_one_reading_layer_is_asked_for_by_name() -> None:
     space = space_of(Choices(layers=(2,), reading=("full|gdn",), heads=2, head_dim=8))
-    assert [[part.name for part in layer] for layer in space.readers] == [["full", "gdn"]] * 3  # at every state size
+    assert [[part.name for part in layer] for layer in space.readers] == [
+        ["full", "gdn"]
+    ] * 3  # at every state size
     with pytest.raises(SpecError, match="is no reading layer"):
         space_of(Choices(reading=("gdn",)))

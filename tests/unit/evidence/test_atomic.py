@@ -19,7 +19,9 @@ def test_a_file_in_the_way_of_a_folder(tmp_path: Path) -> None:
         write_atomic(tmp_path / "a" / "b.txt", "text")
 
 
-def test_disk_full_leaves_the_old_file_and_no_debris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_full_leaves_the_old_file_and_no_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "x.json"
     target.write_text("old")
 
@@ -33,7 +35,9 @@ def test_disk_full_leaves_the_old_file_and_no_debris(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_an_interrupt_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_writing_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "x.json"
     target.write_text("old")
 

@@ -1,4 +1,6 @@
-"""Evidence records: canonical JSON, envelopes there and back, and every way an envelope can be bad."""
+"""Evidence records: canonical JSON, envelopes there and back, and every way an envelope can be
+bad.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from hypothesis import strategies as st
 from separatrix.errors import EvidenceError
 from separatrix.evidence.bundles import bundle_envelope, from_bundle, read_json
 from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.records import FORMAT_VERSION, KINDS, Certificate, Construction, Evidence, Measurement, Verdict, from_envelope
+from separatrix.evidence.records import (
+    FORMAT_VERSION,
+    KINDS,
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+    from_envelope,
+)
 
 RECORDS: tuple[Evidence, ...] = (
     Verdict(
@@ -33,7 +44,14 @@ RECORDS: tuple[Evidence, ...] = (
         assumptions=("fp32", "deterministic"),
         source="[here]",
     ),
-    Verdict(architecture="full*2", task="seqcomp:L=3,m=4", status="OPEN", theorem="Ye26-1.1", statement="vacuous", log2_n="16384"),
+    Verdict(
+        architecture="full*2",
+        task="seqcomp:L=3,m=4",
+        status="OPEN",
+        theorem="Ye26-1.1",
+        statement="vacuous",
+        log2_n="16384",
+    ),
     Construction(
         architecture="full",
         task="eva:n=4,V=4",
@@ -70,8 +88,14 @@ RECORDS: tuple[Evidence, ...] = (
 IDS = ["verdict", "open-verdict", "construction", "certificate", "measurement"]
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -93,7 +117,10 @@ def test_canonical_json_is_json_and_one_text_per_value(value: Any) -> None:
 
 
 def test_canonical_json_by_hand() -> None:
-    assert canonical({"b": [1, 2.5, None], "a": {"é": True}}) == '{"a":{"\\u00e9":true},"b":[1,2.5,null]}'
+    assert (
+        canonical({"b": [1, 2.5, None], "a": {"é": True}})
+        == '{"a":{"\\u00e9":true},"b":[1,2.5,null]}'
+    )
     assert canonical({"b": 1, "a": 2}) == canonical({"a": 2, "b": 1})
 
 
@@ -104,7 +131,11 @@ def test_canonical_json_has_no_nan(value: Any) -> None:
 
 
 def test_sha256_of_text_and_bytes() -> None:
-    assert sha256("") == sha256(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert (
+        sha256("")
+        == sha256(b"")
+        == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    )
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
@@ -115,7 +146,9 @@ def test_envelopes_there_and_back(record: Evidence) -> None:
     assert type(read) is type(record)
     assert read.digest == record.digest
     assert envelope["separatrix"] == FORMAT_VERSION
-    body = json.dumps({"body": envelope["body"], "kind": record.kind}, sort_keys=True, separators=(",", ":"))
+    body = json.dumps(
+        {"body": envelope["body"], "kind": record.kind}, sort_keys=True, separators=(",", ":")
+    )
     assert envelope["sha256"] == hashlib.sha256(body.encode()).hexdigest()
 
 
@@ -235,7 +268,9 @@ def test_a_wrong_hash_and_a_hash_of_no_hash() -> None:
 
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
 def test_every_edit_of_one_character_is_caught(record: Evidence) -> None:
-    """Each character of the file replaced by another: no JSON, a refusal, or the very same record (white space, spellings of one number)."""
+    """Each character of the file replaced by another: no JSON, a refusal, or the very same
+    record (white space, spellings of one number).
+    """
     text = json.dumps(record.envelope())
     for place in range(len(text)):
         for new in "x7" if text[place] not in "x7" else "y3":
@@ -303,7 +338,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def bundle() -> dict[str, Any]:
-    return bundle_envelope({"records": {record.digest: record.envelope() for record in RECORDS}, "cells": [{"row": "full"}]})
+    return bundle_envelope(
+        {
+            "records": {record.digest: record.envelope() for record in RECORDS},
+            "cells": [{"row": "full"}],
+        }
+    )
 
 
 def test_bundles_there_and_back() -> None:

@@ -1,4 +1,6 @@
-"""Exports: what stands in the files, read again without the code that wrote them and answered by each task's oracle."""
+"""Exports: what stands in the files, read again without the code that wrote them and answered by
+each task's oracle.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,19 @@ from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
 SIZES = {"train": 3, "validation": 2, "test": 2}
 SMALLEST = [f"{name}:{cls.grid[0]}" for name, cls in TASKS.items()]
-CHAINS = ["seqcomp:L=2,m=3,n_1=2", "seqcomp:L=3,m=4,n_1=1,n_2=2,thought=values", "seqcomp:L=2,m=5,n_1=2,thought=pairs"]
+CHAINS = [
+    "seqcomp:L=2,m=3,n_1=2",
+    "seqcomp:L=3,m=4,n_1=1,n_2=2,thought=values",
+    "seqcomp:L=2,m=5,n_1=2,thought=pairs",
+]
 
 
 def jsonl(folder: Path, task: Any, **options: Any) -> dict[str, list[dict[str, Any]]]:
     export(task, format="jsonl", out=folder, splits=SIZES, **options)
-    return {split: [json.loads(line) for line in (folder / f"{split}.jsonl").read_text().splitlines()] for split in SPLITS}
+    return {
+        split: [json.loads(line) for line in (folder / f"{split}.jsonl").read_text().splitlines()]
+        for split in SPLITS
+    }
 
 
 def asked_numbers(prompt: str) -> list[int]:
@@ -39,7 +48,9 @@ def asked_numbers(prompt: str) -> list[int]:
 
 @pytest.mark.parametrize("text", [*SMALLEST, *CHAINS])
 def test_rows_of_tokens(tmp_path: Path, text: str) -> None:
-    """Answers are the oracle's, numbers in words are the tokens, and the answer in words is the one due after them."""
+    """Answers are the oracle's, numbers in words are the tokens, and the answer in words is the
+    one due after them.
+    """
     task = parse_task(text)
     splits = jsonl(tmp_path / "a", task)
     assert {split: len(found) for split, found in splits.items()} == SIZES
@@ -71,18 +82,25 @@ def test_steps_are_the_chain(tmp_path: Path, text: str) -> None:
 
 def test_a_question_says_what_is_asked(tmp_path: Path) -> None:
     assert jsonl(tmp_path / "a", parse_task("twosum:n=2,M=9"))["test"][0]["prompt"].startswith(
-        "2-Sum modulo M: does some earlier token cancel the last (n = 2, M = 9). Answers are 0 and 1.\nNumbers: "
+        "2-Sum modulo M: does some earlier token cancel the last (n = 2, M = 9). Answers are 0 and"
+        " 1.\nNumbers: "
     )
-    assert instruction(parse_task("twosum:n=3,M=9,form=decision")).startswith("2-Sum modulo M: do any two cancel (n = 3, M = 9). ")
+    assert instruction(parse_task("twosum:n=3,M=9,form=decision")).startswith(
+        "2-Sum modulo M: do any two cancel (n = 3, M = 9). "
+    )
     assert instruction(parse_task("counting:n=3")).startswith(
         "Counting: how many of n bits are ones (n = 3, V = 2). Answers are numbers from 0 to 3."
     )
-    assert "(n = 2, K = 4, V = 2, form = absent)" in instruction(parse_task("recall:n=2,K=4,V=2,form=absent"))
+    assert "(n = 2, K = 4, V = 2, form = absent)" in instruction(
+        parse_task("recall:n=2,K=4,V=2,form=absent")
+    )
 
 
 @pytest.mark.parametrize("text", [*SMALLEST, *CHAINS, "eva:n=6,shift=zipf", "multihop:k=2,n=6"])
 def test_how_it_is_drawn_is_for_readers_of_the_data(text: str) -> None:
-    """Nothing of errors and code; the inner task's sampler for a chain of thought, the shift where there is one."""
+    """Nothing of errors and code; the inner task's sampler for a chain of thought, the shift
+    where there is one.
+    """
     task: Any = parse_text_task(text) if text.startswith("multihop") else parse_task(text)
     said = drawn(task)
     assert not re.search(r"Error|Raises|level\(|`|otherwise\)|\(else", said)
@@ -96,47 +114,74 @@ def test_how_it_is_drawn_is_for_readers_of_the_data(text: str) -> None:
 
 
 def test_pairs_say_what_their_ids_are(tmp_path: Path) -> None:
-    """10 ids in the prompt (2 n_1 m), 5 values: the card's formula, applied to the prompt's own w and values, gives the written tokens."""
+    """10 ids in the prompt (2 n_1 m), 5 values: the card's formula, applied to the prompt's own
+    w and values, gives the written tokens.
+    """
     task = parse_task("seqcomp:L=2,m=5,n_1=2,thought=pairs")
     assert isinstance(task, Thought)
     made = jsonl(tmp_path / "a", task)
     said = json.loads((tmp_path / "a" / "metadata.json").read_text())
-    found = re.search(r"vocabulary \+ w \* values \+ value: here (\d+) \+ (\d+) w \+ value", said["definition"])
+    found = re.search(
+        r"vocabulary \+ w \* values \+ value: here (\d+) \+ (\d+) w \+ value", said["definition"]
+    )
     assert found
     base, values = int(found[1]), int(found[2])
     assert (base, values) == (task.task.vocabulary, 5)
     for row in made["train"]:
         *_, z0, w = row["tokens"][: task.task.length]
         chain = [z0, *map(int, row["steps"])]
-        assert row["tokens"][task.task.length :] == [base + w * values + value for value in chain[:-1]]
+        assert row["tokens"][task.task.length :] == [
+            base + w * values + value for value in chain[:-1]
+        ]
         assert all(0 <= value < values for value in chain[:-1])
 
 
 def test_pairs_are_not_asked_in_words(tmp_path: Path) -> None:
     with pytest.raises(
-        SpecError, match=r"thought=pairs: .* the same as thought=values; export seqcomp:L=2,m=5,n_1=2,thought=values to lm-eval$"
+        SpecError,
+        match=(
+            r"thought=pairs: .* the same as thought=values; export"
+            r" seqcomp:L=2,m=5,n_1=2,thought=values to lm-eval$"
+        ),
     ):
-        export(parse_task("seqcomp:L=2,m=5,n_1=2,thought=pairs"), format="lm-eval", out=tmp_path / "new" / "a", splits=SIZES)
+        export(
+            parse_task("seqcomp:L=2,m=5,n_1=2,thought=pairs"),
+            format="lm-eval",
+            out=tmp_path / "new" / "a",
+            splits=SIZES,
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("cls", [*TASKS.values(), *TEXT_TASKS.values(), Thought])
 def test_every_source_is_known_in_full(cls: type[Any]) -> None:
     """What looks like a reference, in brackets or not, is one of the list."""
-    named = re.findall(r"\[([^\]]+)\]|(arXiv [0-9.]+[0-9])|(theory\.md)|([A-Z]\w+ [12]\d{3})\b", cls.source)
+    named = re.findall(
+        r"\[([^\]]+)\]|(arXiv [0-9.]+[0-9])|(theory\.md)|([A-Z]\w+ [12]\d{3})\b", cls.source
+    )
     assert named
-    assert {key for keys in named for key in keys if key} == set(references(cls.source)) <= set(REFERENCES)
+    assert (
+        {key for keys in named for key in keys if key}
+        == set(references(cls.source))
+        <= set(REFERENCES)
+    )
 
 
 def test_the_theory_page_has_the_same_papers() -> None:
     page = (Path(__file__).parents[3] / "docs" / "theory.md").read_text()
     listed = page[page.index("Sources. [") : page.index("## 1.")]
     for key, work in REFERENCES.items():
-        for paper in re.findall(r"arXiv (\d{4}\.\d{5})", f"{key} {work}") if f"[{key}]" in listed else ():
+        for paper in (
+            re.findall(r"arXiv (\d{4}\.\d{5})", f"{key} {work}") if f"[{key}]" in listed else ()
+        ):
             assert paper in listed or key == "San23"
 
 
-@pytest.mark.parametrize("text", [f"{name}:{cls.grid[0]}" for name, cls in TEXT_TASKS.items()] + ["multihop:k=2,n=5,style=steps"])
+@pytest.mark.parametrize(
+    "text",
+    [f"{name}:{cls.grid[0]}" for name, cls in TEXT_TASKS.items()]
+    + ["multihop:k=2,n=5,style=steps"],
+)
 def test_rows_of_text(tmp_path: Path, text: str) -> None:
     task = parse_text_task(text)
     for row in jsonl(tmp_path / "a", task)["train"]:
@@ -153,10 +198,21 @@ def test_metadata(tmp_path: Path, text: str) -> None:
     jsonl(tmp_path / "a", task, seed=7)
     said = json.loads((tmp_path / "a" / "metadata.json").read_text())
     assert parse_task(said["task"]) == task
-    assert (said["vocabulary"], said["answers"], said["length"]) == (task.vocabulary, task.answers, task.length)
+    assert (said["vocabulary"], said["answers"], said["length"]) == (
+        task.vocabulary,
+        task.answers,
+        task.length,
+    )
     assert (Fraction(said["chance"]), said["seed"], said["splits"]) == (task.chance, 7, SIZES)
-    assert said["columns"].keys() == json.loads((tmp_path / "a" / "test.jsonl").read_text().splitlines()[0]).keys()
-    assert said["command"] == (f"separatrix tasks export '{task.spec}' --format jsonl --train 3 --validation 2 --test 2 --seed 7 --out DIR")
+    assert (
+        said["columns"].keys()
+        == json.loads((tmp_path / "a" / "test.jsonl").read_text().splitlines()[0]).keys()
+    )
+    assert (
+        said["command"]
+        == f"separatrix tasks export '{task.spec}' --format jsonl --train 3 --validation 2 --test 2"
+        " --seed 7 --out DIR"
+    )
 
 
 def test_a_chance_of_thousands_of_digits(tmp_path: Path) -> None:
@@ -181,24 +237,42 @@ def test_a_definition_starts_with_the_token_table_and_names_no_source(text: str)
 def test_the_card(tmp_path: Path) -> None:
     task = parse_task("eva:n=4,V=3")
     export(task, format="hf", out=tmp_path / "hf", splits=SIZES)
-    front, _, body = (tmp_path / "hf" / "README.md").read_text().removeprefix("---\n").partition("---\n")
+    front, _, body = (
+        (tmp_path / "hf" / "README.md").read_text().removeprefix("---\n").partition("---\n")
+    )
     said = pyyaml.safe_load(front)
     assert said["configs"] == [
-        {"config_name": "default", "data_files": [{"split": split, "path": f"data/{split}-00000-of-00001.parquet"} for split in SPLITS]}
+        {
+            "config_name": "default",
+            "data_files": [
+                {"split": split, "path": f"data/{split}-00000-of-00001.parquet"} for split in SPLITS
+            ],
+        }
     ]
     assert {part["name"]: part["num_examples"] for part in said["dataset_info"]["splits"]} == SIZES
     assert said["dataset_info"]["features"][0] == {"name": "tokens", "sequence": "int32"}
-    assert said["dataset_info"]["download_size"] == sum(path.stat().st_size for path in (tmp_path / "hf" / "data").iterdir())
+    assert said["dataset_info"]["download_size"] == sum(
+        path.stat().st_size for path in (tmp_path / "hf" / "data").iterdir()
+    )
     assert definition(task) in body
     assert "## Source of the task\n\n[Ye26].\n\n- [Ye26]: Ye, He, Liao, Wu, Lu, " in body
     assert "arXiv 2602.01763" in body
-    for line in ("| accuracy of the best constant guess (chance) | 1/3 |", "| token ids | 0 to 3 |", "| train | 3 |", "eva:n=4,V=3"):
+    for line in (
+        "| accuracy of the best constant guess (chance) | 1/3 |",
+        "| token ids | 0 to 3 |",
+        "| train | 3 |",
+        "eva:n=4,V=3",
+    ):
         assert line in body
-    assert "| prefixes of 4 tokens to be told apart | 2^6.3398500" in body  # 4 log2(3) = 6.33985000...
+    assert (
+        "| prefixes of 4 tokens to be told apart | 2^6.3398500" in body
+    )  # 4 log2(3) = 6.33985000...
 
 
 def test_the_card_of_a_text_task(tmp_path: Path) -> None:
-    """13 facts of 3 hops: 4 chains of 4 names, and one fact left over with two; the candidates are the chains' ends."""
+    """13 facts of 3 hops: 4 chains of 4 names, and one fact left over with two; the candidates
+    are the chains' ends.
+    """
     export(parse_text_task("multihop:k=3,n=13"), format="lm-eval", out=tmp_path / "a", splits=SIZES)
     body = (tmp_path / "a" / "README.md").read_text()
     for line in (
@@ -214,8 +288,13 @@ def test_the_card_of_a_text_task(tmp_path: Path) -> None:
     assert "- [CPW]: Chen, Peng, Wu, " in body
 
 
-@pytest.mark.parametrize(("splits", "shots"), [({"train": 9}, 4), ({"train": 0, "validation": 2}, 2), ({"train": 0, "validation": 0}, 0)])
-def test_the_readme_advises_solved_questions_where_there_are_some(tmp_path: Path, splits: dict[str, int], shots: int) -> None:
+@pytest.mark.parametrize(
+    ("splits", "shots"),
+    [({"train": 9}, 4), ({"train": 0, "validation": 2}, 2), ({"train": 0, "validation": 0}, 0)],
+)
+def test_the_readme_advises_solved_questions_where_there_are_some(
+    tmp_path: Path, splits: dict[str, int], shots: int
+) -> None:
     export(parse_task("eva:n=6"), format="lm-eval", out=tmp_path / "a", splits={"test": 2} | splits)
     assert f"--num_fewshot {shots}\n" in (tmp_path / "a" / "README.md").read_text()
 
@@ -226,7 +305,9 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     export(task, format="lm-eval", out=tmp_path / "a", splits=SIZES)
     loader = type("Loader", (pyyaml.SafeLoader,), {})
     loader.add_constructor("!function", lambda loader, node: Function(node.value))
-    found = {path.stem: pyyaml.load(path.read_text(), loader) for path in (tmp_path / "a").glob("*.yaml")}
+    found = {
+        path.stem: pyyaml.load(path.read_text(), loader) for path in (tmp_path / "a").glob("*.yaml")
+    }
     name = "separatrix_" + re.sub(r"\W+", "_", task.spec)
     assert set(found) == ({name, f"{name}_cot"} if isinstance(task, Composition) else {name})
     direct = found[name]
@@ -235,11 +316,15 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     assert direct["description"] == f"{definition(task)}\n\nAnswer with the number alone.\n\n"
     for steps in (config for other, config in found.items() if other != name):
         assert steps["description"].endswith("\n\nWrite the steps, then: The answer is NUMBER.\n\n")
-        assert steps["doc_to_text"].endswith("\nWrite the steps, then: The answer is NUMBER.\nAnswer step by step:")
+        assert steps["doc_to_text"].endswith(
+            "\nWrite the steps, then: The answer is NUMBER.\nAnswer step by step:"
+        )
     assert direct["metadata"]["chance"] == str(task.chance)
     few = task.answers <= 10
     assert direct["output_type"] == ("multiple_choice" if few else "generate_until")
-    assert direct.get("doc_to_choice") == ([str(answer) for answer in range(task.answers)] if few else None)
+    assert direct.get("doc_to_choice") == (
+        [str(answer) for answer in range(task.answers)] if few else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -269,7 +354,9 @@ def test_yaml_is_read_as_it_was_meant(value: str) -> None:
 
 
 def test_no_task_escapes_the_templates_of_the_harness() -> None:
-    assert not [name for name, cls in TASKS.items() if re.search(r"{[{%#]", definition(_smallest(cls)))]
+    assert not [
+        name for name, cls in TASKS.items() if re.search(r"{[{%#]", definition(_smallest(cls)))
+    ]
 
 
 def _smallest(cls: type[Task]) -> Task:

@@ -1,4 +1,6 @@
-"""Declared sizes of the mechanisms that no mixer streams yet, worked out by hand from theory.md, section 1, and hf_configs.md's tables."""
+"""Declared sizes of the mechanisms that no mixer streams yet, worked out by hand from theory.md,
+section 1, and hf_configs.md's tables.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
 @pytest.mark.parametrize(
     ("name", "sizes", "state", "convolution"),
     [
-        ("gdn", {"heads": 32, "key_heads": 16, "head_dim": 128, "conv": 4}, 32 * 128 * 128, 3 * (2 * 16 * 128 + 32 * 128)),
+        (
+            "gdn",
+            {"heads": 32, "key_heads": 16, "head_dim": 128, "conv": 4},
+            32 * 128 * 128,
+            3 * (2 * 16 * 128 + 32 * 128),
+        ),
         ("kda", {"heads": 32, "head_dim": 128, "conv": 4}, 524_288, 3 * 3 * 32 * 128),
         ("lightning", {"heads": 64, "head_dim": 128}, 1_048_576, 0),
         ("retnet", {"heads": 2, "head_dim": 4, "value_dim": 6}, 48, 0),
@@ -30,12 +37,19 @@ def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
         ("rwkv", {"heads": 32, "head_dim": 64, "width": 2048, "shifts": 1}, 32 * 64 * 64 + 2048, 0),
         ("rwkv4", {"width": 768}, 5 * 768, 0),
         ("mamba", {"width": 8192, "state": 16, "conv": 4}, 131_072, 3 * 8192),
-        ("mamba2", {"heads": 128, "head_dim": 64, "state": 128, "groups": 8, "conv": 4}, 1_048_576, 3 * (8192 + 2 * 8 * 128)),
+        (
+            "mamba2",
+            {"heads": 128, "head_dim": 64, "state": 128, "groups": 8, "conv": 4},
+            1_048_576,
+            3 * (8192 + 2 * 8 * 128),
+        ),
         ("rglru", {"width": 2560, "conv": 4}, 2560, 3 * 2560),
         ("shortconv", {"width": 2048, "conv": 3}, 0, 2 * 2048),
     ],
 )
-def test_recurrent_state_and_convolution(name: str, sizes: dict[str, int], state: int, convolution: int) -> None:
+def test_recurrent_state_and_convolution(
+    name: str, sizes: dict[str, int], state: int, convolution: int
+) -> None:
     assert numbers(name, 1000, "state", **sizes) == state
     assert numbers(name, 1000, "convolution", **sizes) == convolution
 
@@ -45,7 +59,18 @@ def test_recurrent_state_and_convolution(name: str, sizes: dict[str, int], state
     [
         ("mla", {"heads": 32, "head_dim": 128, "latent": 512, "rope_dim": 64}, 576),
         ("indexed", {"heads": 128, "latent": 576, "index_dim": 128, "topk": 2048}, 704),
-        ("indexed", {"heads": 64, "kv_heads": 4, "head_dim": 128, "index_dim": 128, "topk": 16, "block": 128}, 2 * 4 * 128 + 128),
+        (
+            "indexed",
+            {
+                "heads": 64,
+                "kv_heads": 4,
+                "head_dim": 128,
+                "index_dim": 128,
+                "topk": 16,
+                "block": 128,
+            },
+            2 * 4 * 128 + 128,
+        ),
         ("full", {"heads": 16, "kv_heads": 2, "head_dim": 256}, 2 * 2 * 256),
     ],
 )
@@ -54,9 +79,17 @@ def test_keys_and_values_per_token(name: str, sizes: dict[str, int], per_token: 
 
 
 def test_a_window_whose_keys_are_its_values_stores_them_once() -> None:
-    """DeepSeek-V4: one vector of 512 numbers per token; transformers' cache lets keys and values point to the same storage."""
-    assert numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128, shared=True) == 128 * 512
-    assert numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128) == 128 * 2 * 512
+    """DeepSeek-V4: one vector of 512 numbers per token; transformers' cache lets keys and values
+    point to the same storage.
+    """
+    assert (
+        numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128, shared=True)
+        == 128 * 512
+    )
+    assert (
+        numbers("window", 1000, "window", heads=64, kv_heads=1, head_dim=512, size=128)
+        == 128 * 2 * 512
+    )
     with pytest.raises(SizeError, match="has one dimension"):
         mechanism("window", head_dim=8, value_dim=4, shared=True)
     shared = mechanism("window", heads=1, head_dim=8, size=9, shared=True)
@@ -68,9 +101,18 @@ def test_a_window_whose_keys_are_its_values_stores_them_once() -> None:
 
 
 def test_compressed_entries_window_and_waiting_tokens() -> None:
-    sparse = {"heads": 64, "head_dim": 512, "ratio": 4, "topk": 512, "index_dim": 128, "size": 128, "overlap": True}
+    sparse = {
+        "heads": 64,
+        "head_dim": 512,
+        "ratio": 4,
+        "topk": 512,
+        "index_dim": 128,
+        "size": 128,
+        "overlap": True,
+    }
     assert numbers("compressed", 1002, "kv", **sparse) == 250 * (512 + 128)
-    # 128 raw latents; 4 tokens of the last entry and 3 of the open one wait with content and gate, each for two entries, for the indexer too
+    # 128 raw latents; 4 tokens of the last entry and 3 of the open one wait with content and gate,
+    # each for two entries, for the indexer too
     assert numbers("compressed", 1002, "window", **sparse) == 128 * 512 + 7 * 2 * 2 * (512 + 128)
     heavy = {"heads": 64, "head_dim": 512, "ratio": 128, "size": 128}
     assert numbers("compressed", 1002, "kv", **heavy) == 7 * 512
@@ -78,23 +120,67 @@ def test_compressed_entries_window_and_waiting_tokens() -> None:
 
 
 def test_read_bits() -> None:
-    assert mechanism("mla", heads=2, head_dim=8, latent=16, format="bf16", accumulator="fp32", running_max=True).read_bits() == 2 * 18 * 32
-    assert mechanism("mla", heads=2, head_dim=8, value_dim=20, latent=16, format="bf16").read_bits() == 2 * 21 * 16
-    tokens = mechanism("indexed", heads=4, latent=24, index_dim=8, topk=5, format="bf16", accumulator="fp32")
+    assert (
+        mechanism(
+            "mla",
+            heads=2,
+            head_dim=8,
+            latent=16,
+            format="bf16",
+            accumulator="fp32",
+            running_max=True,
+        ).read_bits()
+        == 2 * 18 * 32
+    )
+    assert (
+        mechanism("mla", heads=2, head_dim=8, value_dim=20, latent=16, format="bf16").read_bits()
+        == 2 * 21 * 16
+    )
+    tokens = mechanism(
+        "indexed", heads=4, latent=24, index_dim=8, topk=5, format="bf16", accumulator="fp32"
+    )
     assert tokens.read_bits() == 5 * (32 + 24 * 16)  # theory.md: k (1 + d_c) numbers
-    blocks = mechanism("indexed", heads=4, head_dim=8, index_dim=8, topk=5, block=16, format="bf16", accumulator="fp32")
+    blocks = mechanism(
+        "indexed",
+        heads=4,
+        head_dim=8,
+        index_dim=8,
+        topk=5,
+        block=16,
+        format="bf16",
+        accumulator="fp32",
+    )
     assert blocks.read_bits() == 4 * 5 * (8 + 3) * 32
-    assert mechanism("compressed", heads=4, head_dim=8, ratio=4, topk=5, index_dim=2, format="bf16").read_bits() == 5 * (16 + 8 * 16)
-    assert mechanism("compressed", heads=4, head_dim=8, ratio=4, format="bf16").read_bits() == 4 * 9 * 16
+    assert mechanism(
+        "compressed", heads=4, head_dim=8, ratio=4, topk=5, index_dim=2, format="bf16"
+    ).read_bits() == 5 * (16 + 8 * 16)
+    assert (
+        mechanism("compressed", heads=4, head_dim=8, ratio=4, format="bf16").read_bits()
+        == 4 * 9 * 16
+    )
 
 
 def test_open_blocks_and_windows_are_owed_at_a_cut() -> None:
-    assert mechanism("sparse", heads=1, head_dim=2, block=4, format="p8").open_bits(100) == 3 * 4 * 8
+    assert (
+        mechanism("sparse", heads=1, head_dim=2, block=4, format="p8").open_bits(100) == 3 * 4 * 8
+    )
     assert mechanism("sparse", heads=1, head_dim=2, block=4, format="p8").open_bits(2) == 2 * 4 * 8
-    assert mechanism("indexed", heads=1, head_dim=2, index_dim=3, topk=1, format="p8").open_bits(100) == 0
-    assert mechanism("indexed", heads=1, head_dim=2, index_dim=3, topk=1, block=4, format="p8").open_bits(100) == 3 * 7 * 8
+    assert (
+        mechanism("indexed", heads=1, head_dim=2, index_dim=3, topk=1, format="p8").open_bits(100)
+        == 0
+    )
+    assert (
+        mechanism(
+            "indexed", heads=1, head_dim=2, index_dim=3, topk=1, block=4, format="p8"
+        ).open_bits(100)
+        == 3 * 7 * 8
+    )
     heavy = mechanism("compressed", heads=1, head_dim=2, ratio=4, size=3, format="p8")
-    assert heavy.open_bits(100) == (3 * 2 + 3 * 2 * 2) * 8 == Architecture(((heavy,),)).groups(100)[1].inside
+    assert (
+        heavy.open_bits(100)
+        == (3 * 2 + 3 * 2 * 2) * 8
+        == Architecture(((heavy,),)).groups(100)[1].inside
+    )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -104,17 +190,25 @@ def test_caches_grow_and_operations_are_counted(name: str) -> None:
     carried = [part.cache_bits(t) for t in lengths]
     assert carried == sorted(carried)
     assert [part.flops(t) for t in lengths[1:]] == sorted(part.flops(t) for t in lengths[1:])
-    assert (part.cache_bits(2**40) > part.cache_bits(2**39)) == (part.reading or name == "loglinear")
+    assert (part.cache_bits(2**40) > part.cache_bits(2**39)) == (
+        part.reading or name == "loglinear"
+    )
     assert (part.read_bits() > 0) == part.reading
 
 
 def test_operations_by_hand() -> None:
     assert mechanism("full", heads=2, head_dim=3, value_dim=5).flops(10) == 10 * 2 * (2 * 3 + 2 * 5)
     assert mechanism("window", heads=2, head_dim=3, size=4).flops(10) == 4 * 2 * (2 * 3 + 2 * 3)
-    assert mechanism("linear", heads=1, head_dim=3, normaliser=False).flops(10) == 2 * 9 + 2 * 9  # update, read
-    assert mechanism("gdn", heads=1, head_dim=3).flops(10) == 9 + 3 * 2 * 9  # decay; erase, write, read
+    assert (
+        mechanism("linear", heads=1, head_dim=3, normaliser=False).flops(10) == 2 * 9 + 2 * 9
+    )  # update, read
+    assert (
+        mechanism("gdn", heads=1, head_dim=3).flops(10) == 9 + 3 * 2 * 9
+    )  # decay; erase, write, read
     assert mechanism("shortconv", width=7, conv=3).flops(10) == 2 * 3 * 7
-    assert Architecture.parse("(gdn*3 + full)*2 @ heads=1, head_dim=3").flops(10) == 6 * 63 + 2 * 120
+    assert (
+        Architecture.parse("(gdn*3 + full)*2 @ heads=1, head_dim=3").flops(10) == 6 * 63 + 2 * 120
+    )
 
 
 def test_an_indexer_needs_both_sizes() -> None:
@@ -123,9 +217,13 @@ def test_an_indexer_needs_both_sizes() -> None:
 
 
 def test_a_running_maximum_is_read_too() -> None:
-    """784 = (9 + 4 x 10) x 16 without, 864 = (10 + 4 x 11) x 16 with one more number in each accumulator."""
+    """784 = (9 + 4 x 10) x 16 without, 864 = (10 + 4 x 11) x 16 with one more number in each
+    accumulator.
+    """
     assert mechanism("sparse", heads=1, head_dim=8, format="bf16").read_bits() == 784
-    assert mechanism("sparse", heads=1, head_dim=8, format="bf16", running_max=True).read_bits() == 864
+    assert (
+        mechanism("sparse", heads=1, head_dim=8, format="bf16", running_max=True).read_bits() == 864
+    )
 
 
 def test_a_token_shift_is_as_wide_as_the_heads_where_nothing_else_is_said() -> None:

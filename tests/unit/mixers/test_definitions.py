@@ -1,4 +1,6 @@
-"""Every mixer against its definition, written out token by token in NumPy from the weights alone."""
+"""Every mixer against its definition, written out token by token in NumPy from the weights
+alone.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,27 @@ class Heads:
 
     def __init__(self, name: str, sizes: dict[str, Any]) -> None:
         self.mixer = drawn(mixer(mechanism(name, **(_SIZES | sizes)), width=WIDTH))
-        self.weights: dict[str, Array] = {k: p.detach().numpy() for k, p in self.mixer.named_parameters()}
+        self.weights: dict[str, Array] = {
+            k: p.detach().numpy() for k, p in self.mixer.named_parameters()
+        }
         self.x: Array = inputs(self.mixer, 1, TOKENS)[0].numpy()
         self.dim = sizes.get("head_dim", 3)
-        self.k_heads, self.v_heads = (self.weights[k].shape[0] // d for k, d in (("k.weight", self.dim), ("v.weight", 2)))
+        self.k_heads, self.v_heads = (
+            self.weights[k].shape[0] // d for k, d in (("k.weight", self.dim), ("v.weight", 2))
+        )
 
     def __iter__(self) -> Iterator[tuple[int, Array, Array, Array]]:
         q_heads = self.weights["q.weight"].shape[0] // self.dim
         for h in range(4):
-            parts = (("q", q_heads, self.dim), ("k", self.k_heads, self.dim), ("v", self.v_heads, 2))
-            q, k, v = (self.project(f"{part}.weight")[:, (i := h * n // 4) * d : (i + 1) * d] for part, n, d in parts)
+            parts = (
+                ("q", q_heads, self.dim),
+                ("k", self.k_heads, self.dim),
+                ("v", self.v_heads, 2),
+            )
+            q, k, v = (
+                self.project(f"{part}.weight")[:, (i := h * n // 4) * d : (i + 1) * d]
+                for part, n, d in parts
+            )
             yield h, q, k, v
 
     def project(self, name: str) -> Array:
@@ -70,7 +83,11 @@ def phi(name: str, x: Array) -> Array:
 
 @pytest.mark.parametrize("sizes", [{}, {"kv_heads": 2}, {"kv_heads": 1}])
 def test_full(sizes: dict[str, Any]) -> None:
-    Heads("full", sizes).check(lambda h, q, k, v: np.stack([softmax(k[: i + 1] @ q[i]) @ v[: i + 1] for i in range(TOKENS)]))
+    Heads("full", sizes).check(
+        lambda h, q, k, v: np.stack(
+            [softmax(k[: i + 1] @ q[i]) @ v[: i + 1] for i in range(TOKENS)]
+        )
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 23, 100])
@@ -100,13 +117,18 @@ def test_linear(feature: str, normaliser: bool) -> None:
 def test_gdn(key_heads: int) -> None:
     heads = Heads("gdn", {"key_heads": key_heads})
     z = heads.project("a.weight") + heads.weights["a.bias"]
-    a, b = np.exp(-np.exp(heads.weights["rate"]) * np.log1p(np.exp(z))), sigmoid(heads.project("b.weight"))
+    a, b = (
+        np.exp(-np.exp(heads.weights["rate"]) * np.log1p(np.exp(z))),
+        sigmoid(heads.project("b.weight")),
+    )
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         state, outputs = np.zeros((2, 3)), []
         for i in range(TOKENS):
             key, query = k[i] / np.linalg.norm(k[i]), q[i] / np.linalg.norm(q[i])
-            state = a[i, h] * state @ (np.eye(3) - b[i, h] * np.outer(key, key)) + b[i, h] * np.outer(v[i], key)
+            state = a[i, h] * state @ (np.eye(3) - b[i, h] * np.outer(key, key)) + b[
+                i, h
+            ] * np.outer(v[i], key)
             outputs.append(state @ query)
         return np.stack(outputs)
 
@@ -122,10 +144,14 @@ def test_loglinear(feature: str) -> None:
         outputs = []
         for i in range(TOKENS):
             y, start = weights[i, 0, h] * (phi(feature, q[i]) @ phi(feature, k[i])) * v[i], 0
-            for bit in reversed(range(i.bit_length())):  # the largest bucket holds the earliest tokens
+            for bit in reversed(
+                range(i.bit_length())
+            ):  # the largest bucket holds the earliest tokens
                 if i >> bit & 1:
                     bucket = range(start, start + 2**bit)
-                    y = y + weights[i, bit + 1, h] * sum((phi(feature, q[i]) @ phi(feature, k[j])) * v[j] for j in bucket)
+                    y = y + weights[i, bit + 1, h] * sum(
+                        (phi(feature, q[i]) @ phi(feature, k[j])) * v[j] for j in bucket
+                    )
                     start += 2**bit
             assert start == i
             outputs.append(y)
@@ -134,10 +160,17 @@ def test_loglinear(feature: str) -> None:
     heads.check(head)
 
 
-@pytest.mark.parametrize(("block", "topk", "kv_heads"), [(1, 1, 4), (4, 2, 2), (5, 1, 1), (4, 50, 4), (23, 1, 4), (40, 3, 2)])
+@pytest.mark.parametrize(
+    ("block", "topk", "kv_heads"),
+    [(1, 1, 4), (4, 2, 2), (5, 1, 1), (4, 50, 4), (23, 1, 4), (40, 3, 2)],
+)
 def test_sparse(block: int, topk: int, kv_heads: int) -> None:
     heads = Heads("sparse", {"block": block, "topk": topk, "kv_heads": kv_heads})
-    alpha, beta, share = heads.weights["pool_k"], heads.weights["pool_v"], sigmoid(heads.weights["mix"])
+    alpha, beta, share = (
+        heads.weights["pool_k"],
+        heads.weights["pool_v"],
+        sigmoid(heads.weights["mix"]),
+    )
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         outputs = []
@@ -145,8 +178,12 @@ def test_sparse(block: int, topk: int, kv_heads: int) -> None:
             blocks = [range(m * block, (m + 1) * block) for m in range(i // block)]
             tokens, compressed = list(range(i // block * block, i + 1)), np.zeros(2)
             if blocks:
-                scores = np.array([sum(a * k[j] for a, j in zip(alpha, b, strict=True)) @ q[i] for b in blocks])
-                compressed = softmax(scores) @ np.array([sum(a * v[j] for a, j in zip(beta, b, strict=True)) for b in blocks])
+                scores = np.array(
+                    [sum(a * k[j] for a, j in zip(alpha, b, strict=True)) @ q[i] for b in blocks]
+                )
+                compressed = softmax(scores) @ np.array(
+                    [sum(a * v[j] for a, j in zip(beta, b, strict=True)) for b in blocks]
+                )
                 for m in np.argsort(-scores)[:topk]:
                     tokens += blocks[m]
             selected = softmax(k[tokens] @ q[i]) @ v[tokens]
@@ -162,7 +199,9 @@ def chosen_blocks(scores: Array, topk: int) -> list[int]:
 
 
 def turned(x: Array) -> Array:
-    """Rotary embedding: dimensions r and r + d/2 of token i are the parts of a complex number that turns by i 10000^(-2r/d)."""
+    """Rotary embedding: dimensions r and r + d/2 of token i are the parts of a complex number
+    that turns by i 10000^(-2r/d).
+    """
     half = x.shape[1] // 2
     angles = np.arange(len(x))[:, None] * 10000.0 ** (-2 * np.arange(half) / x.shape[1])
     z = (x[:, :half] + 1j * x[:, half:]) * np.exp(1j * angles)
@@ -173,14 +212,23 @@ def turned(x: Array) -> Array:
 @pytest.mark.parametrize("gates", [False, True])
 @pytest.mark.parametrize("window", [0, 1, 6, 100])
 def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
-    sizes: dict[str, Any] = {"block": 4, "topk": 2, "kv_heads": 2, "window": window, "gates": gates, "rope": rope}
+    sizes: dict[str, Any] = {
+        "block": 4,
+        "topk": 2,
+        "kv_heads": 2,
+        "window": window,
+        "gates": gates,
+        "rope": rope,
+    }
     heads = Heads("sparse", sizes | ({"head_dim": 4} if rope else {}))
     alpha, beta = heads.weights["pool_k"], heads.weights["pool_v"]
     branches = 3 if window else 2
     if gates:
         shares = sigmoid(heads.project("g.weight")).reshape(TOKENS, branches, 4)
     else:
-        logits = [heads.weights["mix"], np.zeros(4)] + ([heads.weights["mix_window"]] if window else [])
+        logits = [heads.weights["mix"], np.zeros(4)] + (
+            [heads.weights["mix_window"]] if window else []
+        )
         shares = np.exp(logits) / np.exp(logits).sum(0) * np.ones((TOKENS, 1, 1))
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
@@ -197,13 +245,18 @@ def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
             parts += [softmax(k[tokens] @ q[i]) @ v[tokens]]
             near = slice(max(0, i + 1 - window), i + 1)
             parts += [softmax(k[near] @ q[i]) @ v[near]] if window else []
-            outputs.append(sum(share * part for share, part in zip(shares[i, :, h], parts, strict=True)))
+            outputs.append(
+                sum(share * part for share, part in zip(shares[i, :, h], parts, strict=True))
+            )
         return np.stack(outputs)
 
     heads.check(head)
 
 
-@pytest.mark.parametrize(("block", "topk", "kv_heads"), [(1, 1, 4), (4, 2, 2), (5, 1, 1), (4, 50, 4), (23, 1, 4), (40, 3, 2)])
+@pytest.mark.parametrize(
+    ("block", "topk", "kv_heads"),
+    [(1, 1, 4), (4, 2, 2), (5, 1, 1), (4, 50, 4), (23, 1, 4), (40, 3, 2)],
+)
 def test_moba(block: int, topk: int, kv_heads: int) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         outputs = []
@@ -218,18 +271,34 @@ def test_moba(block: int, topk: int, kv_heads: int) -> None:
     Heads("moba", {"block": block, "topk": topk, "kv_heads": kv_heads}).check(head)
 
 
-@pytest.mark.parametrize(("topk", "index_heads", "kv_heads"), [(1, 1, 4), (2, 3, 2), (7, 2, 1), (23, 2, 4), (100, 1, 2)])
+@pytest.mark.parametrize(
+    ("topk", "index_heads", "kv_heads"), [(1, 1, 4), (2, 3, 2), (7, 2, 1), (23, 2, 4), (100, 1, 2)]
+)
 def test_indexed(topk: int, index_heads: int, kv_heads: int) -> None:
-    heads = Heads("indexed", {"topk": topk, "index_heads": index_heads, "index_dim": 5, "kv_heads": kv_heads})
-    queries, keys = heads.project("index_q.weight").reshape(TOKENS, index_heads, 5), heads.project("index_k.weight")
+    heads = Heads(
+        "indexed", {"topk": topk, "index_heads": index_heads, "index_dim": 5, "kv_heads": kv_heads}
+    )
+    queries, keys = (
+        heads.project("index_q.weight").reshape(TOKENS, index_heads, 5),
+        heads.project("index_k.weight"),
+    )
     weights = heads.project("index_w.weight")
     read = []
     for i in range(TOKENS):
-        scores = [sum(weights[i, j] * max(0.0, queries[i, j] @ keys[s]) for j in range(index_heads)) for s in range(i + 1)]
+        scores = [
+            sum(weights[i, j] * max(0.0, queries[i, j] @ keys[s]) for j in range(index_heads))
+            for s in range(i + 1)
+        ]
         read.append(chosen_blocks(np.array(scores), topk))
-    assert any(i not in tokens for i, tokens in enumerate(read)) or topk >= 7  # the token itself is not forced in
+    assert (
+        any(i not in tokens for i, tokens in enumerate(read)) or topk >= 7
+    )  # the token itself is not forced in
 
-    heads.check(lambda h, q, k, v: np.stack([softmax(k[read[i]] @ q[i]) @ v[read[i]] for i in range(TOKENS)]))
+    heads.check(
+        lambda h, q, k, v: np.stack(
+            [softmax(k[read[i]] @ q[i]) @ v[read[i]] for i in range(TOKENS)]
+        )
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 23, 100])
@@ -251,9 +320,15 @@ def test_mla(rope_dim: int) -> None:
     outputs = []
     for h in range(4):
         q = (x @ w["q.weight"].T).reshape(TOKENS, 4, 3 + rope_dim)[:, h]
-        k, v = latent @ w["k.weight"][3 * h : 3 * h + 3].T, latent @ w["v.weight"][2 * h : 2 * h + 2].T
+        k, v = (
+            latent @ w["k.weight"][3 * h : 3 * h + 3].T,
+            latent @ w["v.weight"][2 * h : 2 * h + 2].T,
+        )
         if rope_dim:
-            q, k = np.concatenate([q[:, :3], turned(q[:, 3:])], 1), np.concatenate([k, turned(x @ w["r.weight"].T)], 1)
+            q, k = (
+                np.concatenate([q[:, :3], turned(q[:, 3:])], 1),
+                np.concatenate([k, turned(x @ w["r.weight"].T)], 1),
+            )
         outputs.append(np.stack([softmax(k[: i + 1] @ q[i]) @ v[: i + 1] for i in range(TOKENS)]))
     wanted = np.concatenate(outputs, 1) @ w["o.weight"].T
     with torch.no_grad():

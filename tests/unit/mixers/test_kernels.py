@@ -1,5 +1,7 @@
-"""The third form without a CUDA device: tensors that say they are on one, and torch operators with the signatures, layouts and limits of
-fla-core 0.6 in the place of its kernels. The kernels themselves: tests/slow/test_kernels_interpreted.py."""
+"""The third form without a CUDA device: tensors that say they are on one, and torch operators with
+the signatures, layouts and limits of fla-core 0.6 in the place of its kernels. The kernels
+themselves: tests/slow/test_kernels_interpreted.py.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ SIZES: dict[str, Any] = {"heads": 2, "head_dim": 6, "value_dim": 5}
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     # case: (mechanism, sizes, kernel)
     "linear elu": ("linear", SIZES | {"feature": "elu"}, "simple_gla"),
-    "linear identity": ("linear", SIZES | {"feature": "identity", "normaliser": False}, "simple_gla"),
+    "linear identity": (
+        "linear",
+        SIZES | {"feature": "identity", "normaliser": False},
+        "simple_gla",
+    ),
     "retnet": ("retnet", SIZES, "simple_gla"),
     "lightning": ("lightning", SIZES, "simple_gla"),
     "mamba2": ("mamba2", {"heads": 4, "head_dim": 5, "state": 6, "groups": 2}, "simple_gla"),
@@ -68,13 +74,17 @@ def outer(k: Tensor, v: Tensor) -> Tensor:
 
 
 def aligned(*tensors: Tensor) -> None:
-    """What every kernel asks for: one batch and length, head dimensions in multiples of 16, one format of queries, keys and values."""
+    """What every kernel asks for: one batch and length, head dimensions in multiples of 16, one
+    format of queries, keys and values.
+    """
     assert len({x.shape[:3] for x in tensors}) == 1
     assert all(x.shape[-1] % 16 == 0 for x in tensors)
     assert len({x.dtype for x in tensors}) == 1
 
 
-def chunk_simple_gla(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None, scale: float | None = None) -> tuple[Tensor, None]:
+def chunk_simple_gla(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None, scale: float | None = None
+) -> tuple[Tensor, None]:
     """fla.ops.simple_gla: g (b t h), log decays."""
     called.append("simple_gla")
     aligned(q, k, v)
@@ -85,7 +95,9 @@ def chunk_simple_gla(q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None, s
     return scanned(q, lambda s, i: a[:, i, :, None, None] * s + outer(k[:, i], v[:, i]), v), None
 
 
-def chunk_gla(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float | None = None) -> tuple[Tensor, None]:
+def chunk_gla(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float | None = None
+) -> tuple[Tensor, None]:
     """fla.ops.gla: g (b t h d), log decays."""
     called.append("gla")
     aligned(q, k, v)
@@ -95,14 +107,18 @@ def chunk_gla(q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float | None = 
     return scanned(q, lambda s, i: g[:, i].exp()[..., None] * s + outer(k[:, i], v[:, i]), v), None
 
 
-def chunk_gated_delta_rule(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None = None) -> tuple[Tensor, None]:
+def chunk_gated_delta_rule(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None = None
+) -> tuple[Tensor, None]:
     """fla.ops.gated_delta_rule: g and beta (b t h)."""
     called.append("gated_delta_rule")
     assert g.shape == beta.shape == q.shape[:3]
     return _overwritten(q, k, v, g[..., None], beta, scale), None
 
 
-def chunk_kda(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None = None) -> tuple[Tensor, None]:
+def chunk_kda(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None = None
+) -> tuple[Tensor, None]:
     """fla.ops.kda: g (b t h d), beta (b t h)."""
     called.append("kda")
     assert g.shape == q.shape
@@ -110,20 +126,34 @@ def chunk_kda(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: f
     return _overwritten(q, k, v, g, beta, scale), None
 
 
-def _overwritten(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None) -> Tensor:
+def _overwritten(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float | None
+) -> Tensor:
     aligned(q, k, v)
     assert scale == 1.0
     assert g.dtype == beta.dtype == torch.float32
 
     def update(state: Tensor, i: int) -> Tensor:
         state = g[:, i].exp()[..., None] * state
-        return state + outer(k[:, i], beta[:, i, :, None] * (v[:, i] - torch.einsum("bhd,bhde->bhe", k[:, i].float(), state)))
+        return state + outer(
+            k[:, i],
+            beta[:, i, :, None] * (v[:, i] - torch.einsum("bhd,bhde->bhe", k[:, i].float(), state)),
+        )
 
     return scanned(q, update, v)
 
 
 def chunk_rwkv7(
-    r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, scale: float, safe_gate: bool, lower_bound: float, chunk_size: int
+    r: Tensor,
+    w: Tensor,
+    k: Tensor,
+    v: Tensor,
+    a: Tensor,
+    b: Tensor,
+    scale: float,
+    safe_gate: bool,
+    lower_bound: float,
+    chunk_size: int,
 ) -> tuple[Tensor, None]:
     """fla.ops.rwkv7: S diag(w) + (S a) b^T + v k^T, w log decays from lower_bound on."""
     called.append("rwkv7")
@@ -142,7 +172,9 @@ def chunk_rwkv7(
 def chunk_log_linear_attn(
     q: Tensor, k: Tensor, v: Tensor, g: Tensor, level_scales: Tensor, scale: float | None = 1.0
 ) -> tuple[Tensor, None]:
-    """fla.ops.log_linear_attn: g (b t h), level_scales (b t h l) with at least the 7 levels inside a chunk."""
+    """fla.ops.log_linear_attn: g (b t h), level_scales (b t h l) with at least the 7 levels
+    inside a chunk.
+    """
     called.append("log_linear")
     aligned(q, k, v)
     assert scale == 1.0
@@ -153,11 +185,15 @@ def chunk_log_linear_attn(
     assert not g.any()
     place = range(q.shape[1])
     level = torch.tensor([[(i ^ j).bit_length() if j <= i else 0 for j in place] for i in place])
-    scales = level_scales.transpose(1, 2).gather(-1, level.expand(q.shape[0], q.shape[2], -1, -1)).tril()
+    scales = (
+        level_scales.transpose(1, 2).gather(-1, level.expand(q.shape[0], q.shape[2], -1, -1)).tril()
+    )
     return torch.einsum("bhij,bjhe->bihe", scales * torch.einsum("bihd,bjhd->bhij", q, k), v), None
 
 
-def chunk_hgrn(x: Tensor, g: Tensor, initial_state: None = None, output_final_state: bool = False) -> tuple[Tensor, None]:
+def chunk_hgrn(
+    x: Tensor, g: Tensor, initial_state: None = None, output_final_state: bool = False
+) -> tuple[Tensor, None]:
     """fla.ops.hgrn: x and g (b t c)."""
     called.append("hgrn")
     assert x.dtype == g.dtype == torch.float32
@@ -168,7 +204,15 @@ def chunk_hgrn(x: Tensor, g: Tensor, initial_state: None = None, output_final_st
     return torch.stack(outputs, 1), None
 
 
-OPERATORS = (chunk_simple_gla, chunk_gla, chunk_gated_delta_rule, chunk_kda, chunk_rwkv7, chunk_log_linear_attn, chunk_hgrn)
+OPERATORS = (
+    chunk_simple_gla,
+    chunk_gla,
+    chunk_gated_delta_rule,
+    chunk_kda,
+    chunk_rwkv7,
+    chunk_log_linear_attn,
+    chunk_hgrn,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +236,9 @@ def made(case: str, dtype: torch.dtype = torch.float32) -> Mixer:
 
 
 def inputs(dtype: torch.dtype = torch.float32, tokens: int = TOKENS) -> Tensor:
-    return pretended(torch.randn(2, tokens, WIDTH, generator=torch.Generator().manual_seed(1)).to(dtype))
+    return pretended(
+        torch.randn(2, tokens, WIDTH, generator=torch.Generator().manual_seed(1)).to(dtype)
+    )
 
 
 def gap(a: Tensor, b: Tensor) -> float:
@@ -202,10 +248,14 @@ def gap(a: Tensor, b: Tensor) -> float:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_call_gives_what_the_chunked_form_gives(case: str, installed: pytest.MonkeyPatch) -> None:
+def test_every_call_gives_what_the_chunked_form_gives(
+    case: str, installed: pytest.MonkeyPatch
+) -> None:
     kernel = kernels.KERNELS[CASES[case][2]]
     single = {torch.float32: torch.float32}
-    installed.setitem(kernels.KERNELS, CASES[case][2], type(kernel)(**{**vars(kernel), "computes": single}))
+    installed.setitem(
+        kernels.KERNELS, CASES[case][2], type(kernel)(**{**vars(kernel), "computes": single})
+    )
     m, x = made(case), inputs()
     forms = []
     for form in ("fla", "torch"):
@@ -214,7 +264,9 @@ def test_every_call_gives_what_the_chunked_form_gives(case: str, installed: pyte
         with backend(form):
             outputs = [m(y), m.last(y)]
         assert set(called) == ({CASES[case][2]} if form == "fla" else set())
-        forms.append([*outputs, *torch.autograd.grad([z.sum() for z in outputs], [y, *m.parameters()])])
+        forms.append(
+            [*outputs, *torch.autograd.grad([z.sum() for z in outputs], [y, *m.parameters()])]
+        )
     gaps = [gap(a, b) for a, b in zip(*forms, strict=True)]
     assert max(gaps[:2]) <= 1e-5
     # step sizes of Mamba-2: differences of large numbers, in either form
@@ -231,13 +283,21 @@ def test_bfloat16_layers_run_kernels_of_themselves(case: str) -> None:
     assert called == [CASES[case][2]]
 
 
-@pytest.mark.parametrize(("dtype", "runs"), [(torch.float16, True), (torch.float32, False), (torch.float64, False)])
+@pytest.mark.parametrize(
+    ("dtype", "runs"), [(torch.float16, True), (torch.float32, False), (torch.float64, False)]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_other_formats(case: str, dtype: torch.dtype, runs: bool) -> None:
-    """float32 is left alone where PyTorch may not round its products; RG-LRU multiplies no matrices; bfloat16 alone suits some kernels."""
+    """float32 is left alone where PyTorch may not round its products; RG-LRU multiplies no
+    matrices; bfloat16 alone suits some kernels.
+    """
     name = CASES[case][2]
     made(case, dtype)(inputs(dtype))
-    assert called == ([name] if (runs and name not in HALVES) or (name == "hgrn" and dtype == torch.float32) else [])
+    assert called == (
+        [name]
+        if (runs and name not in HALVES) or (name == "hgrn" and dtype == torch.float32)
+        else []
+    )
 
 
 @pytest.mark.parametrize("setting", ["high", "medium"])
@@ -267,17 +327,29 @@ def keys(
     d: int = 16, e: int = 16, batch: int = 1, tokens: int = 3, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor, torch.dtype]:
     shape = (batch, 2, tokens)
-    return pretended(torch.zeros(1).expand(*shape, d)), pretended(torch.zeros(1).expand(*shape, e)), dtype
+    return (
+        pretended(torch.zeros(1).expand(*shape, d)),
+        pretended(torch.zeros(1).expand(*shape, e)),
+        dtype,
+    )
 
 
 @pytest.mark.parametrize(
     ("kernel", "given", "words"),
     [
-        ("gla", keys(dtype=torch.float64), "inputs are torch.float64, it takes torch.bfloat16, torch.float16, torch.float32"),
+        (
+            "gla",
+            keys(dtype=torch.float64),
+            "inputs are torch.float64, it takes torch.bfloat16, torch.float16, torch.float32",
+        ),
         ("rwkv7", keys(), "inputs are torch.float32, it takes torch.bfloat16"),
         ("kda", keys(d=257), "key dimension 257 is over its 256"),
         ("log_linear", keys(e=65, dtype=torch.bfloat16), "value dimension 65 is over its 64"),
-        ("log_linear", keys(tokens=2**17 + 1, dtype=torch.bfloat16), "131073 tokens are over its 131072"),
+        (
+            "log_linear",
+            keys(tokens=2**17 + 1, dtype=torch.bfloat16),
+            "131073 tokens are over its 131072",
+        ),
         ("simple_gla", keys(batch=2**15), "batch times heads is 65536, over its 65535"),
     ],
 )
@@ -291,7 +363,10 @@ def test_limits(kernel: str, given: tuple[Tensor, Tensor, torch.dtype], words: s
 
 
 def test_demanded_on_a_cpu() -> None:
-    with backend("fla"), pytest.raises(BackendError, match="inputs are on cpu, it runs on CUDA devices"):
+    with (
+        backend("fla"),
+        pytest.raises(BackendError, match="inputs are on cpu, it runs on CUDA devices"),
+    ):
         made("gdn")(torch.randn(2, 5, WIDTH))
 
 
@@ -321,7 +396,9 @@ def absent(_: str) -> str:
         (lambda _: "0.7.0", "fla-core 0.7.0 is installed, calls are written for 0.6.x"),
     ],
 )
-def test_not_installed(installed: pytest.MonkeyPatch, version: Callable[[str], str], words: str) -> None:
+def test_not_installed(
+    installed: pytest.MonkeyPatch, version: Callable[[str], str], words: str
+) -> None:
     installed.setattr(importlib.metadata, "version", version)
     m, x = made("gdn", torch.bfloat16), inputs(torch.bfloat16)
     m(x)
@@ -336,7 +413,10 @@ def test_broken_installation(installed: pytest.MonkeyPatch) -> None:
     m, x = made("gdn", torch.bfloat16), inputs(torch.bfloat16)
     m(x)
     assert not called
-    with backend("fla"), pytest.raises(BackendError, match=r"importing fla-core 0\.6\.0 fails: ModuleNotFoundError"):
+    with (
+        backend("fla"),
+        pytest.raises(BackendError, match=r"importing fla-core 0\.6\.0 fails: ModuleNotFoundError"),
+    ):
         m(x)
 
 

@@ -1,7 +1,9 @@
-"""Every recurrent mixer, and attention with rotation and sinks, against its paper, token by token in NumPy from the weights alone.
+"""Every recurrent mixer, and attention with rotation and sinks, against its paper, token by token
+in NumPy from the weights alone.
 
-Sums over all earlier tokens stand where a paper has them, so that the recurrence is tested too. Every comparison is made of the parallel form in
-one chunk, in chunks that do not divide the sequence, in chunks of one token, and of the recurrence.
+Sums over all earlier tokens stand where a paper has them, so that the recurrence is tested too.
+Every comparison is made of the parallel form in one chunk, in chunks that do not divide the
+sequence, in chunks of one token, and of the recurrence.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Layer:
 
     def __init__(self, name: str, **sizes: Any) -> None:
         self.mixer = drawn(mixer(mechanism(name, **sizes), width=WIDTH))
-        self.weights: dict[str, Array] = {k: p.detach().numpy() for k, p in self.mixer.named_parameters()}
+        self.weights: dict[str, Array] = {
+            k: p.detach().numpy() for k, p in self.mixer.named_parameters()
+        }
         self.x: Array = inputs(self.mixer, 1, TOKENS)[0].numpy()
 
     def map(self, name: str, x: Array | None = None) -> Array:
@@ -62,7 +66,9 @@ class Layer:
         return y + self.weights[f"{name}.bias"] if f"{name}.bias" in self.weights else y
 
     def convolved(self, x: Array, *, activated: bool) -> Array:
-        """sum_r c_r x_{i-r}, then SiLU, where the mixer has a convolution; the newest token's weight is the last."""
+        """sum_r c_r x_{i-r}, then SiLU, where the mixer has a convolution; the newest token's
+        weight is the last.
+        """
         if "conv.weight" not in self.weights:
             return x
         kernel = self.weights["conv.weight"]
@@ -82,19 +88,33 @@ class Layer:
                 found[f"chunk {chunk}"] = self.mixer(x)[0]
         for form, z in found.items():
             wanted = y[-1] if form == "last" else y
-            np.testing.assert_allclose(z.numpy(), wanted, rtol=1e-10, atol=1e-10 * np.abs(y).max(), err_msg=form)
+            np.testing.assert_allclose(
+                z.numpy(), wanted, rtol=1e-10, atol=1e-10 * np.abs(y).max(), err_msg=form
+            )
 
 
 class Heads(Layer):
-    """Queries and keys (t, h, d) and values (t, h, e), key heads copied to the heads that share them."""
+    """Queries and keys (t, h, d) and values (t, h, e), key heads copied to the heads that share
+    them.
+    """
 
-    def __init__(self, name: str, options: dict[str, Any], *, activated: bool = True, unit_queries: bool = False, **sizes: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: dict[str, Any],
+        *,
+        activated: bool = True,
+        unit_queries: bool = False,
+        **sizes: Any,
+    ) -> None:
         sizes = _SIZES | options | sizes
         super().__init__(name, **{k: v for k, v in sizes.items() if v is not None})
         self.heads, self.d, self.e = sizes["heads"], sizes["head_dim"], sizes["value_dim"]
         self.activated, self.unit_queries = activated, unit_queries
 
-    def qkv(self, *, d: int | None = None, e: int | None = None, mixed: tuple[Array, ...] = ()) -> tuple[Array, Array, Array]:
+    def qkv(
+        self, *, d: int | None = None, e: int | None = None, mixed: tuple[Array, ...] = ()
+    ) -> tuple[Array, Array, Array]:
         parts = [self.map(name, z) for name, z in zip("qkv", mixed or (self.x,) * 3, strict=True)]
         y = self.convolved(np.concatenate(parts, 1), activated=self.activated)
         q, k, v = np.split(y, np.cumsum([p.shape[1] for p in parts[:2]]), 1)
@@ -106,8 +126,10 @@ class Heads(Layer):
         return groups[:, [h * groups.shape[1] // self.heads for h in range(self.heads)]]
 
     def output(self, y: Array, beside: Array | None = None) -> None:
-        """Checks the heads' outputs (t, h, e) after the RMS norm and the gate, as options say. Released layers with queries of unit length divide
-        these by sqrt(d); their norm, of epsilon 1e-6, then sees the scaled outputs."""
+        """Checks the heads' outputs (t, h, e) after the RMS norm and the gate, as options say.
+        Released layers with queries of unit length divide these by sqrt(d); their norm, of epsilon
+        1e-6, then sees the scaled outputs.
+        """
         if "norm" in self.weights:
             y = y / np.sqrt(self.d) if self.unit_queries else y
             y = y / np.sqrt((y**2).mean(-1, keepdims=True) + 1e-6) * self.weights["norm"]
@@ -127,7 +149,8 @@ even = pytest.mark.parametrize("options", [OPTIONS[name] for name in EVEN], ids=
 @options
 @pytest.mark.parametrize("negative", [False, True])
 def test_deltanet(options: dict[str, Any], negative: bool) -> None:
-    # fast weight programmers, eqs. 23-24: what the key now finds is replaced by a mix of it and of the new value
+    # fast weight programmers, eqs. 23-24: what the key now finds is replaced by a mix of it and of
+    # the new value
     layer = Heads("deltanet", options, negative=negative, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b")) * (2 if negative else 1)
     q, k, y = unit(q), unit(k), np.zeros_like(v)
@@ -144,10 +167,16 @@ def test_deltanet(options: dict[str, Any], negative: bool) -> None:
 @options
 @pytest.mark.parametrize("negative", [False, True])
 def test_gdn(options: dict[str, Any], negative: bool) -> None:
-    # alpha in the form of Mamba-2, exp(-e^A softplus(. + dt_bias)); S_n is the sum of b_j v_j k_j^T times all later transitions
+    # alpha in the form of Mamba-2, exp(-e^A softplus(. + dt_bias)); S_n is the sum of b_j v_j k_j^T
+    # times all later transitions
     layer = Heads("gdn", options, negative=negative, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b")) * (2 if negative else 1)
-    q, k, a, y = unit(q), unit(k), np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))), np.zeros_like(v)
+    q, k, a, y = (
+        unit(q),
+        unit(k),
+        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
+        np.zeros_like(v),
+    )
     for h, i in product(range(layer.heads), range(TOKENS)):
         later = np.eye(layer.d)
         for j in reversed(range(i + 1)):
@@ -159,8 +188,11 @@ def test_gdn(options: dict[str, Any], negative: bool) -> None:
 @options
 @pytest.mark.parametrize(("householders", "negative"), [(1, True), (2, True), (3, False)])
 def test_deltaproduct(options: dict[str, Any], householders: int, negative: bool) -> None:
-    # S_i = S_{i-1} A_i + B_i, A_i = a_i H_1 ... H_n and B_i = sum_j b_j v_j k_j^T H_{j+1} ... H_n, H_j = I - b_j k_j k_j^T
-    layer = Heads("deltaproduct", options, householders=householders, negative=negative, unit_queries=True)
+    # S_i = S_{i-1} A_i + B_i, A_i = a_i H_1 ... H_n and B_i = sum_j b_j v_j k_j^T H_{j+1} ... H_n,
+    # H_j = I - b_j k_j k_j^T
+    layer = Heads(
+        "deltaproduct", options, householders=householders, negative=negative, unit_queries=True
+    )
     n, heads = householders, layer.heads
     parts = [layer.map(name) for name in "qkv"]
     mixed = layer.convolved(np.concatenate(parts, 1), activated=True)
@@ -169,11 +201,17 @@ def test_deltaproduct(options: dict[str, Any], householders: int, negative: bool
     keys = [unit(layer.apart(x, layer.d)) for x in np.split(k, n, 1)]
     values = [layer.apart(x, layer.e) for x in np.split(v, n, 1)]
     b = [sigmoid(x) * (2 if negative else 1) for x in np.split(layer.map("b"), n, 1)]
-    a, y = np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))), np.zeros((TOKENS, heads, layer.e))
+    a, y = (
+        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
+        np.zeros((TOKENS, heads, layer.e)),
+    )
     for h in range(heads):
         state = np.zeros((layer.e, layer.d))
         for i in range(TOKENS):
-            reflections = [np.eye(layer.d) - b[j][i, h] * np.outer(keys[j][i, h], keys[j][i, h]) for j in range(n)]
+            reflections = [
+                np.eye(layer.d) - b[j][i, h] * np.outer(keys[j][i, h], keys[j][i, h])
+                for j in range(n)
+            ]
             added = np.zeros_like(state)
             for j in range(n):
                 new = b[j][i, h] * np.outer(values[j][i, h], keys[j][i, h])
@@ -189,7 +227,12 @@ def test_kda(options: dict[str, Any]) -> None:
     layer = Heads("kda", options, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b"))
     z = layer.map("a.up", layer.map("a.down")).reshape(TOKENS, layer.heads, layer.d)
-    q, k, a, y = unit(q), unit(k), np.exp(-np.exp(layer.weights["rate"])[:, None] * softplus(z)), np.zeros_like(v)
+    q, k, a, y = (
+        unit(q),
+        unit(k),
+        np.exp(-np.exp(layer.weights["rate"])[:, None] * softplus(z)),
+        np.zeros_like(v),
+    )
     for h in range(layer.heads):
         state = np.zeros((layer.d, layer.e))
         for i in range(TOKENS):
@@ -201,18 +244,22 @@ def test_kda(options: dict[str, Any]) -> None:
 
 @options
 def test_gla(options: dict[str, Any]) -> None:
-    # the paper's parallel form, (Q * B) (K / B)^T below the diagonal, B the cumulative products of the gates
+    # the paper's parallel form, (Q * B) (K / B)^T below the diagonal, B the cumulative products of
+    # the gates
     layer = Heads("gla", options)
     q, k, v = layer.qkv()
     assert layer.weights["a.down.weight"].shape[0] == 16
-    alpha = sigmoid(layer.map("a.up", layer.map("a.down"))).reshape(TOKENS, layer.heads, layer.d) ** (1 / 16)
+    alpha = sigmoid(layer.map("a.up", layer.map("a.down"))).reshape(
+        TOKENS, layer.heads, layer.d
+    ) ** (1 / 16)
     b = np.cumprod(alpha, 0)
     layer.output(np.einsum("ihd,jhd,ij,jhe->ihe", q * b, k / b, np.tri(TOKENS), v))
 
 
 @options
 def test_hgrn2(options: dict[str, Any]) -> None:
-    # h_t = Diag(f_t) h_{t-1} + (1 - f_t) i_t^T, read by the output gate SiLU(.); f_t = sigmoid(.), the lower bound 0 of a first layer
+    # h_t = Diag(f_t) h_{t-1} + (1 - f_t) i_t^T, read by the output gate SiLU(.); f_t = sigmoid(.),
+    # the lower bound 0 of a first layer
     layer = Heads("hgrn2", options, activated=False)
     o, f, i = layer.qkv()
     o, f, y = silu(o), sigmoid(f), np.zeros_like(i)
@@ -225,26 +272,34 @@ def test_hgrn2(options: dict[str, Any]) -> None:
 
 
 def turned(x: Array, base: float = 10_000.0) -> NDArray[np.complex128]:
-    """x_n e^{i n theta}, theta_r = base^(-2r/d), dimension r + d/2 the imaginary part of dimension r."""
+    """x_n e^{i n theta}, theta_r = base^(-2r/d), dimension r + d/2 the imaginary part of
+    dimension r.
+    """
     half = x.shape[-1] // 2
     theta = base ** (-2 * np.arange(half) / x.shape[-1])
-    return (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * np.arange(len(x))[:, None, None] * theta)
+    return (x[..., :half] + 1j * x[..., half:]) * np.exp(
+        1j * np.arange(len(x))[:, None, None] * theta
+    )
 
 
 @even
 def test_retnet(options: dict[str, Any]) -> None:
-    # o_n = sum_{m<=n} gamma^{n-m} (Q_n e^{i n theta}) (K_m e^{i m theta})^dagger v_m, gamma = 1 - 2^{-5-h}
+    # o_n = sum_{m<=n} gamma^{n-m} (Q_n e^{i n theta}) (K_m e^{i m theta})^dagger v_m, gamma = 1 -
+    # 2^{-5-h}
     layer = Heads("retnet", options)
     q, k, v = layer.qkv()
     scores = np.einsum("nhd,mhd->hnm", turned(q), turned(k).conj()).real
     ago = np.arange(TOKENS)[:, None] - np.arange(TOKENS)
-    decay = np.array([np.where(ago >= 0, (1 - 2.0 ** (-5 - h)) ** np.abs(ago), 0) for h in range(layer.heads)])
+    decay = np.array(
+        [np.where(ago >= 0, (1 - 2.0 ** (-5 - h)) ** np.abs(ago), 0) for h in range(layer.heads)]
+    )
     layer.output(np.einsum("hnm,mhe->nhe", scores * decay, v))
 
 
 @options
 def test_lightning(options: dict[str, Any]) -> None:
-    # O = ((Q K^T) * M) V, M_ij = lambda^{i-j}, lambda = e^{-slope}, slopes of ALiBi: 2^{-8/H}, and each that times the one before
+    # O = ((Q K^T) * M) V, M_ij = lambda^{i-j}, lambda = e^{-slope}, slopes of ALiBi: 2^{-8/H}, and
+    # each that times the one before
     layer = Heads("lightning", options)
     q, k, v = layer.qkv()
     slope, y = 1.0, np.zeros_like(v)
@@ -260,7 +315,9 @@ def test_lightning(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("groups", "size", "state"), [(1, 3, 5), (2, 1, 4), (4, 2, 1)])
 def test_mamba2(groups: int, size: int, state: int, conv: int) -> None:
     # the paper's semiseparable matrix, M_ij = C_i^T (A_{j+1} ... A_i) B_j D_j, and the skip
-    layer = Heads("mamba2", {}, heads=4, head_dim=size, state=state, groups=groups, conv=conv, value_dim=None)
+    layer = Heads(
+        "mamba2", {}, heads=4, head_dim=size, state=state, groups=groups, conv=conv, value_dim=None
+    )
     c, b, x = layer.qkv(d=state, e=size)
     delta = softplus(layer.map("dt"))
     a = np.exp(-np.exp(layer.weights["rate"]) * delta)
@@ -272,10 +329,17 @@ def test_mamba2(groups: int, size: int, state: int, conv: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"conv": 3, "gate": "silu"}, {"gate": "norm", "key_heads": 1}, {"heads": 2, "head_dim": 1, "value_dim": 5}]
+    "options",
+    [
+        {},
+        {"conv": 3, "gate": "silu"},
+        {"gate": "norm", "key_heads": 1},
+        {"heads": 2, "head_dim": 1, "value_dim": 5},
+    ],
 )
 def test_rwkv(options: dict[str, Any]) -> None:
-    # section 4 of the RWKV-7 paper: lerp(x_t, x_{t-1}, mu), d_t, w_t, a_t, kappa, removal key, replacement key, wkv_t, bonus
+    # section 4 of the RWKV-7 paper: lerp(x_t, x_{t-1}, mu), d_t, w_t, a_t, kappa, removal key,
+    # replacement key, wkv_t, bonus
     layer = Heads("rwkv", options, width=WIDTH)
     shape, w = (TOKENS, layer.heads, layer.d), layer.weights
     previous = np.vstack([np.zeros(WIDTH), layer.x[:-1]])
@@ -298,7 +362,8 @@ def test_rwkv(options: dict[str, Any]) -> None:
 
 @options
 def test_mlstm(options: dict[str, Any]) -> None:
-    # eqs. 19-27 of the xLSTM paper as they stand, with exponential input gates and nothing that keeps numbers small
+    # eqs. 19-27 of the xLSTM paper as they stand, with exponential input gates and nothing that
+    # keeps numbers small
     layer = Heads("mlstm", options)
     (q, k, v), i, f = layer.qkv(), np.exp(layer.map("i")), sigmoid(layer.map("f"))
     y = np.zeros_like(v)
@@ -335,7 +400,9 @@ def test_shortconv(width: int, conv: int) -> None:
 
 
 def buckets(i: int) -> list[tuple[int, range]]:
-    """(level, tokens) of the Fenwick tree at token i, as in the paper: take off the least significant bit until 0 is left."""
+    """(level, tokens) of the Fenwick tree at token i, as in the paper: take off the least
+    significant bit until 0 is left.
+    """
     found, end = [(0, range(i, i + 1))], i
     while end:
         lowest = end & -end
@@ -352,30 +419,49 @@ def test_buckets_by_hand() -> None:
 
 @options
 def test_loglinear_gdn(options: dict[str, Any]) -> None:
-    # every token's value through the product of all later transitions, bucket by bucket, weighed by its level
+    # every token's value through the product of all later transitions, bucket by bucket, weighed by
+    # its level
     layer = Heads("loglinear", options, base="gdn", unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b"))
-    q, k, a, y = unit(q), unit(k), np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))), np.zeros_like(v)
+    q, k, a, y = (
+        unit(q),
+        unit(k),
+        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
+        np.zeros_like(v),
+    )
     weights = softplus(layer.map("level")).reshape(TOKENS, -1, layer.heads)
     for h in range(layer.heads):
-        change = [a[i, h] * (np.eye(layer.d) - b[i, h] * np.outer(k[i, h], k[i, h])) for i in range(TOKENS)]
+        change = [
+            a[i, h] * (np.eye(layer.d) - b[i, h] * np.outer(k[i, h], k[i, h]))
+            for i in range(TOKENS)
+        ]
         for i in range(TOKENS):
             for level, bucket in buckets(i):
                 state = np.zeros((layer.e, layer.d))
                 for j in bucket:
-                    later = np.linalg.multi_dot([np.eye(layer.d), np.eye(layer.d), *change[j + 1 : i + 1]])
+                    later = np.linalg.multi_dot(
+                        [np.eye(layer.d), np.eye(layer.d), *change[j + 1 : i + 1]]
+                    )
                     state += b[j, h] * np.outer(v[j, h], k[j, h]) @ later
                 y[i, h] += weights[i, level, h] * (state @ q[i, h])
     layer.output(y)
 
 
 @pytest.mark.parametrize("size", [None, 1, 7, 100])
-@pytest.mark.parametrize(("kv_heads", "conv", "base"), [(4, 0, 10_000), (2, 3, 100), (1, 1, 500_000)])
+@pytest.mark.parametrize(
+    ("kv_heads", "conv", "base"), [(4, 0, 10_000), (2, 3, 100), (1, 1, 500_000)]
+)
 @pytest.mark.parametrize("sink", [True, False])
-def test_softmax_with_rope(size: int | None, kv_heads: int, conv: int, base: int, sink: bool) -> None:
+def test_softmax_with_rope(
+    size: int | None, kv_heads: int, conv: int, base: int, sink: bool
+) -> None:
     # scores Re <q e^{i n theta}, k e^{i m theta}>; a sink is one score more, of no value (gpt-oss)
     sizes = {"kv_heads": kv_heads, "conv": conv, "rope": True, "rope_base": base, "sink": sink}
-    layer = Heads("full" if size is None else "window", sizes | ({} if size is None else {"size": size}), activated=False)
+    layer = Heads(
+        "full" if size is None else "window",
+        sizes | ({} if size is None else {"size": size}),
+        activated=False,
+    )
     q, k, v = layer.qkv()
     scores = np.einsum("nhd,mhd->nmh", turned(q, base), turned(k, base).conj()).real
     y = np.zeros_like(v)

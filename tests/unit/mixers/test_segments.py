@@ -1,4 +1,6 @@
-"""Sequences in segments that hand on the state: equal outputs and gradients, whatever the segments' length."""
+"""Sequences in segments that hand on the state: equal outputs and gradients, whatever the
+segments' length.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ SIZES: dict[str, Any] = {"heads": 2, "head_dim": 4}
 
 
 @pytest.mark.parametrize("name", ["retnet", "gla", "mamba2", "gdn", "deltaproduct", "kda", "rwkv"])
-@pytest.mark.parametrize("numbers", [1, 2 * 2 * 4 * 50, 2 * 2 * 4 * 64])  # segments of one chunk, of three chunks, of four
+@pytest.mark.parametrize(
+    "numbers", [1, 2 * 2 * 4 * 50, 2 * 2 * 4 * 64]
+)  # segments of one chunk, of three chunks, of four
 def test_segments_change_nothing(name: str, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: dict[str, Any] = SIZES | ({"state": 4} if name == "mamba2" else {})
     m = drawn(mixer(mechanism(name, **sizes), width=8))
     m.chunk = 16
-    x = torch.randn(2, 150, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    x = torch.randn(
+        2, 150, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    ).requires_grad_()
     whole = m(x)
-    weight = torch.randn(whole.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    weight = torch.randn(
+        whole.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
     inputs = (x, *m.parameters())
     expected = torch.autograd.grad(whole, inputs, weight)
     monkeypatch.setattr(segments, "NUMBERS", numbers)
@@ -33,12 +41,20 @@ def test_segments_change_nothing(name: str, numbers: int, monkeypatch: pytest.Mo
         torch.testing.assert_close(found, gradient, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize(("tokens", "lengths"), [(10, [8, 2]), (8, [8]), (3, [3]), (25, [8, 8, 8, 1])])
-def test_segments_are_whole_chunks(tokens: int, lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "NUMBERS", 11 * 3 * 2)  # room for 11 tokens of 2 heads of 3 numbers
+@pytest.mark.parametrize(
+    ("tokens", "lengths"), [(10, [8, 2]), (8, [8]), (3, [3]), (25, [8, 8, 8, 1])]
+)
+def test_segments_are_whole_chunks(
+    tokens: int, lengths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        segments, "NUMBERS", 11 * 3 * 2
+    )  # room for 11 tokens of 2 heads of 3 numbers
     found: list[tuple[int, bool]] = []
 
-    def run(x: torch.Tensor, y: torch.Tensor, *, state: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def run(
+        x: torch.Tensor, y: torch.Tensor, *, state: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         assert x.shape[2] == y.shape[2]
         found.append((x.shape[2], state is None))
         return x, x[:, :, -1]

@@ -1,4 +1,6 @@
-"""The sparse family at length: every law on the tiled forms too, what they read under ties and NaN, sizes at their borders, and memory."""
+"""The sparse family at length: every law on the tiled forms too, what they read under ties and
+NaN, sizes at their borders, and memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ from separatrix.mixers.ops.block_tiles import place, tile_size
 _SIZES: dict[str, Any] = {"heads": 2, "head_dim": 3, "value_dim": 5}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse 4,2 GQA": ("sparse", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
-    "sparse 16,1 rope conv": ("sparse", {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3}),
+    "sparse 16,1 rope conv": (
+        "sparse",
+        {"block": 16, "topk": 1, "rope": True, "head_dim": 4, "conv": 3},
+    ),
     "sparse 1,3": ("sparse", {"block": 1, "topk": 3}),
     "sparse 32,9": ("sparse", {"block": 32, "topk": 9}),
     "sparse 7,2 window gates": ("sparse", {"block": 7, "topk": 2, "window": 9, "gates": True}),
@@ -38,8 +43,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 FORMS = ("step=forward", "chunks", "last", "causal", "stacks", "finite", "NaN")
 """The laws that see the parallel form."""
 _FAST = ("sparse 7,2 window gates", "moba 4,2 GQA")
-"""On these the fast tests run every law but "chunks", of which these forms have none but in the window, tested where the forms are masked;
-on the other cases they compare the tiled form with the masked one. The slow tests run every law on every case."""
+"""On these the fast tests run every law but "chunks", of which these forms have none but in the
+window, tested where the forms are masked; on the other cases they compare the tiled form with the
+masked one. The slow tests run every law on every case.
+"""
 
 
 def made(name: str, **sizes: Any) -> Mixer:
@@ -68,7 +75,9 @@ def test_law_on_the_tiled_form(case: str, law: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("tiled")
 @pytest.mark.parametrize("law", FORMS)
 @pytest.mark.parametrize("case", CASES)
-def test_law_on_the_tiled_form_at_its_own_sizes(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_law_on_the_tiled_form_at_its_own_sizes(
+    case: str, law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if law == "step=forward":  # hundreds of steps; shapes are checked under the other laws
         monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     name, sizes = CASES[case]
@@ -97,7 +106,10 @@ def test_largest_takes_the_earlier_of_equal_ones() -> None:
     for k in (1, 2, 5, 11, 12, 20):
         scores = torch.randint(-2, 3, (300, 12), generator=generator).double()
         scores[::7, ::3] = -float("inf")
-        wanted = [sorted(sorted(range(12), key=lambda m, row=row: (-row[m], m))[:k]) for row in scores.tolist()]
+        wanted = [
+            sorted(sorted(range(12), key=lambda m, row=row: (-row[m], m))[:k])
+            for row in scores.tolist()
+        ]
         assert largest(scores, k).sort().values.tolist() == wanted
 
 
@@ -125,7 +137,9 @@ def test_every_pair_gets_a_slot_of_its_own_in_a_tile_of_its_block() -> None:
 
 
 def test_tiles_hold_a_power_of_two_from_8_to_128() -> None:
-    assert [tile_size(pairs, blocks) for pairs, blocks in ((1, 1), (96, 4), (768, 8), (10**6, 1))] == [8, 16, 64, 128]
+    assert [
+        tile_size(pairs, blocks) for pairs, blocks in ((1, 1), (96, 4), (768, 8), (10**6, 1))
+    ] == [8, 16, 64, 128]
 
 
 @pytest.mark.usefixtures("tiled")
@@ -138,7 +152,9 @@ def test_gradients_under_vmap_of_grad(name: str) -> None:
     stacked, _ = stack_module_state(models)  # type: ignore[arg-type]
     found = vmap(grad(lambda p, x: functional_call(models[0], p, (x,)).square().sum()))(stacked, x)
     for i, m in enumerate(models):
-        wanted = torch.autograd.grad(m(x[i]).square().sum(), list(m.parameters()), allow_unused=True, materialize_grads=True)
+        wanted = torch.autograd.grad(
+            m(x[i]).square().sum(), list(m.parameters()), allow_unused=True, materialize_grads=True
+        )
         for (key, _), one in zip(m.named_parameters(), wanted, strict=True):
             close(found[key][i], one, key, scale=1.0)
 
@@ -149,21 +165,29 @@ def test_tiled_form_is_deterministic() -> None:
     x = inputs(m, 2, 300).float().requires_grad_()
     one, other = m(x), m(x)
     assert torch.equal(one, other)
-    for a, b in zip(gradients(m, x, [one]).values(), gradients(m, x, [other]).values(), strict=True):
+    for a, b in zip(
+        gradients(m, x, [one]).values(), gradients(m, x, [other]).values(), strict=True
+    ):
         assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("short", [0, 1000])
 @pytest.mark.parametrize("name", ["sparse", "moba"])
 @torch.no_grad()
-def test_nan_is_seen_by_all_who_read_it(name: str, short: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block with NaN in it scores NaN, which counts as largest: every later token reads it. The tokens of its own block after it do too."""
+def test_nan_is_seen_by_all_who_read_it(
+    name: str, short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block with NaN in it scores NaN, which counts as largest: every later token reads it.
+    The tokens of its own block after it do too.
+    """
     monkeypatch.setattr(block_choice, "SHORT", short)
     m, x = made(name, block=4, topk=1), torch.randn(1, 40, 6, dtype=torch.float64)
     x[0, 9] = float("nan")
     for y in (m(x), stream(m, x)[0]):
         assert y[0, 9:].isnan().all()
-    assert stream(m, x)[0][0, :9].isfinite().all()  # under a mask a weight of 0 times NaN is NaN, for earlier tokens too
+    assert (
+        stream(m, x)[0][0, :9].isfinite().all()
+    )  # under a mask a weight of 0 times NaN is NaN, for earlier tokens too
 
 
 @pytest.mark.parametrize("window", [20, 5000])
@@ -171,12 +195,20 @@ def test_nan_is_seen_by_all_who_read_it(name: str, short: int, monkeypatch: pyte
 def test_sparse_with_a_window_over_everything_is_full_attention(window: int) -> None:
     x = inputs(made("full"), 2, 20)
     full, sparse = made("full"), made("sparse", window=window)
-    shares = {"mix": torch.full((2,), -100.0), "mix_window": torch.full((2,), 100.0), "pool_k": torch.ones(32), "pool_v": torch.ones(32)}
+    shares = {
+        "mix": torch.full((2,), -100.0),
+        "mix_window": torch.full((2,), 100.0),
+        "pool_k": torch.ones(32),
+        "pool_v": torch.ones(32),
+    }
     sparse.load_state_dict(full.state_dict() | shares)
     close(sparse(x), full(x), "a share of 1 for the window")
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("moba", {"topk": 99}), ("indexed", {"topk": 99}), ("chunked", {"size": 50})])
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("moba", {"topk": 99}), ("indexed", {"topk": 99}), ("chunked", {"size": 50})],
+)
 @torch.no_grad()
 def test_what_reads_everything_is_full_attention(name: str, sizes: dict[str, int]) -> None:
     x, full, other = inputs(made("full"), 2, 50), made("full"), made(name, **sizes)
@@ -196,13 +228,20 @@ def test_one_token_reads_itself(name: str) -> None:
         value = value @ weights["c.weight"].T
         value = value * (value.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
     value = value @ weights["v.weight"].T
-    if name == "sparse":  # no block is complete: the compressed branch is 0, and the other has the share 1 - lambda
+    if (
+        name == "sparse"
+    ):  # no block is complete: the compressed branch is 0, and the other has the share 1 - lambda
         value = value * (1 - weights["mix"].sigmoid()).repeat_interleave(5)
     close(y, value @ weights["o.weight"].T, name)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"), [({"block": 2}, "block=2"), ({"latent": 7}, "latent=7"), ({"block": 4, "latent": 7}, "block=4")]
+    ("sizes", "said"),
+    [
+        ({"block": 2}, "block=2"),
+        ({"latent": 7}, "latent=7"),
+        ({"block": 4, "latent": 7}, "block=4"),
+    ],
 )
 def test_indexed_blocks_and_latents_are_declared_only(sizes: dict[str, Any], said: str) -> None:
     with pytest.raises(SizeError, match=f"'indexed' with {said} has declared sizes but no mixer"):
@@ -218,7 +257,10 @@ def test_the_indexer_learns_nothing_here() -> None:
     m = made("indexed", topk=3, index_dim=4)
     x = inputs(m, 1, 20).requires_grad_()
     found = gradients(m, x, [m(x)])
-    assert all(found[name].abs().max() == 0 for name in ("index_q.weight", "index_k.weight", "index_w.weight"))
+    assert all(
+        found[name].abs().max() == 0
+        for name in ("index_q.weight", "index_k.weight", "index_w.weight")
+    )
     assert found["q.weight"].abs().max() > 0
 
 
@@ -253,5 +295,7 @@ print(peak() - before)
 def test_no_quadratic_memory(name: str, sizes: dict[str, Any]) -> None:
     """One (T, T) matrix of float32 for the 4 heads would take 4 GiB at 16,384 tokens."""
     argument = json.dumps([name, sizes, 16384])
-    done = subprocess.run([sys.executable, "-c", _PROGRAM, argument], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, argument], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) < 1 << 20  # KiB

@@ -13,12 +13,22 @@ from hypothesis import strategies as st
 from separatrix.errors import SizeError, SpecError, Undecided
 from separatrix.numbers.binomials import Binomial, BinomialSum
 from separatrix.numbers.bits import Bits, sum_bits
-from separatrix.numbers.counts import AlternatePowers, Count, Exact, OneMoreThanPower, Power, Product, Sum
+from separatrix.numbers.counts import (
+    AlternatePowers,
+    Count,
+    Exact,
+    OneMoreThanPower,
+    Power,
+    Product,
+    Sum,
+)
 from separatrix.numbers.formats import NumberFormat
 from separatrix.numbers.logs import EXACT_BITS, LogSign, log_difference
 
 SIZES = st.integers(0, 10**30)
-BITS = st.lists(st.tuples(SIZES, st.integers(0, 4096)), max_size=5).map(lambda parts: sum_bits(Bits.of(n, w) for n, w in parts))
+BITS = st.lists(st.tuples(SIZES, st.integers(0, 4096)), max_size=5).map(
+    lambda parts: sum_bits(Bits.of(n, w) for n, w in parts)
+)
 
 
 def sign(x: int | Fraction) -> int:
@@ -75,14 +85,42 @@ def test_negative_bits_are_refused(numbers: int, width: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "bits"),
-    [("fp64", 64), ("fp32", 32), ("bf16", 16), ("fp16", 16), ("fp8", 8), ("int8", 8), ("p1", 1), ("p17", 17), ("p4096", 4096)],
+    [
+        ("fp64", 64),
+        ("fp32", 32),
+        ("bf16", 16),
+        ("fp16", 16),
+        ("fp8", 8),
+        ("int8", 8),
+        ("p1", 1),
+        ("p17", 17),
+        ("p4096", 4096),
+    ],
 )
 def test_number_formats(name: str, bits: int) -> None:
     assert NumberFormat(name).bits == bits
     assert str(NumberFormat(name)) == name
 
 
-@pytest.mark.parametrize("name", ["", "p", "p0", "p01", "p4097", "p99999", "fp12", "P8", " p8", "p8 ", "p-1", "p8\n", "float32", "p١"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "p",
+        "p0",
+        "p01",
+        "p4097",
+        "p99999",
+        "fp12",
+        "P8",
+        " p8",
+        "p8 ",
+        "p-1",
+        "p8\n",
+        "float32",
+        "p١",
+    ],
+)
 def test_names_that_are_no_format(name: str) -> None:
     with pytest.raises(SpecError, match="unknown number format"):
         NumberFormat(name)
@@ -95,12 +133,21 @@ TERMS = st.lists(st.tuples(st.integers(-12, 12), st.integers(1, 60)), max_size=5
 @given(TERMS, st.integers(-80, 80))
 def test_log_difference_against_fractions(terms: list[tuple[int, int]], bits: int) -> None:
     found = log_difference(terms, bits)
-    assert found.sign == sign(prod((Fraction(x) ** c for c, x in terms), start=Fraction(1)) - Fraction(2) ** bits)
+    assert found.sign == sign(
+        prod((Fraction(x) ** c for c, x in terms), start=Fraction(1)) - Fraction(2) ** bits
+    )
     assert found.positive == (found.sign > 0)
 
 
 def test_log_difference_of_ties_is_zero() -> None:
-    for terms, bits in [([], 0), ([(1, 8)], 3), ([(2, 6), (-2, 3)], 2), ([(5, 4), (-5, 2)], 5), ([(-1, 8)], -3), ([(0, 7), (3, 1)], 0)]:
+    for terms, bits in [
+        ([], 0),
+        ([(1, 8)], 3),
+        ([(2, 6), (-2, 3)], 2),
+        ([(5, 4), (-5, 2)], 5),
+        ([(-1, 8)], -3),
+        ([(0, 7), (3, 1)], 0),
+    ]:
         assert log_difference(terms, bits).sign == 0
         assert log_difference(terms, bits + 1).sign == -1
         assert log_difference(terms, bits - 1).sign == 1
@@ -108,7 +155,9 @@ def test_log_difference_of_ties_is_zero() -> None:
 
 @pytest.mark.parametrize("scale", [EXACT_BITS, 10 * EXACT_BITS, 10**6])
 def test_log_difference_of_large_ties_and_neighbours(scale: int) -> None:
-    """2^scale against itself, and against its neighbours: beyond any float and beyond the first precisions of ball arithmetic."""
+    """2^scale against itself, and against its neighbours: beyond any float and beyond the first
+    precisions of ball arithmetic.
+    """
     assert log_difference([(scale, 6), (-scale, 3)], scale).sign == 0
     assert log_difference([(1, 2**scale + 1)], scale).sign == 1
     assert log_difference([(1, 2**scale - 1)], scale).sign == -1
@@ -116,20 +165,27 @@ def test_log_difference_of_large_ties_and_neighbours(scale: int) -> None:
 
 
 def test_log_difference_of_powers_nobody_could_write() -> None:
-    """log2 3 lies between its convergents 1054/665 and 24727/15601 scaled up: both signs, at exponents of 10^30."""
+    """log2 3 lies between its convergents 1054/665 and 24727/15601 scaled up: both signs, at
+    exponents of 10^30.
+    """
     assert log_difference([(665 * 10**30, 3)], 1054 * 10**30).sign == sign(3**665 - 2**1054)
     assert log_difference([(15601 * 10**30, 3)], 24727 * 10**30).sign == sign(3**15601 - 2**24727)
     assert {sign(3**665 - 2**1054), sign(3**15601 - 2**24727)} == {-1, 1}
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(-4000, 4000), st.integers(2, 10**6)), min_size=1, max_size=3), st.integers(-3, 3))
+@given(
+    st.lists(st.tuples(st.integers(-4000, 4000), st.integers(2, 10**6)), min_size=1, max_size=3),
+    st.integers(-3, 3),
+)
 def test_log_difference_beyond_the_exact_limit(terms: list[tuple[int, int]], off: int) -> None:
     """Large exponents, with `bits` set next to the true value."""
     numerator = prod(x**c for c, x in terms if c > 0)
     denominator = prod(x**-c for c, x in terms if c < 0)
     bits = numerator.bit_length() - denominator.bit_length() + off
-    left, right = (numerator, denominator << bits) if bits >= 0 else (numerator << -bits, denominator)
+    left, right = (
+        (numerator, denominator << bits) if bits >= 0 else (numerator << -bits, denominator)
+    )
     assert log_difference(terms, bits).sign == sign(left - right)
 
 
@@ -160,12 +216,17 @@ SIMPLE = (
     | st.integers(0, 400).flatmap(lambda n: st.integers(0, n).map(lambda k: Binomial(n, k)))
 )
 BINOMIAL_SUMS = st.builds(
-    lambda upper, share, base: BinomialSum(upper, 1 + share % upper, base), st.integers(1, 120), st.integers(0, 10**6), st.integers(1, 300)
+    lambda upper, share, base: BinomialSum(upper, 1 + share % upper, base),
+    st.integers(1, 120),
+    st.integers(0, 10**6),
+    st.integers(1, 300),
 )
 COUNTS = (
     SIMPLE
     | BINOMIAL_SUMS
-    | st.lists(st.tuples(st.integers(1, 99), SIMPLE | BINOMIAL_SUMS), min_size=1, max_size=4).map(lambda t: Sum(tuple(t)))
+    | st.lists(st.tuples(st.integers(1, 99), SIMPLE | BINOMIAL_SUMS), min_size=1, max_size=4).map(
+        lambda t: Sum(tuple(t))
+    )
 )
 
 
@@ -215,7 +276,10 @@ def test_large_counts_against_powers_of_two(count: Count, bits: int, expected: i
     assert count.compare_bits(bits).sign == expected
 
 
-@pytest.mark.parametrize(("upper", "lower"), [(20_000, 10_000), (20_000, 5000), (100_000, 4097), (100_000, 4096), (12_345, 6000)])
+@pytest.mark.parametrize(
+    ("upper", "lower"),
+    [(20_000, 10_000), (20_000, 5000), (100_000, 4097), (100_000, 4096), (12_345, 6000)],
+)
 def test_large_binomials_against_comb(upper: int, lower: int) -> None:
     count, value = Binomial(upper, lower), comb(upper, lower)
     assert count.exact() == value
@@ -226,7 +290,15 @@ def test_large_binomials_against_comb(upper: int, lower: int) -> None:
 
 @pytest.mark.parametrize(
     ("upper", "last", "base"),
-    [(3000, 1, 7), (3000, 40, 1), (3000, 1500, 1), (3000, 2999, 1), (3000, 3000, 5), (3000, 2000, 256), (3000, 2990, 256)],
+    [
+        (3000, 1, 7),
+        (3000, 40, 1),
+        (3000, 1500, 1),
+        (3000, 2999, 1),
+        (3000, 3000, 5),
+        (3000, 2000, 256),
+        (3000, 2990, 256),
+    ],
 )
 def test_large_sums_of_binomials_against_comb(upper: int, last: int, base: int) -> None:
     count = BinomialSum(upper, last, base)
@@ -272,7 +344,9 @@ def test_log_sign() -> None:
 
 
 @pytest.mark.parametrize("plus", [0, 1])
-@pytest.mark.parametrize(("base", "last"), [(1, 0), (1, 5), (2, 0), (2, 1), (2, 6), (3, 5), (7, 4), (2, 3000), (5, 1001)])
+@pytest.mark.parametrize(
+    ("base", "last"), [(1, 0), (1, 5), (2, 0), (2, 1), (2, 6), (3, 5), (7, 4), (2, 3000), (5, 1001)]
+)
 def test_alternate_powers_added_up(base: int, last: int, plus: int) -> None:
     value = plus + sum(base**j for j in range(last % 2, last + 1, 2))
     count = AlternatePowers(base, last, plus)
@@ -286,10 +360,19 @@ def test_alternate_powers_added_up(base: int, last: int, plus: int) -> None:
 def test_one_more_than_a_power_of_two(exponent: int) -> None:
     count = OneMoreThanPower(exponent)
     assert count.exact() == 2**exponent + 1
-    assert [count.exceeds_bits(bits) for bits in (exponent - 1, exponent, exponent + 1)] == [True, True, False]
+    assert [count.exceeds_bits(bits) for bits in (exponent - 1, exponent, exponent + 1)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_counts_of_no_size() -> None:
-    for make in (lambda: AlternatePowers(0, 3), lambda: AlternatePowers(2, -1), lambda: OneMoreThanPower(0), lambda: Product(())):
+    for make in (
+        lambda: AlternatePowers(0, 3),
+        lambda: AlternatePowers(2, -1),
+        lambda: OneMoreThanPower(0),
+        lambda: Product(()),
+    ):
         with pytest.raises(SizeError):
             make()

@@ -12,8 +12,15 @@ from separatrix.theory.base import first_excess
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.integers(0, 20), st.integers(-2, 60), st.integers(-5, 90), st.one_of(st.none(), st.integers(-5, 100)))
-def test_first_size_is_the_first_of_all(start: int, more: int, threshold: int, near: int | None) -> None:
+@given(
+    st.integers(0, 20),
+    st.integers(-2, 60),
+    st.integers(-5, 90),
+    st.one_of(st.none(), st.integers(-5, 100)),
+)
+def test_first_size_is_the_first_of_all(
+    start: int, more: int, threshold: int, near: int | None
+) -> None:
     limit = start + more
     asked: list[int] = []
 
@@ -47,8 +54,16 @@ DEMANDS = {
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.sampled_from(sorted(DEMANDS)), st.integers(0, 300), st.integers(0, 4), st.integers(1, 40), st.integers(0, 120))
-def test_first_excess_is_the_first_of_all(name: str, base: int, slope: int, start: int, more: int) -> None:
+@given(
+    st.sampled_from(sorted(DEMANDS)),
+    st.integers(0, 300),
+    st.integers(0, 4),
+    st.integers(1, 40),
+    st.integers(0, 120),
+)
+def test_first_excess_is_the_first_of_all(
+    name: str, base: int, slope: int, start: int, more: int
+) -> None:
     def demand(n: int) -> Count:
         assert start <= n <= start + more
         return DEMANDS[name](n)
@@ -56,5 +71,8 @@ def test_first_excess_is_the_first_of_all(name: str, base: int, slope: int, star
     def supply(n: int) -> int:
         return base + slope * (n // 7)  # grows in steps, as caches of windows and buckets do
 
-    expected = next((n for n in range(start, start + more + 1) if DEMANDS[name](n).exact() > 1 << supply(n)), None)
+    expected = next(
+        (n for n in range(start, start + more + 1) if DEMANDS[name](n).exact() > 1 << supply(n)),
+        None,
+    )
     assert first_excess(demand, supply, start, limit=start + more) == expected

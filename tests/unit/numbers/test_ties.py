@@ -1,4 +1,6 @@
-"""Comparisons that come out even at any size: powers of two against powers of two, and sums that stay just below one."""
+"""Comparisons that come out even at any size: powers of two against powers of two, and sums that
+stay just below one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from separatrix.theory.fails.ii_block_messages import BlockSizes
 HUGE = 1 << 40
 
 
-@pytest.mark.parametrize(("bits", "sign"), [(24 << 40, 0), ((24 << 40) - 1, 1), ((24 << 40) + 1, -1)])
+@pytest.mark.parametrize(
+    ("bits", "sign"), [(24 << 40, 0), ((24 << 40) - 1, 1), ((24 << 40) + 1, -1)]
+)
 def test_powers_of_two(bits: int, sign: int) -> None:
     assert Power(1 << 24, HUGE).compare_bits(bits).sign == sign
     assert log_difference([(HUGE, 1 << 20), (HUGE, 16)], bits).sign == sign
@@ -55,7 +59,13 @@ def test_a_vocabulary_that_is_a_power_of_two_meets_the_cache_exactly() -> None:
         ("loglinear + window(size=9) @ format=p1, head_dim=1, heads=1", Eva(n=8, V=3)),
     ],
 )
-def test_the_first_n_of_a_growing_cache_is_found_by_trying_all(spec: str, task: Eva | TwoSum) -> None:
+def test_the_first_n_of_a_growing_cache_is_found_by_trying_all(
+    spec: str, task: Eva | TwoSum
+) -> None:
     model, tasks = Architecture.parse(spec), task.family()
-    first = next(k for k in range(tasks.smallest, 500) if (sign := TheoremI().compare(model, tasks.at(k))) is not None and sign.positive)
+    first = next(
+        k
+        for k in range(tasks.smallest, 500)
+        if (sign := TheoremI().compare(model, tasks.at(k))) is not None and sign.positive
+    )
     assert TheoremI().threshold(model, task) == first

@@ -1,4 +1,6 @@
-"""`separatrix check-mechanism`: the example keeps every law, each kind of mistake is told, and nobody sees a traceback."""
+"""`separatrix check-mechanism`: the example keeps every law, each kind of mistake is told, and
+nobody sees a traceback.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,16 @@ from separatrix.plugins.check import find, growth_class
 from separatrix.plugins.load import import_module
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "my_mixer.py"
-LAWFUL = EXAMPLE.read_text().replace('@sx.register_mechanism(title="moving averages", source="this example")\n', "")
+LAWFUL = EXAMPLE.read_text().replace(
+    '@sx.register_mechanism(title="moving averages", source="this example")\n', ""
+)
 
 
 @pytest.fixture(autouse=True)
 def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty folder; modules, paths and mechanisms of a test are gone after it. Shapes are not checked in the thousands of steps of a card:
-    for a user they are not either."""
+    """An empty folder; modules, paths and mechanisms of a test are gone after it. Shapes are not
+    checked in the thousands of steps of a card: for a user they are not either.
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -35,7 +40,9 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     modules, before = set(sys.modules), (dict(MECHANISMS), dict(MIXERS))
     yield
     for name in set(sys.modules) - modules:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith((str(tmp_path), str(EXAMPLE.parent))):
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(
+            (str(tmp_path), str(EXAMPLE.parent))
+        ):
             del sys.modules[name]
     for registered, kept in zip((MECHANISMS, MIXERS), before, strict=True):
         registered.clear()
@@ -57,13 +64,17 @@ def broken_variant(*changes: tuple[str, str]) -> str:
 
 @pytest.mark.slow
 def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check-mechanism", f"{EXAMPLE}:MyMixer", "--width", "8", "--set", "averages=3"]) == 0
+    assert (
+        run(["check-mechanism", f"{EXAMPLE}:MyMixer", "--width", "8", "--set", "averages=3"]) == 0
+    )
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "my_mixer   my_mixer:MyMixer   model width 8   format=fp32, averages=3" in printed.out
     assert f"all {len(LAWS) - 1} laws hold" in printed.out  # all but chunks, which it has not
     assert "FAIL" not in printed.out
-    assert [line.split()[2:8] for line in printed.out.splitlines() if line.startswith("numbers kept")] == [["24"] * 6]
+    assert [
+        line.split()[2:8] for line in printed.out.splitlines() if line.startswith("numbers kept")
+    ] == [["24"] * 6]
     assert "growth: constant" in printed.out
     assert "of 2,048 tokens takes" in " ".join(printed.out.split())
 
@@ -75,12 +86,23 @@ def _seconds_once(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def test_a_broken_class_in_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_class_in_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checking, "_seconds", _seconds_once)
-    write(broken_variant(("return self.o(m)\n", "return self.o(m) + 1e-6 * x.mean(1, keepdim=True)\n")))
+    write(
+        broken_variant(
+            ("return self.o(m)\n", "return self.o(m) + 1e-6 * x.mean(1, keepdim=True)\n")
+        )
+    )
     assert run(["check-mechanism", "mine:MyMixer", "--width", "4", "--json"]) == 1
     card = json.loads(capsys.readouterr().out)
-    assert (card["holds"], card["mechanism"], card["origin"], card["width"]) == (False, "my_mixer", "mine:MyMixer", 4)
+    assert (card["holds"], card["mechanism"], card["origin"], card["width"]) == (
+        False,
+        "my_mixer",
+        "mine:MyMixer",
+        4,
+    )
     assert card["sizes"] == {"format": "fp32", "width": 4, "averages": 2}
     assert [law["law"] for law in card["laws"]] == list(LAWS)
     assert {law["law"] for law in card["laws"] if not law["holds"]} == {"step=forward", "causal"}
@@ -92,9 +114,16 @@ def test_a_broken_class_in_json(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "my_mixer" not in MECHANISMS  # checked, not registered
 
 
-_END, _STEP, _FORWARD = "return self.o(m)\n", "a = self.s.sigmoid()\n        m = a * state", "a = self.s.sigmoid()\n        m, reach"
+_END, _STEP, _FORWARD = (
+    "return self.o(m)\n",
+    "a = self.s.sigmoid()\n        m = a * state",
+    "a = self.s.sigmoid()\n        m, reach",
+)
 _CHUNK = ("self.o = nn", "self.chunk = 64\n        self.o = nn")
-_HIDDEN = 'self.kept = self.v(x) + (getattr(self, "kept", 0) if t else 0)\n        a = self.s.sigmoid()\n        m = self.kept + 0 * state'
+_HIDDEN = (
+    'self.kept = self.v(x) + (getattr(self, "kept", 0) if t else 0)\n        a = self.s.sigmoid()\n'
+    "        m = self.kept + 0 * state"
+)
 _WEIGHT = "self.s = nn.Parameter(torch.linspace(-2, 4, width * averages))"
 _SIZE = "return width * averages"
 
@@ -102,20 +131,76 @@ _SIZE = "return width * averages"
 @pytest.mark.parametrize(
     ("changes", "law", "said"),
     [
-        ([(_END, "return self.o(m) + 1e-6 * x.flip(1)\n")], "causal", r"a change of token \d+ moves outputs of forward before it"),
-        ([("m = a * state", "m = 0.9 * a * state")], "step=forward", "T=63, batch 1: outputs of step and forward differ by"),
-        ([_CHUNK, (_END, "return self.o(m) * (1 + (self.chunk == 7))\n")], "chunks", "T=1: outputs of forward in chunks of 7"),
-        ([(_SIZE, f"{_SIZE} + 1")], "cache", "after 0 tokens the state holds 8 numbers; 9 are declared"),
-        ([(_SIZE, f"{_SIZE} - 1")], "cache", "holds 8 numbers after 0 tokens, but cache_numbers declares 7"),
-        ([('{"m": m}\n', '{"m": m.float()}\n')], "step=forward", "outputs of step and forward differ"),
-        ([(_END, "return self.o(m) + 0 * x.sum().item()\n")], "stacks", r"RuntimeError: .*item.*\(mine.py:\d+\)"),
-        ([(_END, "return self.o(m) + 0 * (x.abs() - 80).exp()\n")], "finite", "fp32, inputs of size 100: not finite: the outputs"),
-        ([(_FORWARD, f"x = x.nan_to_num()\n        {_FORWARD}")], "NaN", "NaN in token 0 is hidden: the output of forward"),
-        ([(_WEIGHT, "self.s = torch.randn(width * averages)")], "saved", "outputs of forward differ after saving"),
-        ([("m = a * state", "m = a[:3] * state")], "step=forward", r"^RuntimeError: The size of tensor a .*\(mine.py:35\)$"),
-        ([("m, reach = (1 - a)", "m, reach = (1 - a)[:3]")], "step=forward", r"^RuntimeError: The size of tensor a .*\(mine.py:41\)$"),
-        ([(_END, "return m\n")], "step=forward", r"my_mixer: forward returned a tensor of shape \(1, 1, 8\) for x of shape \(1, 1, 4\)"),
-        ([(_STEP, _HIDDEN)], "split", "cut after 1 tokens: outputs of step in two passes and in one differ"),
+        (
+            [(_END, "return self.o(m) + 1e-6 * x.flip(1)\n")],
+            "causal",
+            r"a change of token \d+ moves outputs of forward before it",
+        ),
+        (
+            [("m = a * state", "m = 0.9 * a * state")],
+            "step=forward",
+            "T=63, batch 1: outputs of step and forward differ by",
+        ),
+        (
+            [_CHUNK, (_END, "return self.o(m) * (1 + (self.chunk == 7))\n")],
+            "chunks",
+            "T=1: outputs of forward in chunks of 7",
+        ),
+        (
+            [(_SIZE, f"{_SIZE} + 1")],
+            "cache",
+            "after 0 tokens the state holds 8 numbers; 9 are declared",
+        ),
+        (
+            [(_SIZE, f"{_SIZE} - 1")],
+            "cache",
+            "holds 8 numbers after 0 tokens, but cache_numbers declares 7",
+        ),
+        (
+            [('{"m": m}\n', '{"m": m.float()}\n')],
+            "step=forward",
+            "outputs of step and forward differ",
+        ),
+        (
+            [(_END, "return self.o(m) + 0 * x.sum().item()\n")],
+            "stacks",
+            r"RuntimeError: .*item.*\(mine.py:\d+\)",
+        ),
+        (
+            [(_END, "return self.o(m) + 0 * (x.abs() - 80).exp()\n")],
+            "finite",
+            "fp32, inputs of size 100: not finite: the outputs",
+        ),
+        (
+            [(_FORWARD, f"x = x.nan_to_num()\n        {_FORWARD}")],
+            "NaN",
+            "NaN in token 0 is hidden: the output of forward",
+        ),
+        (
+            [(_WEIGHT, "self.s = torch.randn(width * averages)")],
+            "saved",
+            "outputs of forward differ after saving",
+        ),
+        (
+            [("m = a * state", "m = a[:3] * state")],
+            "step=forward",
+            r"^RuntimeError: The size of tensor a .*\(mine.py:39\)$",
+        ),
+        (
+            [("m, reach = (1 - a)", "m, reach = (1 - a)[:3]")],
+            "step=forward",
+            r"^RuntimeError: The size of tensor a .*\(mine.py:47\)$",
+        ),
+        (
+            [(_END, "return m\n")],
+            "step=forward",
+            r"my_mixer: forward returned a tensor of shape \(1, 1, 8\) for x of shape \(1, 1, 4\)",
+        ),
+        (
+            [(_STEP, _HIDDEN)],
+            "split",
+            "cut after 1 tokens: outputs of step in two passes and in one differ",
+        ),
     ],
 )
 def test_each_mistake_is_told(changes: list[tuple[str, str]], law: str, said: str) -> None:
@@ -128,7 +213,14 @@ def test_each_mistake_is_told(changes: list[tuple[str, str]], law: str, said: st
 
 
 def test_a_reset_of_its_own_that_forgets_is_told() -> None:
-    write(broken_variant(("    def init_state", "    def reset(self, generator):\n        pass\n\n    def init_state")))
+    write(
+        broken_variant(
+            (
+                "    def init_state",
+                "    def reset(self, generator):\n        pass\n\n    def init_state",
+            )
+        )
+    )
     mixer, _ = find("mine:MyMixer", width=4)
     assert "reset leaves" in checking._result("reset", LAWS["reset"], mixer).broken_by
 
@@ -146,13 +238,30 @@ def test_an_exception_everywhere_still_prints_a_card(capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--set", "heads=1", "--set", "head_dim=2", "--set", "negative=true", "--set", "fp64", "--width", "2"]
+    arguments = [
+        "--set",
+        "heads=1",
+        "--set",
+        "head_dim=2",
+        "--set",
+        "negative=true",
+        "--set",
+        "fp64",
+        "--width",
+        "2",
+    ]
     assert run(["check-mechanism", "gdn", *arguments]) == 0
-    assert "gdn   built in   model width 2   format=fp64, heads=1, head_dim=2" in capsys.readouterr().out
+    assert (
+        "gdn   built in   model width 2   format=fp64, heads=1, head_dim=2"
+        in capsys.readouterr().out
+    )
 
 
 def test_imports(capsys: pytest.CaptureFixture[str]) -> None:
-    write("import separatrix as sx\nfrom mine_too import MyMixer\nsx.register_mechanism(name='mean')(MyMixer)\n")
+    write(
+        "import separatrix as sx\nfrom mine_too import"
+        " MyMixer\nsx.register_mechanism(name='mean')(MyMixer)\n"
+    )
     write(LAWFUL, "mine_too")
     assert run(["mechanisms", "--json", "--import", "mine"]) == 0
     assert json.loads(capsys.readouterr().out)[-1]["name"] == "mean"
@@ -161,7 +270,9 @@ def test_imports(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", "mean", "gdn", "--import", "mine", "--json"]) == 0
 
 
-_PICKY = LAWFUL.replace("super()", "assert width % 3 == 0, 'width must be a multiple of 3'; super()")
+_PICKY = LAWFUL.replace(
+    "super()", "assert width % 3 == 0, 'width must be a multiple of 3'; super()"
+)
 
 
 @pytest.mark.parametrize(
@@ -170,16 +281,31 @@ _PICKY = LAWFUL.replace("super()", "assert width % 3 == 0, 'width must be a mult
         ("", ["mine:MyMixer"], "unknown name 'MyMixer' in mine"),
         ("class MyMixr: pass", ["mine:MyMixer"], "Did you mean 'MyMixr'?"),
         ("class MyMixer: pass", ["mine:MyMixer"], "MyMixer is no nn.Module"),
-        ("from torch.nn import Linear as MyMixer", ["mine:MyMixer"], "Linear lacks step and init_state"),
+        (
+            "from torch.nn import Linear as MyMixer",
+            ["mine:MyMixer"],
+            "Linear lacks step and init_state",
+        ),
         ("MyMixer = 3", ["mine:MyMixer"], "3 is neither an nn.Module class nor a function"),
         (
             "import no_such_thing",
             ["mine:MyMixer"],
-            "importing mine raises ModuleNotFoundError: No module named 'no_such_thing' (mine.py:1)",
+            (
+                "importing mine raises ModuleNotFoundError: No module named 'no_such_thing'"
+                " (mine.py:1)"
+            ),
         ),
-        ("1 / 0", ["mine:MyMixer"], "importing mine raises ZeroDivisionError: division by zero (mine.py:1)"),
+        (
+            "1 / 0",
+            ["mine:MyMixer"],
+            "importing mine raises ZeroDivisionError: division by zero (mine.py:1)",
+        ),
         ("def f(:", ["mine:MyMixer"], "importing mine raises SyntaxError"),
-        ("raise SystemExit(3)", ["mine:MyMixer"], "importing mine raises SystemExit: 3 (mine.py:1)"),
+        (
+            "raise SystemExit(3)",
+            ["mine:MyMixer"],
+            "importing mine raises SystemExit: 3 (mine.py:1)",
+        ),
         ("", ["yours:MyMixer"], "there is no module 'yours' in this folder"),
         ("", ["yours.py:MyMixer"], "yours.py: there is no such file"),
         ("", ["mine/x:MyMixer"], "'mine/x' is no module"),
@@ -188,13 +314,25 @@ _PICKY = LAWFUL.replace("super()", "assert width % 3 == 0, 'width must be a mult
         ("", ["compressed"], "'compressed' has declared sizes but no mixer"),
         (LAWFUL, ["mine:MyMixer", "--set", "average=3"], "Did you mean 'averages'?"),
         (LAWFUL, ["mine:MyMixer", "--set", "averages=x"], "averages is 'x'; it must be an integer"),
-        (LAWFUL, ["mine:MyMixer", "--set", "averages=0"], "averages is 0; it must be an integer from 1"),
-        (LAWFUL, ["mine:MyMixer", "--set", "averages=1", "--set", "averages=2"], "--set averages is given twice"),
+        (
+            LAWFUL,
+            ["mine:MyMixer", "--set", "averages=0"],
+            "averages is 0; it must be an integer from 1",
+        ),
+        (
+            LAWFUL,
+            ["mine:MyMixer", "--set", "averages=1", "--set", "averages=2"],
+            "--set averages is given twice",
+        ),
         (LAWFUL, ["mine:MyMixer", "--set", "width=8"], "the model width is given with --width"),
         (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
         (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
         (LAWFUL, ["mine:MyMixer", "--width", "0"], "--width"),
-        (_PICKY, ["mine:MyMixer"], "at width 16 raises AssertionError: width must be a multiple of 3 (mine.py:"),
+        (
+            _PICKY,
+            ["mine:MyMixer"],
+            "at width 16 raises AssertionError: width must be a multiple of 3 (mine.py:",
+        ),
         ("def MyMixer(width): return 3", ["mine:MyMixer"], "made a int, which is no nn.Module"),
         (
             "from torch import nn\ndef MyMixer(width): return nn.Linear(1, 1)",
@@ -203,7 +341,9 @@ _PICKY = LAWFUL.replace("super()", "assert width % 3 == 0, 'width must be a mult
         ),
     ],
 )
-def test_bad_input_is_one_line(text: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    text: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(text)
     assert run(["check-mechanism", *arguments]) == 2
     printed = capsys.readouterr()
@@ -237,13 +377,18 @@ def test_growth_classes(numbers: list[int], growth: str) -> None:
     assert growth_class(numbers) == growth
 
 
-def test_two_files_of_one_name_are_two_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_files_of_one_name_are_two_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also a file that has the name of a module of the standard library."""
     monkeypatch.setattr("sys.path", list(sys.path))
     for folder, name, value in (("a", "same_stem", 1), ("b", "same_stem", 2), ("c", "json", 3)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{name}.py").write_text(f"VALUE = {value}\n")
-    files = [str(tmp_path / folder / f"{name}.py") for folder, name in (("a", "same_stem"), ("b", "same_stem"), ("c", "json"))]
+    files = [
+        str(tmp_path / folder / f"{name}.py")
+        for folder, name in (("a", "same_stem"), ("b", "same_stem"), ("c", "json"))
+    ]
     loaded = [import_module(file) for file in files]
     assert [module.VALUE for module in loaded] == [1, 2, 3]
     assert [import_module(file) for file in files] == loaded

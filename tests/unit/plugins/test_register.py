@@ -1,4 +1,6 @@
-"""A user's own mixer: registered, measured, refused where it declares too little; layers with a cache object adapted."""
+"""A user's own mixer: registered, measured, refused where it declares too little; layers with a
+cache object adapted.
+"""
 
 from __future__ import annotations
 
@@ -83,14 +85,23 @@ def test_a_registered_class_is_a_mechanism_like_others() -> None:
 def test_verdicts_rest_on_the_measured_cache() -> None:
     sx.register_mechanism(Sum)
     verdicts = sx.judge(sx.Architecture.parse("sum @ width=4, p8"), sx.parse_task("eva:n=11,V=64"))
-    assert [v.status for v in verdicts if v.theorem == "I"] == ["FAILS"]  # 11 * 6 = 66 bits > 4 * 2 * 8 = 64
+    assert [v.status for v in verdicts if v.theorem == "I"] == [
+        "FAILS"
+    ]  # 11 * 6 = 66 bits > 4 * 2 * 8 = 64
     verdicts = sx.judge(sx.Architecture.parse("sum @ width=4, p8"), sx.parse_task("eva:n=10,V=64"))
     assert not any(v.status == "FAILS" for v in verdicts)  # 60 bits fit
 
 
 def test_models_train_and_stream() -> None:
     sx.register_mechanism(Sum)
-    run = Run(architecture="sum(state=4) @ width=16", task="eva:n=2,V=2", steps=150, width=16, tested=200, seed=0)
+    run = Run(
+        architecture="sum(state=4) @ width=16",
+        task="eva:n=2,V=2",
+        steps=150,
+        width=16,
+        tested=200,
+        seed=0,
+    )
     assert train(run).correct > 150  # 100 by guessing
     model = sx.build(sx.Architecture.parse(run.architecture), sx.parse_task(run.task)).double()
     assert model.config.width == 16
@@ -103,7 +114,9 @@ def test_models_train_and_stream() -> None:
 
 def test_a_model_of_another_width_is_refused() -> None:
     sx.register_mechanism(Sum)
-    with pytest.raises(SizeError, match=r"sum: width=256 stands in a model of width 8; write sum\(width=8\)"):
+    with pytest.raises(
+        SizeError, match=r"sum: width=256 stands in a model of width 8; write sum\(width=8\)"
+    ):
         mixer(mechanism("sum"), width=8)
 
 
@@ -122,7 +135,11 @@ def test_resetting_draws_from_the_generator_and_leaves_the_global_one() -> None:
 def test_a_growing_cache_must_be_declared() -> None:
     sx.register_mechanism(Keeps)
     with pytest.raises(
-        SizeError, match=r"keeps: its state still grows after 128 tokens; give .*Keeps a static method cache_numbers\(t, \*, width"
+        SizeError,
+        match=(
+            r"keeps: its state still grows after 128 tokens; give .*Keeps a static method"
+            r" cache_numbers\(t, \*, width"
+        ),
     ):
         mechanism("keeps", width=4).cache_bits(5)
 
@@ -146,14 +163,19 @@ def test_a_long_window_that_is_not_declared_is_not_taken_for_bounded() -> None:
     ("declared", "said"),
     [
         (lambda t: 7, "holds 8 numbers after 0 tokens, but cache_numbers declares 7"),
-        (lambda t: 8 if t < 40 else 7, "holds 8 numbers after 40 tokens, but cache_numbers declares 7"),
+        (
+            lambda t: 8 if t < 40 else 7,
+            "holds 8 numbers after 40 tokens, but cache_numbers declares 7",
+        ),
         (lambda t: 8.0, "cache_numbers returned 8.0 for t=0; it must return an integer"),
         (lambda t: -1, "cache_numbers returned -1 for t=0"),
         (lambda t: 1 // 0, "cache_numbers raises ZeroDivisionError"),
         (lambda t: 10**9 - t, "cache_numbers declares less for t="),
     ],
 )
-def test_too_small_a_declaration_is_refused_by_verdicts_and_models(declared: Any, said: str) -> None:
+def test_too_small_a_declaration_is_refused_by_verdicts_and_models(
+    declared: Any, said: str
+) -> None:
     sx.register_mechanism(cache_numbers=declared)(Sum)
     architecture = sx.Architecture.parse("sum @ width=4")
     with pytest.raises(SizeError, match=said):
@@ -175,7 +197,11 @@ def test_more_than_was_measured_is_refused_when_it_is_seen() -> None:
     for t in range(300):
         _, state = made.step(torch.zeros(1, 4), state, t)
     with pytest.raises(
-        SizeError, match=r"state\['S'\] has shape \(1, 16\); after t=301 tokens it must be \(1, 8\) \(as step returned it\)"
+        SizeError,
+        match=(
+            r"state\['S'\] has shape \(1, 16\); after t=301 tokens it must be \(1, 8\) \(as step"
+            r" returned it\)"
+        ),
     ):
         made.step(torch.zeros(1, 4), state, 300)
 
@@ -247,13 +273,19 @@ class ClashOfOwn(Sum):
         (Sum, {"symbol": "ss"}, "symbol='ss' must be one letter or digit"),
         (Sum, {"symbol": "f"}, "symbol='f' is taken by full"),
         (Sum, {"symbol": "h"}, "symbol='h' is taken by head-wise layers"),
-        (Sum, {"cache_numbers": lambda t, *, stat: 1}, "cache_numbers of Sum asks for 'stat', which is no size"),
+        (
+            Sum,
+            {"cache_numbers": lambda t, *, stat: 1},
+            "cache_numbers of Sum asks for 'stat', which is no size",
+        ),
         (int, {}, "int is no nn.Module"),
         (nn.Linear(2, 2), {}, "Linear is a made module; give the class"),
         (7, {}, "7 is neither an nn.Module class nor a function"),
     ],
 )
-def test_what_cannot_be_registered_is_one_clear_error(maker: Any, named: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_registered_is_one_clear_error(
+    maker: Any, named: dict[str, Any], said: str
+) -> None:
     before = dict(MECHANISMS)
     with pytest.raises(SpecError, match=f"^register_mechanism: .*{said}") as caught:
         sx.register_mechanism(**named)(maker)
@@ -290,16 +322,31 @@ def _broken(**methods: Any) -> Any:
 @pytest.mark.parametrize(
     ("methods", "said"),
     [
-        ({"init_state": lambda self, batch: torch.zeros(batch, 2)}, r"init_state returned a tensor of shape \(2, 2\) as its state"),
-        ({"init_state": lambda self, batch: {"S": 3}}, r"state\['S'\] of init_state is int '3'; it must be a tensor"),
+        (
+            {"init_state": lambda self, batch: torch.zeros(batch, 2)},
+            r"init_state returned a tensor of shape \(2, 2\) as its state",
+        ),
+        (
+            {"init_state": lambda self, batch: {"S": 3}},
+            r"state\['S'\] of init_state is int '3'; it must be a tensor",
+        ),
         (
             {"init_state": lambda self, batch: {"S": torch.zeros(8)}},
             r"state\['S'\] of init_state has shape \(8,\); its first axis must be the batch",
         ),
-        ({"init_state": lambda self, batch: {"n": torch.zeros(batch, dtype=torch.long)}}, "torch.int64; a state holds real"),
-        ({"step": lambda self, x, state, t: x}, r"step returned a tensor of shape \(2, 4\); it must return \(y, state\)"),
+        (
+            {"init_state": lambda self, batch: {"n": torch.zeros(batch, dtype=torch.long)}},
+            "torch.int64; a state holds real",
+        ),
+        (
+            {"step": lambda self, x, state, t: x},
+            r"step returned a tensor of shape \(2, 4\); it must return \(y, state\)",
+        ),
         ({"step": lambda self, x, state, t: (x, [x])}, "step returned list .* as its state"),
-        ({"step": lambda self, x, state, t: (x @ x, state)}, r"step raises RuntimeError: .*test_register.py:\d+"),
+        (
+            {"step": lambda self, x, state, t: (x @ x, state)},
+            r"step raises RuntimeError: .*test_register.py:\d+",
+        ),
     ],
 )
 def test_bad_states_are_named_when_anything_is_claimed(methods: Any, said: str) -> None:
@@ -311,9 +358,15 @@ def test_bad_states_are_named_when_anything_is_claimed(methods: Any, said: str) 
 @pytest.mark.parametrize(
     ("methods", "said"),
     [
-        ({"forward": lambda self, x: x[:, :1]}, r"forward returned a tensor of shape \(1, 1, 4\) for x of shape \(1, 3, 4\)"),
+        (
+            {"forward": lambda self, x: x[:, :1]},
+            r"forward returned a tensor of shape \(1, 1, 4\) for x of shape \(1, 3, 4\)",
+        ),
         ({"forward": lambda self, x: (x, x)}, "forward returned tuple"),
-        ({"forward": lambda self, x: x.double()}, r"forward returned torch.float64 for x of torch.float32; end it with y.to\(x.dtype\)"),
+        (
+            {"forward": lambda self, x: x.double()},
+            r"forward returned torch.float64 for x of torch.float32; end it with y.to\(x.dtype\)",
+        ),
     ],
 )
 def test_bad_outputs_are_named(methods: Any, said: str) -> None:
@@ -368,7 +421,9 @@ def test_what_is_taken_for_granted_is_said() -> None:
 
 
 class StandInCache:
-    """The convention of flash-linear-attention: per layer a dict of states, tuples among them, and a counter of tokens."""
+    """The convention of flash-linear-attention: per layer a dict of states, tuples among them,
+    and a counter of tokens.
+    """
 
     def __init__(self) -> None:
         self.states: list[dict[str, Any]] = []
@@ -383,16 +438,31 @@ class StandInCache:
 
 
 class StandInLayer(nn.Module):
-    """y_i = O (S_i + x_{i-1}) / (1 + i): a recurrent state, a one-token convolution state in a tuple, and a use of the counter."""
+    """y_i = O (S_i + x_{i-1}) / (1 + i): a recurrent state, a one-token convolution state in a
+    tuple, and a use of the counter.
+    """
 
     def __init__(self, width: int, *, in_place: bool = False) -> None:
         super().__init__()
-        self.v, self.o, self.in_place = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False), in_place
+        self.v, self.o, self.in_place = (
+            nn.Linear(width, width, bias=False),
+            nn.Linear(width, width, bias=False),
+            in_place,
+        )
 
     def forward(
-        self, hidden_states: Tensor, attention_mask: Any = None, past_key_values: Any = None, use_cache: bool = False, **kwargs: Any
+        self,
+        hidden_states: Tensor,
+        attention_mask: Any = None,
+        past_key_values: Any = None,
+        use_cache: bool = False,
+        **kwargs: Any,
     ) -> tuple[Tensor, None, Any]:
-        last = past_key_values.states[0] if past_key_values is not None and past_key_values.states else None
+        last = (
+            past_key_values.states[0]
+            if past_key_values is not None and past_key_values.states
+            else None
+        )
         start = past_key_values.seen if past_key_values is not None else 0
         before = torch.zeros_like(hidden_states[:, :1]) if last is None else last["conv_state"][0]
         total = self.v(hidden_states).cumsum(1) + (0 if last is None else last["recurrent_state"])
@@ -406,7 +476,10 @@ class StandInLayer(nn.Module):
                 state = last["recurrent_state"]
             assert past_key_values is not None
             past_key_values.update(
-                layer_idx=0, offset=hidden_states.shape[1], recurrent_state=state, conv_state=(hidden_states[:, -1:], None)
+                layer_idx=0,
+                offset=hidden_states.shape[1],
+                recurrent_state=state,
+                conv_state=(hidden_states[:, -1:], None),
             )
         return y, None, past_key_values
 
@@ -414,24 +487,42 @@ class StandInLayer(nn.Module):
 @pytest.mark.parametrize(
     ("law", "in_place"),
     [(law, False) for law in LAWS if law != "chunks"]
-    + [pytest.param(law, True, marks=[] if law in ("split", "cache", "reset") else pytest.mark.slow) for law in LAWS if law != "chunks"],
+    + [
+        pytest.param(
+            law, True, marks=[] if law in ("split", "cache", "reset") else pytest.mark.slow
+        )
+        for law in LAWS
+        if law != "chunks"
+    ],
 )
-def test_an_adapted_layer_obeys_every_law(law: str, in_place: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if law in ("step=forward", "split", "cache"):  # hundreds of steps; shapes are checked under the other laws
+def test_an_adapted_layer_obeys_every_law(
+    law: str, in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if law in (
+        "step=forward",
+        "split",
+        "cache",
+    ):  # hundreds of steps; shapes are checked under the other laws
         monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     LAWS[law](copy.deepcopy(_stand_in(in_place)))
 
 
 @cache
 def _stand_in(in_place: bool) -> Mixer:
-    """Made once for all laws, since the cache of every class registered is measured over hundreds of tokens."""
+    """Made once for all laws, since the cache of every class registered is measured over
+    hundreds of tokens.
+    """
 
     @sx.register_mechanism
     def stand_in(width: int) -> nn.Module:
         return sx.adapt(StandInLayer(width, in_place=in_place), cache=StandInCache)
 
     part = mechanism("stand_in", width=4)
-    assert [part.cache_bits(t) for t in (0, 1, 100)] == [0, 256, 256]  # nothing before the first token, then 4 + 4 numbers
+    assert [part.cache_bits(t) for t in (0, 1, 100)] == [
+        0,
+        256,
+        256,
+    ]  # nothing before the first token, then 4 + 4 numbers
     return drawn(mixer(part, width=4))
 
 
@@ -461,5 +552,7 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "transformers", None)
     layer = StandInLayer(2)
     layer.config = object()  # type: ignore[assignment]
-    with pytest.raises(MissingExtraError, match=r"needs the extra 'hf': pip install 'separatrix\[hf\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"needs the extra 'hf': pip install 'separatrix\[hf\]'"
+    ):
         sx.adapt(layer)

@@ -1,4 +1,6 @@
-"""The adversaries of Theorems III and IV against random protocols, the best that clip a right one, right ones, and tampered collisions."""
+"""The adversaries of Theorems III and IV against random protocols, the best that clip a right
+one, right ones, and tampered collisions.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,22 @@ FEW, SEEDS = range(3), range(12)
 ONE = [
     OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k, caches_1=c1)
     for m, n_1, t, c0, k, c1 in [
-        # 3^3 = 27 > 26; 27 > 3 * 2^3; 3^3 > 2^3 * 2 and 27 > 2 * 13; 4^4 > 15 and 4^2 > 15; 16 > 3 * 4 (one bit each)
+        # 3^3 = 27 > 26; 27 > 3 * 2^3; 3^3 > 2^3 * 2 and 27 > 2 * 13; 4^4 > 15 and 4^2 > 15; 16 > 3
+        # * 4 (one bit each)
         (3, 1, 1, 1, 26, 1), (3, 1, 2, 1, 3, 2), (3, 1, 3, 2, 13, 1), (4, 1, 4, 15, 1, 1), (4, 1, 4, 2, 2, 1), (4, 1, 2, 3, 2, 2),
-        # N_1 = 6: 6^6 = 46,656 > 3 * 8^3 * 5^2; > 3 * 24^3; 6^4 > 11 * 7 * 2^4; 6^4 > 2^2 * 2^2 (2 readings of A by B, z_0) * 40
+        # N_1 = 6: 6^6 = 46,656 > 3 * 8^3 * 5^2; > 3 * 24^3; 6^4 > 11 * 7 * 2^4; 6^4 > 2^2 * 2^2 (2
+        # readings of A by B, z_0) * 40
         (2, 3, 2, 3, 8, 5), (2, 3, 2, 3, 24, 1), (6, 1, 6, 11, 7, 2), (3, 2, 1, 1, 2, 40), (3, 2, 1, 1, 1, 46_655),
     ]
 ]  # fmt: skip
 TWO = [
     TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_1=k1, reads_2=k2, caches_1=c1, caches_2=c2)
     for m, n_1, t, k1, k2, c1, c2 in [
-        # t = 1: 3 > 2, 6^4 > (2*4)^2 2^(3+1); t = 2: 4 > 2, 6^6 > (2*4)^3 2^(4+2); 4 > 3, 6^6 > 3^3 3^(4+2)
+        # t = 1: 3 > 2, 6^4 > (2*4)^2 2^(3+1); t = 2: 4 > 2, 6^6 > (2*4)^3 2^(4+2); 4 > 3, 6^6 > 3^3
+        # 3^(4+2)
         (3, 2, 1, 2, 4, 1, 1), (2, 3, 2, 2, 4, 1, 1), (2, 3, 2, 3, 1, 1, 1),
-        # caches: 27 > 2, 6^4 > 2 * 6^2 * 4^2; 4 > 3, 6^6 > 3^2 * 3^6; rows of 27 and of 16 values, one too few
+        # caches: 27 > 2, 6^4 > 2 * 6^2 * 4^2; 4 > 3, 6^6 > 3^2 * 3^6; rows of 27 and of 16 values,
+        # one too few
         (3, 2, 3, 1, 6, 2, 4), (2, 3, 2, 1, 3, 3, 3), (3, 1, 3, 1, 26, 1, 1), (2, 2, 2, 1, 15, 1, 1), (2, 2, 2, 1, 4, 3, 1),
     ]
 ]  # fmt: skip
@@ -49,7 +55,9 @@ def triples(sizes: TwoReadingsSizes) -> Iterator[tuple[int, int, int]]:
 
 
 def confirm(line: Any, task: SeqComp, found: Collision) -> None:
-    """Run afresh, by nothing but the protocol and the task's oracle: one view, one answer, two right answers."""
+    """Run afresh, by nothing but the protocol and the task's oracle: one view, one answer, two
+    right answers.
+    """
     runs = [line.run(tokens) for tokens in (found.first, found.second)]
     right = task.answer(np.array([found.first, found.second]))
     assert runs[0].view == runs[1].view
@@ -74,7 +82,9 @@ def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: r
     assert chosen
     for seed, (r, q, g) in product(seeds, chosen):
         line = TwoReadings(sizes, within(random_tables(seed)))
-        confirm(TwoReadings(sizes, random_tables(seed)), sizes.task, adversary_iv(line, r=r, q=q, g=g))
+        confirm(
+            TwoReadings(sizes, random_tables(seed)), sizes.task, adversary_iv(line, r=r, q=q, g=g)
+        )
 
 
 @pytest.mark.parametrize(
@@ -82,13 +92,19 @@ def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: r
     [("rows", 3, 1, 3, {"reads": 26}), ("rows", 2, 2, 2, {"reads": 15}), ("cache", 3, 1, 1, {"caches_1": 26}), ("cache", 2, 2, 2, {"caches_1": 255}),
      ("carried", 2, 2, 2, {"caches_0": 3}), ("carried", 3, 2, 3, {"caches_0": 26}), ("column", 3, 1, 2, {"caches_1": 2})],
 )  # fmt: skip
-def test_one_value_less_than_a_solver_of_iii_needs(way: str, m: int, n_1: int, t: int, less: dict[str, int]) -> None:
-    """Only two rows, or two contents of z_1, are confused; the adversary finds them. At full size nothing is left to find."""
+def test_one_value_less_than_a_solver_of_iii_needs(
+    way: str, m: int, n_1: int, t: int, less: dict[str, int]
+) -> None:
+    """Only two rows, or two contents of z_1, are confused; the adversary finds them. At full
+    size nothing is left to find.
+    """
     full = enough(OneReadingSizes(m=m, n_1=n_1, t=t), way)
     sizes = replace(full, **less)
     line = one_reading_solver(sizes, way)
     confirm(line, sizes.task, adversary_iii(line, r=sizes.failing() or 0))
-    with pytest.raises(AdversaryFailed, match="which does not hold at these sizes: allow fewer values") as failed:
+    with pytest.raises(
+        AdversaryFailed, match="which does not hold at these sizes: allow fewer values"
+    ) as failed:
         adversary_iii(one_reading_solver(full, way), r=sizes.failing() or 0)
     assert failed.value.step == ("a" if way == "carried" else "b")
     assert not failed.value.promised
@@ -100,7 +116,9 @@ def test_one_value_less_than_a_solver_of_iii_needs(way: str, m: int, n_1: int, t
      ("carried", 3, 2, 3, {"caches_1": 26}), ("column", 3, 1, 2, {"caches_2": 2}), ("cache", 2, 2, 2, {"caches_2": 15}),
      ("gathered", 3, 2, 1, {"reads_1": 2, "reads_2": 4})],
 )  # fmt: skip
-def test_less_than_a_solver_of_iv_needs(way: str, m: int, n_1: int, t: int, less: dict[str, int]) -> None:
+def test_less_than_a_solver_of_iv_needs(
+    way: str, m: int, n_1: int, t: int, less: dict[str, int]
+) -> None:
     full = enough_two(TwoReadingsSizes(m=m, n_1=n_1, t=t), way)
     sizes = replace(full, **less)
     r, q, g = sizes.failing() or (0, 0, 0)
@@ -112,12 +130,16 @@ def test_less_than_a_solver_of_iv_needs(way: str, m: int, n_1: int, t: int, less
 
 
 def test_some_contents_are_enough_once_they_outnumber_what_is_told() -> None:
-    """z_2 has 8^8 contents; with r = m and no first cache every two of them are told apart by a point, so reads + 1 of them must collide."""
+    """z_2 has 8^8 contents; with r = m and no first cache every two of them are told apart by a
+    point, so reads + 1 of them must collide.
+    """
     sizes = OneReadingSizes(m=8, n_1=1, t=2, reads=300)
     line = one_reading_solver(sizes, "rows")
     contents: list[Entries] = list(islice(product(range(8), repeat=8), 302))
     confirm(line, sizes.task, adversary_iii(line, r=8, contents=contents))
-    with pytest.raises(AdversaryFailed, match="give more contents of z_2"):  # each of the 300 has a number of its own
+    with pytest.raises(
+        AdversaryFailed, match="give more contents of z_2"
+    ):  # each of the 300 has a number of its own
         adversary_iii(OneReading(sizes, within(counted)), r=8, contents=contents[:300])
     with pytest.raises(SizeError, match=r"8\^8 contents, more than 2\^20"):
         adversary_iii(line, r=8)
@@ -125,7 +147,11 @@ def test_some_contents_are_enough_once_they_outnumber_what_is_told() -> None:
 
 def counted(name: str, known: Any, told: tuple[int, ...], size: int) -> int:
     """w reads the place of z_2 in the order of `product`."""
-    return sum(entry * 8**place for place, entry in enumerate(reversed(known[2][:8]))) if name == "w reads" else 0
+    return (
+        sum(entry * 8**place for place, entry in enumerate(reversed(known[2][:8])))
+        if name == "w reads"
+        else 0
+    )
 
 
 @pytest.fixture(scope="module")

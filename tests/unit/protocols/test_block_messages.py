@@ -1,4 +1,6 @@
-"""Theorem II on protocols: an equivalence, so a search over all of them must find one exactly where the theorem does not say "fails"."""
+"""Theorem II on protocols: an equivalence, so a search over all of them must find one exactly
+where the theorem does not say "fails".
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from itertools import product
 import pytest
 
 from separatrix.errors import SizeError
-from separatrix.protocols.block_messages import BlockMessageSizes, block_messages, cyclic, every_prompt, run
+from separatrix.protocols.block_messages import (
+    BlockMessageSizes,
+    block_messages,
+    cyclic,
+    every_prompt,
+    run,
+)
 from separatrix.theory.fails.ii_block_messages import BlockSizes
 
 
@@ -26,7 +34,9 @@ def needed(sizes: BlockMessageSizes) -> int:
 
 
 def at(sizes: BlockMessageSizes, messages: int) -> BlockMessageSizes:
-    return BlockMessageSizes(T=sizes.T, B=sizes.B, N=sizes.N, k=sizes.k, messages=messages, distinct=sizes.distinct)
+    return BlockMessageSizes(
+        T=sizes.T, B=sizes.B, N=sizes.N, k=sizes.k, messages=messages, distinct=sizes.distinct
+    )
 
 
 def work(sizes: BlockMessageSizes) -> int:
@@ -62,8 +72,10 @@ def test_there_is_a_protocol_exactly_where_the_theorem_does_not_say_fails_at_lar
 
 
 def test_by_hand() -> None:
-    """Two blocks of two values of four, one opened: u_1 = 2, traces {}, {a}, {b}, {a, b}. Four messages do, three do not; nor do eight unopened, of
-    10 sets. All values once, B = 2 of 3 distinct, nothing opened: 3 sets."""
+    """Two blocks of two values of four, one opened: u_1 = 2, traces {}, {a}, {b}, {a, b}. Four
+    messages do, three do not; nor do eight unopened, of 10 sets. All values once, B = 2 of 3
+    distinct, nothing opened: 3 sets.
+    """
     half = BlockMessageSizes(T=2, B=2, N=4, k=1, messages=3)
     assert (half.u1, half.traces(2), half.fails, at(half, 4).fails) == (2, 4, True, False)
     closed = BlockMessageSizes(T=2, B=2, N=4, k=0, messages=9)
@@ -76,7 +88,9 @@ def test_traces_by_enumeration() -> None:
     """g(u) is the number of different parts on u values, over all blocks."""
     for sizes in grid(T_up_to=1):
         for u in range(sizes.N + 1):
-            assert sizes.traces(u) == len({tuple(v for v in block if v < u) for block in sizes.contents})
+            assert sizes.traces(u) == len(
+                {tuple(v for v in block if v < u) for block in sizes.contents}
+            )
 
 
 def test_whole_bits_give_the_theorem_of_the_theory() -> None:
@@ -86,9 +100,14 @@ def test_whole_bits_give_the_theorem_of_the_theory() -> None:
             assert at(sizes, 2**c).fails is (sign is not None and sign.positive)
 
 
-@pytest.mark.parametrize(("T", "B", "N", "k"), [(2, 2, 5, 1), (3, 2, 4, 1), (3, 2, 5, 2), (4, 1, 6, 1), (4, 1, 5, 3), (2, 3, 6, 1)])
+@pytest.mark.parametrize(
+    ("T", "B", "N", "k"),
+    [(2, 2, 5, 1), (3, 2, 4, 1), (3, 2, 5, 2), (4, 1, 6, 1), (4, 1, 5, 3), (2, 3, 6, 1)],
+)
 @pytest.mark.parametrize("distinct", [False, True])
-def test_the_theorems_own_protocol_is_right_everywhere(T: int, B: int, N: int, k: int, distinct: bool) -> None:
+def test_the_theorems_own_protocol_is_right_everywhere(
+    T: int, B: int, N: int, k: int, distinct: bool
+) -> None:
     sizes = BlockMessageSizes(T=T, B=B, N=N, k=k, messages=1, distinct=distinct)
     line = cyclic(at(sizes, needed(sizes)))
     assert all(run(line, blocks, query) == right for blocks, query, right in every_prompt(sizes))
@@ -96,7 +115,9 @@ def test_the_theorems_own_protocol_is_right_everywhere(T: int, B: int, N: int, k
     assert not all(run(few, blocks, query) == right for blocks, query, right in every_prompt(sizes))
 
 
-@pytest.mark.parametrize("wrong", [{"N": 1}, {"k": 3}, {"k": -1}, {"messages": 0}, {"B": 4, "distinct": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"N": 1}, {"k": 3}, {"k": -1}, {"messages": 0}, {"B": 4, "distinct": True}]
+)
 def test_sizes_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(SizeError, match="blocks need"):
         BlockMessageSizes(**({"T": 2, "B": 2, "N": 4, "k": 1, "messages": 2} | wrong))  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,6 @@
-"""Theorem I' on protocols: the last token must be able to read as many values as there are classes of A, and that is enough."""
+"""Theorem I' on protocols: the last token must be able to read as many values as there are
+classes of A, and that is enough.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ import pytest
 
 pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
 
-from separatrix.protocols.fixed_query import Answers, classes, composition, disjointness, equality, fixed_query, two_sum
+from separatrix.protocols.fixed_query import (
+    Answers,
+    classes,
+    composition,
+    disjointness,
+    equality,
+    fixed_query,
+    two_sum,
+)
 from separatrix.protocols.one_reading import OneReadingSizes
 from separatrix.tasks import SeqComp, TwoSum
 from separatrix.theory.fails.i_prime_one_layer import prefixes
@@ -37,7 +47,9 @@ def sortings(count: int, values: int) -> Iterator[tuple[int, ...]]:
         if len(start) == count:
             yield start
         else:
-            stack += [(*start, value) for value in range(min(values, 1 + max(start, default=-1) + 1))]
+            stack += [
+                (*start, value) for value in range(min(values, 1 + max(start, default=-1) + 1))
+            ]
 
 
 def enumerated(answers: Answers, reads: int) -> bool:
@@ -52,17 +64,29 @@ def enumerated(answers: Answers, reads: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "answers", [composition(2), equality(2), equality(3), disjointness(2), disjointness(3), two_sum(TwoSum(n=3, M=7, form="decision"), 1)]
+    "answers",
+    [
+        composition(2),
+        equality(2),
+        equality(3),
+        disjointness(2),
+        disjointness(3),
+        two_sum(TwoSum(n=3, M=7, form="decision"), 1),
+    ],
 )
 def test_the_search_against_plain_enumeration(answers: Answers) -> None:
     for reads in range(1, 9):
         assert (fixed_query(answers, reads) is not None) is enumerated(answers, reads)
 
 
-@pytest.mark.parametrize(("n", "M", "counted", "needed"), [(3, 5, 1, 5), (3, 7, 2, 7), (4, 7, 3, 15), (4, 9, 6, 27)])
+@pytest.mark.parametrize(
+    ("n", "M", "counted", "needed"), [(3, 5, 1, 5), (3, 7, 2, 7), (4, 7, 3, 15), (4, 9, 6, 27)]
+)
 def test_two_sum_as_a_decision(n: int, M: int, counted: int, needed: int) -> None:
-    """The theorem counts sets of one sign, a lower bound. By hand, q = 1: one class of A says yes at once; 1 is invisible, since -1 cancels q already;
-    of 0 and the M-3 values x != 0, 1, -1, every set of at most n-2 without a pair is a class: 1 + 5 + (4 + 4) for n = 4, M = 7."""
+    """The theorem counts sets of one sign, a lower bound. By hand, q = 1: one class of A says yes
+    at once; 1 is invisible, since -1 cancels q already; of 0 and the M-3 values x != 0, 1, -1,
+    every set of at most n-2 without a pair is a class: 1 + 5 + (4 + 4) for n = 4, M = 7.
+    """
     task = TwoSum(n=n, M=M, form="decision")
     answers, theirs = two_sum(task, 1), prefixes(task)
     assert theirs is not None
@@ -73,7 +97,9 @@ def test_two_sum_as_a_decision(n: int, M: int, counted: int, needed: int) -> Non
 
 @pytest.mark.parametrize(("m", "n_1"), [(2, 1), (2, 2), (3, 1)])
 def test_a_row_of_z_2_is_what_theorem_i_prime_counts_and_iii_needs(m: int, n_1: int) -> None:
-    """SeqComp with w fixed: N_1^m rows, the number that `OneReadingSizes` fails below when nothing else is told."""
+    """SeqComp with w fixed: N_1^m rows, the number that `OneReadingSizes` fails below when
+    nothing else is told.
+    """
     theirs = prefixes(SeqComp(L=2, m=m, branching=(n_1,)))
     assert theirs is not None
     row = (n_1 * m) ** m

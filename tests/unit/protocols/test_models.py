@@ -1,7 +1,9 @@
-"""Token by token models are protocols: recurrent groups as automata, reading layers as sums modulo 2^h, everything else arbitrary.
+"""Token by token models are protocols: recurrent groups as automata, reading layers as sums modulo
+2^h, everything else arbitrary.
 
-Each model is written down twice, as it runs over the prompt and as messages, and both must agree on every prompt tried. So the protocols forbid no
-model of Theorems III and IV what it can do, and the adversaries refute models.
+Each model is written down twice, as it runs over the prompt and as messages, and both must agree on
+every prompt tried. So the protocols forbid no model of Theorems III and IV what it can do, and the
+adversaries refute models.
 """
 
 from __future__ import annotations
@@ -19,10 +21,16 @@ from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
 
 class Model:
-    """Position-wise functions, keys, values and recurrences of one seed: any function of what it is given."""
+    """Position-wise functions, keys, values and recurrences of one seed: any function of what it
+    is given.
+    """
 
     def __init__(self, sizes: Any, seed: int) -> None:
-        self.sizes, self._tables, self.cut = sizes, random_tables(seed), sizes.N_1 + sizes.m - sizes.t
+        self.sizes, self._tables, self.cut = (
+            sizes,
+            random_tables(seed),
+            sizes.N_1 + sizes.m - sizes.t,
+        )
 
     def f(self, tag: int, size: int, *known: Any) -> int:
         return self._tables("any", (tag, *known), (), size)
@@ -35,16 +43,25 @@ class Model:
         return states
 
     def attend(self, tag: int, size: int, query: Any, keys: list[Any], start: int = 0) -> int:
-        """A reading layer's accumulator: what each key adds to it is any function of the query and the key."""
+        """A reading layer's accumulator: what each key adds to it is any function of the query
+        and the key.
+        """
         return (start + sum(self.f(tag, size, query, key) for key in keys)) % size
 
 
 class One(Model):
-    """One reading layer: x_j = (token, place, first cache before it), y_j = (x_j, what it read), then the last group."""
+    """One reading layer: x_j = (token, place, first cache before it), y_j = (x_j, what it read),
+    then the last group.
+    """
 
     def inputs(self, tokens: Entries, start: int = 0, state: int = 0) -> list[Any]:
-        states = self.stream(1, self.sizes.caches_0, state, [(token, start + j) for j, token in enumerate(tokens)])
-        return [(token, start + j, state) for j, (token, state) in enumerate(zip(tokens, states, strict=False))]
+        states = self.stream(
+            1, self.sizes.caches_0, state, [(token, start + j) for j, token in enumerate(tokens)]
+        )
+        return [
+            (token, start + j, state)
+            for j, (token, state) in enumerate(zip(tokens, states, strict=False))
+        ]
 
     def answer(self, tokens: Entries) -> int:
         """As a model runs."""
@@ -60,39 +77,62 @@ class One(Model):
         if name == "first":
             return self.stream(1, size, 0, [(token, j) for j, token in enumerate(known)])[-1]
         if name == "carried":
-            return self.stream(1, size, told[0], [(token, cut + j) for j, token in enumerate(known)])[-1]
+            return self.stream(
+                1, size, told[0], [(token, cut + j) for j, token in enumerate(known)]
+            )[-1]
         if name == "early":
             x = self.inputs(known)
-            return self.stream(3, size, 0, [(x[j], self.attend(2, s.reads, x[j], x[: j + 1])) for j in range(cut)])[-1]
+            return self.stream(
+                3, size, 0, [(x[j], self.attend(2, s.reads, x[j], x[: j + 1])) for j in range(cut)]
+            )[-1]
         if name in ("entry reads", "z_0 reads", "w reads"):
             *later, A = known
             tokens, start = (later[0], cut) if name == "entry reads" else (tuple(later), cut + s.t)
             return self.attend(2, size, self.inputs(tokens, start, told[0])[-1], self.inputs(A))
         x = self.inputs((*known[0], *known[1:]), cut, told[0])
         if name == "late":
-            y = [(x[j], self.attend(2, s.reads, x[j], x[: j + 1], told[2 + j])) for j in range(len(x))]
+            y = [
+                (x[j], self.attend(2, s.reads, x[j], x[: j + 1], told[2 + j]))
+                for j in range(len(x))
+            ]
             return self.stream(3, size, told[1], y)[-1]
         return self.f(4, size, (x[-1], self.attend(2, s.reads, x[-1], x, told[2])), told[1])
 
 
 class Two(Model):
-    """Two reading layers, in the first an automaton over the tokens too: x_j = (token, place, its state, what j read), then as in `One`."""
+    """Two reading layers, in the first an automaton over the tokens too: x_j = (token, place,
+    its state, what j read), then as in `One`.
+    """
 
-    def first_layer(self, tokens: Entries, start: int = 0, state: int = 0, reads: tuple[int, ...] = ()) -> list[Any]:
+    def first_layer(
+        self, tokens: Entries, start: int = 0, state: int = 0, reads: tuple[int, ...] = ()
+    ) -> list[Any]:
         raw = [(token, start + j) for j, token in enumerate(tokens)]
         states, s = self.stream(1, self.sizes.caches_1, state, raw), self.sizes
         reads = reads or (0,) * len(raw)
-        return [(raw[j], states[j], self.attend(2, s.reads_1, raw[j], raw[: j + 1], reads[j])) for j in range(len(raw))]
+        return [
+            (raw[j], states[j], self.attend(2, s.reads_1, raw[j], raw[: j + 1], reads[j]))
+            for j in range(len(raw))
+        ]
 
     def last_cache(self, x: list[Any], state: int, reads: tuple[int, ...] = ()) -> int:
         reads = reads or (0,) * len(x)
-        y = [(x[j], self.attend(3, self.sizes.reads_2, x[j], x[: j + 1], reads[j])) for j in range(len(x))]
+        y = [
+            (x[j], self.attend(3, self.sizes.reads_2, x[j], x[: j + 1], reads[j]))
+            for j in range(len(x))
+        ]
         return self.stream(4, self.sizes.caches_2, state, y)[-1]
 
     def answer(self, tokens: Entries) -> int:
         """As a model runs."""
         x = self.first_layer(tokens)
-        return self.f(5, self.sizes.N_1, x[-1], self.attend(3, self.sizes.reads_2, x[-1], x), self.last_cache(x[:-1], 0))
+        return self.f(
+            5,
+            self.sizes.N_1,
+            x[-1],
+            self.attend(3, self.sizes.reads_2, x[-1], x),
+            self.last_cache(x[:-1], 0),
+        )
 
     def w_output(self, z_0: int, w: int, carried: int, gathered: int) -> Any:
         s, at = self.sizes, self.cut + self.sizes.t
@@ -119,20 +159,38 @@ class Two(Model):
             case "entry reads":
                 return self.attend(2, size, (known[1], cut + known[0]), raw(known[2]))
             case "z_0 reads" | "w reads":
-                return self.attend(2, size, (known[0], cut + s.t + (name == "w reads")), raw(known[1]))
+                return self.attend(
+                    2, size, (known[0], cut + s.t + (name == "w reads")), raw(known[1])
+                )
             case "gathered":
                 return self.attend(2, size, (known[0], cut + s.t + 1), raw(known[1], cut), told[0])
             case "entry reads again":
-                reads = (0,) * (len(known[0]) - 1) + (told[1],)  # its own query needs its own read only
-                return self.attend(3, size, self.first_layer(known[0], cut, told[0], reads)[-1], self.first_layer(known[1]))
+                reads = (0,) * (len(known[0]) - 1) + (
+                    told[1],
+                )  # its own query needs its own read only
+                return self.attend(
+                    3,
+                    size,
+                    self.first_layer(known[0], cut, told[0], reads)[-1],
+                    self.first_layer(known[1]),
+                )
             case "z_0 reads again":
                 reads = (0,) * s.t + (told[1],)
-                return self.attend(3, size, self.first_layer((*known[0], known[1]), cut, told[0], reads)[-1], self.first_layer(known[2]))
+                return self.attend(
+                    3,
+                    size,
+                    self.first_layer((*known[0], known[1]), cut, told[0], reads)[-1],
+                    self.first_layer(known[2]),
+                )
             case "w reads again":
-                return self.attend(3, size, self.w_output(known[0], known[1], *told), self.first_layer(known[2]))
+                return self.attend(
+                    3, size, self.w_output(known[0], known[1], *told), self.first_layer(known[2])
+                )
             case "late":
                 outputs, again = told[2 : s.t + 3], told[s.t + 3 :]
-                return self.last_cache(self.first_layer((*known[0], known[1]), cut, told[0], outputs), told[1], again)
+                return self.last_cache(
+                    self.first_layer((*known[0], known[1]), cut, told[0], outputs), told[1], again
+                )
         B, z_0, w = known
         first, late, gathered, again, *outputs = told
         x = self.first_layer((*B, z_0), cut, first, tuple(outputs))

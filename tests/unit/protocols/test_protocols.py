@@ -1,4 +1,6 @@
-"""The protocols themselves: their inequalities against theory.md's code, message functions, hand-written solvers, bad sizes."""
+"""The protocols themselves: their inequalities against theory.md's code, message functions,
+hand-written solvers, bad sizes.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,37 @@ small, few = st.integers(1, 5), st.integers(0, 6)
 
 
 @given(m=st.integers(2, 5), n_1=small, r=small, t=small, h=few, s0=few, s1=few)
-def test_whole_bits_give_the_inequalities_of_theorem_iii(m: int, n_1: int, r: int, t: int, h: int, s0: int, s1: int) -> None:
+def test_whole_bits_give_the_inequalities_of_theorem_iii(
+    m: int, n_1: int, r: int, t: int, h: int, s0: int, s1: int
+) -> None:
     r, t = min(r, m), min(t, m)
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=2**s0, reads=2**h, caches_1=2**s1)
-    signs = depth_one.conditions(depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), depth_one.Sizes(h, s0, s1))
+    signs = depth_one.conditions(
+        depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), depth_one.Sizes(h, s0, s1)
+    )
     assert sizes.holds(r) == tuple(sign.positive for sign in signs)
 
 
-@given(m=st.integers(2, 5), n_1=small, r=small, q=small, t=small, g=small, h_1=few, h_2=few, s1=few, s2=few)
-def test_whole_bits_give_the_inequalities_of_theorem_iv(m, n_1, r, q, t, g, h_1, h_2, s1, s2) -> None:
+@given(
+    m=st.integers(2, 5),
+    n_1=small,
+    r=small,
+    q=small,
+    t=small,
+    g=small,
+    h_1=few,
+    h_2=few,
+    s1=few,
+    s2=few,
+)
+def test_whole_bits_give_the_inequalities_of_theorem_iv(
+    m, n_1, r, q, t, g, h_1, h_2, s1, s2
+) -> None:
     q = min(max(2, q), m)
     r, t, g = min(max(2, r), q), min(t, m), min(g, n_1)
-    sizes = TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_1=2**h_1, reads_2=2**h_2, caches_1=2**s1, caches_2=2**s2)
+    sizes = TwoReadingsSizes(
+        m=m, n_1=n_1, t=t, reads_1=2**h_1, reads_2=2**h_2, caches_1=2**s1, caches_2=2**s2
+    )
     parameters = depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
     signs = depth_two.conditions(parameters, depth_two.Sizes(h_1, h_2, s1, s2))
     assert sizes.holds(r, q, g) == tuple(sign.positive for sign in signs)
@@ -49,7 +70,9 @@ def test_right_answers_of_prompts_are_the_oracles(t: int) -> None:
 
 
 def test_a_prompt_by_hand() -> None:
-    """m = 3, n_1 = 1, B = (2, 1) after one entry 0; z_0 names the second entry of B: i_1 = 1, i_2 = z_2(1) = 0."""
+    """m = 3, n_1 = 1, B = (2, 1) after one entry 0; z_0 names the second entry of B: i_1 = 1,
+    i_2 = z_2(1) = 0.
+    """
     tokens = prompt(3, (2, 0, 1), (2, 1), 1, 0)
     assert tokens == (2, 0, 1, 0, 2, 1, 2, 0)
     assert oracle(OneReadingSizes(m=3, n_1=1, t=2).task, [tokens]) == [0]
@@ -57,7 +80,9 @@ def test_a_prompt_by_hand() -> None:
 
 @pytest.mark.parametrize("way", ["rows", "carried", "column", "cache"])
 @pytest.mark.parametrize(("m", "n_1", "t"), [(2, 1, 1), (2, 2, 1), (2, 2, 2), (3, 1, 2)])
-def test_solvers_with_one_reading_layer_are_right_everywhere(way: str, m: int, n_1: int, t: int) -> None:
+def test_solvers_with_one_reading_layer_are_right_everywhere(
+    way: str, m: int, n_1: int, t: int
+) -> None:
     sizes = enough(OneReadingSizes(m=m, n_1=n_1, t=t), way)
     line = one_reading_solver(sizes, way)
     assert all(line.run(tokens).answer == right for tokens, right in sizes.prompts())
@@ -66,7 +91,9 @@ def test_solvers_with_one_reading_layer_are_right_everywhere(way: str, m: int, n
 
 @pytest.mark.parametrize("way", ["rows", "carried", "gathered", "column", "cache"])
 @pytest.mark.parametrize(("m", "n_1", "t"), [(2, 1, 1), (2, 2, 1), (2, 2, 2), (3, 1, 2)])
-def test_solvers_with_two_reading_layers_are_right_everywhere(way: str, m: int, n_1: int, t: int) -> None:
+def test_solvers_with_two_reading_layers_are_right_everywhere(
+    way: str, m: int, n_1: int, t: int
+) -> None:
     sizes = enough_two(TwoReadingsSizes(m=m, n_1=n_1, t=t), way)
     line = two_readings_solver(sizes, way)
     assert all(line.run(tokens).answer == right for tokens, right in sizes.prompts())
@@ -74,7 +101,9 @@ def test_solvers_with_two_reading_layers_are_right_everywhere(way: str, m: int, 
 
 
 @pytest.mark.parametrize(("kind", "sizes"), [(OneReading, ONE), (TwoReadings, TWO)])
-def test_random_messages_keep_to_their_sizes_and_repeat(kind: type, sizes: OneReadingSizes | TwoReadingsSizes) -> None:
+def test_random_messages_keep_to_their_sizes_and_repeat(
+    kind: type, sizes: OneReadingSizes | TwoReadingsSizes
+) -> None:
     some = [tokens for tokens, _ in sizes.prompts()][::37]
     line, again, other = (kind(sizes, within(random_tables(seed))) for seed in (0, 0, 1))
     runs = [line.run(tokens) for tokens in some]
@@ -89,7 +118,9 @@ def test_random_messages_keep_to_their_sizes_and_repeat(kind: type, sizes: OneRe
      (TwoReadings, TWO, {"first": 2, "carried": 2, "entry reads": 2, "z_0 reads": 2, "w reads": 2, "gathered": 2, "early": 4, "late": 4,
                          "entry reads again": 3, "z_0 reads again": 3, "w reads again": 3})],
 )  # fmt: skip
-def test_every_message_has_its_declared_size_and_nothing_else_knows_z_2(kind: type, sizes, told: dict[str, int]) -> None:
+def test_every_message_has_its_declared_size_and_nothing_else_knows_z_2(
+    kind: type, sizes, told: dict[str, int]
+) -> None:
     """Whoever may see A sends a bounded message; all the rest sees B, z_0 and w only."""
     asked: dict[str, int] = {}
     A = (1,) * sizes.N_1 + (0,) * (sizes.m - sizes.t)

@@ -34,8 +34,12 @@ def test_it_fits_in_ascii(width: int, count: int) -> None:
 
 
 def test_the_figures_of_real_models_stand_in_their_columns() -> None:
-    """ux.md: 73.7 MiB of state and convolutions and 24,576 bytes per token; 18 RG-LRU and 8 windowed layers, 134,217,728 bits of windows."""
-    rows = {row.label: row.cells for row in aligned([resolve(model) for model in MODELS[:2]], 262_144)}
+    """ux.md: 73.7 MiB of state and convolutions and 24,576 bytes per token; 18 RG-LRU and 8
+    windowed layers, 134,217,728 bits of windows.
+    """
+    rows = {
+        row.label: row.cells for row in aligned([resolve(model) for model in MODELS[:2]], 262_144)
+    }
     assert rows["full"] == ("12", "0")
     assert rows["recurrent"] == ("36", "18")
     assert rows["windowed"] == ("0", "8")
@@ -47,10 +51,16 @@ def test_the_figures_of_real_models_stand_in_their_columns() -> None:
 
 
 def test_questions_are_aligned_and_follow_each_other() -> None:
-    rows = [row for row in aligned([resolve(model) for model in MODELS], 8192) if row.part == "What that means"]
+    rows = [
+        row
+        for row in aligned([resolve(model) for model in MODELS], 8192)
+        if row.part == "What that means"
+    ]
     labels = [row.label for row in rows]
     assert len(labels) == len(set(labels))
-    assert labels.index("recall with chain of thought") == labels.index("recall of one of n facts") + 1
+    assert (
+        labels.index("recall with chain of thought") == labels.index("recall of one of n facts") + 1
+    )
     assert all(len(row.cells) == 3 for row in rows)
     composition = next(row for row in rows if row.label == "composition")
     assert composition.cells[0].startswith("L <= 12 steps: SOLVABLE")
@@ -60,7 +70,10 @@ def test_only_differences_are_marked() -> None:
     assert Aligned("part", "row", ("1", "2")).differs
     assert not Aligned("part", "row", ("1", "1")).differs
     same = printed(("gdn*4", "gdn*4"), 8192, 100)
-    assert "*" not in same.replace("gdn*4", "").replace("g*4", "").rsplit("\n* the models differ", 1)[0]
+    assert (
+        "*"
+        not in same.replace("gdn*4", "").replace("g*4", "").rsplit("\n* the models differ", 1)[0]
+    )
     other = printed(("gdn*4", "gdn*5"), 8192, 100)
     assert "* recurrent state" in other
     assert "* full" not in other
@@ -73,10 +86,16 @@ def test_more_models_than_fit_are_folded() -> None:
 
 
 def test_json_holds_the_cards() -> None:
-    data = json.loads(json.dumps(compare_json([resolve(model) for model in MODELS], 8192), allow_nan=False))
+    data = json.loads(
+        json.dumps(compare_json([resolve(model) for model in MODELS], 8192), allow_nan=False)
+    )
     assert [model["name"] for model in data["models"]] == list(MODELS)
     assert {model["context"] for model in data["models"]} == {8192}
-    assert {row["row"] for row in data["rows"] if row["differs"]} >= {"full", "recurrent", "pattern"}
+    assert {row["row"] for row in data["rows"] if row["differs"]} >= {
+        "full",
+        "recurrent",
+        "pattern",
+    }
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,20 @@ def test_a_cell_shows_number_paper_entry_and_marks(html: str) -> None:
 
 
 def test_the_table_comes_before_everything_else(html: str) -> None:
-    assert html.index('id="table"') < html.index('class="panel') < html.index('id="models"') < html.index('id="check"')
+    assert (
+        html.index('id="table"')
+        < html.index('class="panel')
+        < html.index('id="models"')
+        < html.index('id="check"')
+    )
 
 
 def test_nothing_is_loaded_from_a_network(html: str, page: Page) -> None:
-    policy = next(attrs["content"] for tag, attrs in page.tags if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attrs["content"]
+        for tag, attrs in page.tags
+        if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert "default-src 'none'" in policy
     assert not re.search(r"https?:|connect-src|\*", policy)
@@ -120,7 +129,16 @@ def test_nothing_is_loaded_from_a_network(html: str, page: Page) -> None:
     style = "".join(page.raw["style"])
     assert "@import" not in style
     assert "url(" not in style
-    assert not {tag for tag, _ in page.tags} & {"iframe", "object", "embed", "img", "video", "audio", "form", "base"}
+    assert not {tag for tag, _ in page.tags} & {
+        "iframe",
+        "object",
+        "embed",
+        "img",
+        "video",
+        "audio",
+        "form",
+        "base",
+    }
 
 
 def test_the_file_stays_small(html: str) -> None:
@@ -143,7 +161,13 @@ def test_hostile_text_is_escaped_everywhere() -> None:
     body = one_cell()
     honest = Page(render_html(body))
     bad = Verdict(
-        architecture=HOSTILE, task="eva:n=4,V=4", status="FAILS", theorem=HOSTILE, statement=HOSTILE, assumptions=(HOSTILE,), source=HOSTILE
+        architecture=HOSTILE,
+        task="eva:n=4,V=4",
+        status="FAILS",
+        theorem=HOSTILE,
+        statement=HOSTILE,
+        assumptions=(HOSTILE,),
+        source=HOSTILE,
     )
     body["records"][bad.digest] = bad.envelope()
     cell = body["cells"][0]
@@ -152,8 +176,22 @@ def test_hostile_text_is_escaped_everywhere() -> None:
     cell["bound"] |= {"x": HOSTILE, "have_title": HOSTILE, "need_title": HOSTILE}
     body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE}}
     body["rows"][0]["title"] = body["columns"][0]["title"] = HOSTILE
-    line = {"question": HOSTILE, "status": "OPEN", "n": HOSTILE, "text": HOSTILE, "theorem": HOSTILE, "record": None}
-    model = {"name": HOSTILE, "spec": HOSTILE, "pattern": HOSTILE, "context": 8, "memory": [[HOSTILE, HOSTILE]], "lines": [line]}
+    line = {
+        "question": HOSTILE,
+        "status": "OPEN",
+        "n": HOSTILE,
+        "text": HOSTILE,
+        "theorem": HOSTILE,
+        "record": None,
+    }
+    model = {
+        "name": HOSTILE,
+        "spec": HOSTILE,
+        "pattern": HOSTILE,
+        "context": 8,
+        "memory": [[HOSTILE, HOSTILE]],
+        "lines": [line],
+    }
     body["models"] = [model | {"assumptions": [HOSTILE]}]
     page = Page(render_html(body))
     assert not page.values("src")
@@ -243,7 +281,10 @@ def test_an_open_verdict_alone_proves_nothing() -> None:
         ("a^ b ^", "a^ b ^"),
         ("x^(open", "x^(open"),
         ("a < b & c", "a &lt; b &amp; c"),
-        ("arXiv 2602.01763, Lemma 2.2", '<a href="https://arxiv.org/abs/2602.01763">arXiv 2602.01763</a>, Lemma 2.2'),
+        (
+            "arXiv 2602.01763, Lemma 2.2",
+            '<a href="https://arxiv.org/abs/2602.01763">arXiv 2602.01763</a>, Lemma 2.2',
+        ),
         ("a\x1b[31mb\x07", "a [31mb "),
     ],
 )
@@ -254,18 +295,29 @@ def test_formulas_are_set(text: str, html: str) -> None:
 @given(st.text())
 def test_any_text_becomes_safe_html(text: str) -> None:
     html = str(notation.maths(text))
-    assert not re.search(r"<(?!/?(?:sup|sub)>|a href=\"https://arxiv\.org/abs/\d{4}\.\d{4,5}\">|/a>)", html)
+    assert not re.search(
+        r"<(?!/?(?:sup|sub)>|a href=\"https://arxiv\.org/abs/\d{4}\.\d{4,5}\">|/a>)", html
+    )
 
 
 def test_enclosures_read_as_powers_of_ten() -> None:
-    assert str(notation.enclosure("[9.53e-7 +/- 4e-13]")) == "9.53 × 10<sup>-7</sup> ± 4 × 10<sup>-13</sup>"
+    assert (
+        str(notation.enclosure("[9.53e-7 +/- 4e-13]"))
+        == "9.53 × 10<sup>-7</sup> ± 4 × 10<sup>-13</sup>"
+    )
     assert str(notation.enclosure("0.4999981")) == "0.4999981"
     assert str(notation.enclosure("1.5e+08")) == "1.5 × 10<sup>8</sup>"
 
 
 def test_bounds_are_shortened_with_all_digits_at_hand() -> None:
-    assert str(notation.bound("0.00000197049131661")) == '<span title="0.00000197049131661">1.970 × 10<sup>-6</sup></span>'
-    assert str(notation.bound("[22.1807097779 +/- 3e-11]")) == '<span title="[22.1807097779 +/- 3e-11]">22.18</span>'
+    assert (
+        str(notation.bound("0.00000197049131661"))
+        == '<span title="0.00000197049131661">1.970 × 10<sup>-6</sup></span>'
+    )
+    assert (
+        str(notation.bound("[22.1807097779 +/- 3e-11]"))
+        == '<span title="[22.1807097779 +/- 3e-11]">22.18</span>'
+    )
     assert str(notation.bound("0.5")) == "0.5"
     assert str(notation.bound("i_1")) == "i<sub>1</sub>"
 
@@ -275,7 +327,13 @@ def test_numbers_are_written_out_up_to_24_digits() -> None:
     assert notation.number(10**23 + 7) == f"{10**23 + 7:,}"
     assert notation.number(64_415 * 10**21) == "about 6.4415 x 10^25"
     assert notation.number(2**20_000) == "about 2^20,000"
-    assert [notation.number(x) for x in (True, False, None, "x", -1200)] == ["yes", "no", "-", "x", "-1,200"]
+    assert [notation.number(x) for x in (True, False, None, "x", -1200)] == [
+        "yes",
+        "no",
+        "-",
+        "x",
+        "-1,200",
+    ]
 
 
 def test_names_for_people() -> None:
@@ -304,7 +362,10 @@ def test_long_prompts_keep_their_ends_and_differences() -> None:
     shown = prompts.align([first, second])
     kept = [p.position for p in shown if isinstance(p, prompts.Place)]
     assert kept == [*range(6), *range(1997, 2004), *range(4092, 4096)]
-    assert [p for p in shown if isinstance(p, prompts.Fold)] == [prompts.Fold(1991, 0), prompts.Fold(2088, 0)]
+    assert [p for p in shown if isinstance(p, prompts.Fold)] == [
+        prompts.Fold(1991, 0),
+        prompts.Fold(2088, 0),
+    ]
 
 
 @given(st.integers(1, 500), st.sets(st.integers(0, 499)))
@@ -314,7 +375,9 @@ def test_no_token_and_no_difference_is_lost(length: int, places: set[int]) -> No
     shown = prompts.align([first, second])
     assert sum(p.positions if isinstance(p, prompts.Fold) else 1 for p in shown) == length
     differing = sum(p.differing if isinstance(p, prompts.Fold) else p.differs for p in shown)
-    assert differing == prompts.differences([first, second]) == len({i for i in places if i < length})
+    assert (
+        differing == prompts.differences([first, second]) == len({i for i in places if i < length})
+    )
 
 
 # Charts
@@ -372,17 +435,32 @@ def measured(role: Any, task: str, correct: tuple[int, ...]) -> Measurement:
     seeds = tuple(range(len(correct)))
     interval = wilson(max(correct), 100)
     return Measurement(
-        architecture="full", task=task, seeds=seeds, correct=correct, total=100, chance="1/4", interval=interval, budget={}, role=role
+        architecture="full",
+        task=task,
+        seeds=seeds,
+        correct=correct,
+        total=100,
+        chance="1/4",
+        interval=interval,
+        budget={},
+        role=role,
     )
 
 
 def test_accuracy_shows_best_seed_interval_and_chance() -> None:
-    chart = accuracy_chart([measured("non-solver", "eva:n=16,V=4", (20, 50)), measured("solver", "eva:n=16,V=4", (100,))], name="x")
+    chart = accuracy_chart(
+        [
+            measured("non-solver", "eva:n=16,V=4", (20, 50)),
+            measured("solver", "eva:n=16,V=4", (100,)),
+        ],
+        name="x",
+    )
     assert chart is not None
     rows = {row["role"]: row for row in values_in(chart.spec) if "best" in row}
     assert rows["non-solver"]["best"] == 0.5
     assert rows["solver"]["best"] == 1.0
-    # Wilson, 50 of 100: centre 1/2, half width 1.96 sqrt(0.25/100 + 1.96^2/40000) / (1 + 1.96^2/100) = 0.0962
+    # Wilson, 50 of 100: centre 1/2, half width 1.96 sqrt(0.25/100 + 1.96^2/40000) / (1 +
+    # 1.96^2/100) = 0.0962
     assert rows["non-solver"]["low"] == pytest.approx(0.4038, abs=1e-4)
     assert rows["non-solver"]["high"] == pytest.approx(0.5962, abs=1e-4)
     assert {row["chance"] for row in values_in(chart.spec) if "chance" in row} == {0.25}
@@ -397,9 +475,15 @@ def test_the_n_of_a_task() -> None:
 
 def test_many_sizes_get_ticks_at_powers_of_two() -> None:
     ns = [*range(5, 40)]
-    chart = bound_chart(BOUND | {"n": ns, "have": [9] * len(ns), "need": [str(n) for n in ns]}, name="x")
+    chart = bound_chart(
+        BOUND | {"n": ns, "have": [9] * len(ns), "need": [str(n) for n in ns]}, name="x"
+    )
     assert chart is not None
-    ticks = [layer["encoding"]["x"]["axis"]["values"] for layer in chart.spec["layer"] if "axis" in layer["encoding"].get("x", {})]
+    ticks = [
+        layer["encoding"]["x"]["axis"]["values"]
+        for layer in chart.spec["layer"]
+        if "axis" in layer["encoding"].get("x", {})
+    ]
     assert ticks
     assert all(values == [8, 16, 32] for values in ticks)
 
@@ -410,8 +494,9 @@ def test_labels_keep_apart_and_stay_inside() -> None:
 
 
 def test_budget_in_words() -> None:
-    assert budget_words({"steps": 2000, "steps_done": [800, 2000], "batch": 64, "parameters": 52480}) == (
-        "800, 2,000 of at most 2,000 steps; batch 64; 52,480 parameters"
+    assert (
+        budget_words({"steps": 2000, "steps_done": [800, 2000], "batch": 64, "parameters": 52480})
+        == "800, 2,000 of at most 2,000 steps; batch 64; 52,480 parameters"
     )
     assert budget_words({}) == ""
 
@@ -431,7 +516,9 @@ def test_patterns_are_drawn_by_kind(html: str) -> None:
 
 def printed(body: dict[str, Any], *, width: int = 100, encoding: str = "utf-8") -> str:
     written = io.BytesIO()
-    console = Console(width=width, file=io.TextIOWrapper(written, encoding=encoding, write_through=True))
+    console = Console(
+        width=width, file=io.TextIOWrapper(written, encoding=encoding, write_through=True)
+    )
     console.print(render_terminal(body))
     return written.getvalue().decode(encoding)
 
@@ -439,7 +526,16 @@ def printed(body: dict[str, Any], *, width: int = 100, encoding: str = "utf-8") 
 def test_the_terminal_shows_the_same_table() -> None:
     text = printed(fake_bundle(), width=140)
     assert max(map(len, text.splitlines())) <= 100
-    for found in ("✗ fails  ■ ◆ ●", "✓ solves  ■ ◇ ●", "? open  □ ◇ ●", "n ≥ 58", "n ≥ 3,052", "Ω(n log n)", "hybrid", "L-SeqComp"):
+    for found in (
+        "✗ fails  ■ ◆ ●",
+        "✓ solves  ■ ◇ ●",
+        "? open  □ ◇ ●",
+        "n ≥ 58",
+        "n ≥ 3,052",
+        "Ω(n log n)",
+        "hybrid",
+        "L-SeqComp",
+    ):
         assert found in text, found
     assert text.count("fails") == 8
 

@@ -1,4 +1,6 @@
-"""Every theorem, statement and count can be listed and explained, with statement, premises, sketch and source."""
+"""Every theorem, statement and count can be listed and explained, with statement, premises,
+sketch and source.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def test_the_list_is_complete() -> None:
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize(("key", "near"), [("VI", "V"), ("count:dick", "count:dyck"), ("count:", "count:"), ("dyck", "count:dyck")])
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("VI", "V"), ("count:dick", "count:dyck"), ("count:", "count:"), ("dyck", "count:dyck")],
+)
 def test_unknown_keys_suggest_the_nearest(key: str, near: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown theorem '{key}'") as caught:
         describe_theorem(key)

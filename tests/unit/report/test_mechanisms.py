@@ -1,4 +1,6 @@
-"""The table of mechanisms: its formulas give the declared sizes, it names every mechanism, and docs/mechanisms.md is what the code writes."""
+"""The table of mechanisms: its formulas give the declared sizes, it names every mechanism, and
+docs/mechanisms.md is what the code writes.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,52 @@ from separatrix.report.mechanisms import FACTS, describe, growth, mathematics, p
 
 SIZES: list[dict[str, Any]] = [
     {},
-    {"heads": 6, "kv_heads": 2, "key_heads": 3, "groups": 3, "head_dim": 10, "value_dim": 7, "size": 9, "block": 5, "topk": 3, "latent": 11}
-    | {"rope_dim": 4, "width": 13, "state": 5, "hidden": 17, "conv": 4, "ratio": 3, "shifts": 2, "householders": 3, "normaliser": False},
+    {
+        "heads": 6,
+        "kv_heads": 2,
+        "key_heads": 3,
+        "groups": 3,
+        "head_dim": 10,
+        "value_dim": 7,
+        "size": 9,
+        "block": 5,
+        "topk": 3,
+        "latent": 11,
+    }
+    | {
+        "rope_dim": 4,
+        "width": 13,
+        "state": 5,
+        "hidden": 17,
+        "conv": 4,
+        "ratio": 3,
+        "shifts": 2,
+        "householders": 3,
+        "normaliser": False,
+    },
 ]
 
 
 def _made(cls: type[Mechanism], sizes: dict[str, Any]) -> Mechanism:
     known = {f.name for f in fields(cls)} - (
-        {"conv", "latent"} if cls.name == "indexed" else {"conv"} if cls.name != "shortconv" else set()
+        {"conv", "latent"}
+        if cls.name == "indexed"
+        else {"conv"}
+        if cls.name != "shortconv"
+        else set()
     )
     known -= {"topk", "block"} if cls.name in ("compressed", "indexed") else set()
     return cls(**{name: value for name, value in sizes.items() if name in known})
 
 
 def _value(formula: str, mechanism: Mechanism, t: int) -> int:
-    names: dict[str, Any] = mechanism.sizes() | {"t": t, "min": min, "max": max, "floor": floor, "log2": log2}
+    names: dict[str, Any] = mechanism.sizes() | {
+        "t": t,
+        "min": min,
+        "max": max,
+        "floor": floor,
+        "log2": log2,
+    }
     for size, value in (("kv_heads", "kv"), ("value_dim", "dv"), ("feature_dim", "feature_dim")):
         names[size] = getattr(mechanism, value, None)
     if names.get("width", 0) is None:
@@ -46,7 +79,9 @@ def _value(formula: str, mechanism: Mechanism, t: int) -> int:
 def test_the_formulas_give_the_declared_numbers(name: str, sizes: dict[str, Any]) -> None:
     mechanism = _made(MECHANISMS[name], sizes)
     for t in (1, 2, 3, 4, 5, 63, 64, 65, 1000, 1 << 20):
-        assert _value(FACTS[name].carried, mechanism, t) == sum(item.bits.numbers for item in mechanism.cache(t)), f"t={t}"
+        assert _value(FACTS[name].carried, mechanism, t) == sum(
+            item.bits.numbers for item in mechanism.cache(t)
+        ), f"t={t}"
     assert _value(FACTS[name].read, mechanism, 1) * mechanism.p == mechanism.read_bits()
 
 
@@ -58,11 +93,22 @@ def test_every_mechanism_is_listed_and_built_where_the_table_says_so() -> None:
 
 
 def page_titles() -> list[str]:
-    return [line.removeprefix("## ").split(":")[0] for line in page().splitlines() if line.startswith("## ")]
+    return [
+        line.removeprefix("## ").split(":")[0]
+        for line in page().splitlines()
+        if line.startswith("## ")
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "grows"), [("gdn", "constant"), ("loglinear", "log t"), ("full", "t"), ("sparse", "t"), ("window", "constant")]
+    ("name", "grows"),
+    [
+        ("gdn", "constant"),
+        ("loglinear", "log t"),
+        ("full", "t"),
+        ("sparse", "t"),
+        ("window", "constant"),
+    ],
 )
 def test_growth(name: str, grows: str) -> None:
     assert growth(MECHANISMS[name]()) == grows
@@ -79,4 +125,6 @@ def test_one_mechanism_is_explained_by_its_recurrence_and_sizes() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     path = Path(__file__).parents[3] / "docs" / "mechanisms.md"
-    assert path.read_text(encoding="utf-8") == page(), "run `separatrix mechanisms --markdown > docs/mechanisms.md`"
+    assert path.read_text(encoding="utf-8") == page(), (
+        "run `separatrix mechanisms --markdown > docs/mechanisms.md`"
+    )

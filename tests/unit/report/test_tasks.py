@@ -1,4 +1,6 @@
-"""docs/tasks.md is what the code writes, measurements aside; every task is listed, shown and sampled."""
+"""docs/tasks.md is what the code writes, measurements aside; every task is listed, shown and
+sampled.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
 
 def test_the_page_is_what_the_code_writes() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert without_measurements(text) == page(), "write it again: separatrix tasks --markdown > docs/tasks.md"
+    assert without_measurements(text) == page(), (
+        "write it again: separatrix tasks --markdown > docs/tasks.md"
+    )
     assert UNMEASURED + " of" not in text
 
 
@@ -61,7 +65,9 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "tasks", "sample", "eva", "--n", "4", "-V", "30", "--number", "2", "--seed", "1")
+    code, out, _ = said(
+        capsys, "tasks", "sample", "eva", "--n", "4", "-V", "30", "--number", "2", "--seed", "1"
+    )
     assert code == 0
     lines = out.splitlines()
     assert len(lines) == 4
@@ -71,7 +77,9 @@ def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "tasks", "sample", "seqcomp:L=2,m=2,n_1=1,thought=values", "--number", "1", "--json")
+    code, out, _ = said(
+        capsys, "tasks", "sample", "seqcomp:L=2,m=2,n_1=1,thought=values", "--number", "1", "--json"
+    )
     (one,) = json.loads(out)
     z_2, z_1, z_0 = one["tokens"][:2], one["tokens"][2:4], one["tokens"][4]
     assert code == 0
@@ -95,20 +103,42 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
         (("audit", "eva", "--fitted", "3"), "--fitted"),
         (("audit",), "Missing argument"),
         (("audit", "eva:n=4", "--sizes", "2"), "leave one of them out"),
-        (("tasks", "export", "eva", "--n", "8", "--out", "x", "--format", "jsonl", "--trian", "3"), "Did you mean --train?"),
+        (
+            (
+                "tasks",
+                "export",
+                "eva",
+                "--n",
+                "8",
+                "--out",
+                "x",
+                "--format",
+                "jsonl",
+                "--trian",
+                "3",
+            ),
+            "Did you mean --train?",
+        ),
         (("tasks", "export", "eva", "--n", "8", "--out", "x"), "--format"),
-        (("tasks", "export", "eva", "--n", "8", "--out", "x", "--format", "csv"), "unknown format 'csv'"),
+        (
+            ("tasks", "export", "eva", "--n", "8", "--out", "x", "--format", "csv"),
+            "unknown format 'csv'",
+        ),
         (("tasks", "export", "eva", "--n", "8", "--format", "jsonl"), "--out"),
     ],
 )
-def test_bad_input(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+def test_bad_input(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
     code, out, err = said(capsys, *arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
 
 
-def test_audit_exits_with_1_at_a_leak(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_exits_with_1_at_a_leak(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, _ = said(capsys, "audit", "eva:n=9,V=4", "--json")
     assert code == 0
     assert [one["task"] for one in json.loads(out)] == ["eva:n=9,V=4"]
@@ -127,7 +157,9 @@ def test_audit_exits_with_1_at_a_leak(capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_a_shift_promises_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """What stands at one place is more often asked for under local; the audit says what that gains, and calls it no leak."""
+    """What stands at one place is more often asked for under local; the audit says what that
+    gains, and calls it no leak.
+    """
     code, out, _ = said(capsys, "audit", "eva", "--n", "9", "--V", "4", "--shift", "local")
     assert code == 0
     assert "position" in out.splitlines()[-8]

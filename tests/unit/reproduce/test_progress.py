@@ -27,7 +27,9 @@ def test_time_left(done: float, spent: float, left: str) -> None:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_json_is_printed_without_progress(as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_printed_without_progress(
+    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {}
 
     def table(settings: object, out: Path, **options: Any) -> dict[str, Any]:

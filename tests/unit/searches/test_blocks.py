@@ -16,7 +16,8 @@ from separatrix.searches import NotFound, refute, swap_blocks
 from separatrix.tasks import Eva, TwoSum
 
 SIZES = [
-    # heads, block, topk, n, M, bits: a tail behind the last block or none, one or two blocks opened, one head or two
+    # heads, block, topk, n, M, bits: a tail behind the last block or none, one or two blocks
+    # opened, one head or two
     *((1, 4, 1, 12, 32, 3), (1, 4, 2, 16, 32, 2)),
     *(
         pytest.param(*sizes, marks=pytest.mark.slow)
@@ -33,33 +34,49 @@ SIZES = [
 
 
 def _sparse(block: int, topk: int, bits: int, heads: int = 1) -> Architecture:
-    return Architecture.parse(f"sparse(block={block}, topk={topk}) @ heads={heads}, head_dim=2, p{bits}")
+    return Architecture.parse(
+        f"sparse(block={block}, topk={topk}) @ heads={heads}, head_dim=2, p{bits}"
+    )
 
 
 @cache
-def _found(block: int, topk: int, n: int, M: int, bits: int, heads: int = 1, seed: int = 1) -> Certificate:
+def _found(
+    block: int, topk: int, n: int, M: int, bits: int, heads: int = 1, seed: int = 1
+) -> Certificate:
     found = refute(_sparse(block, topk, bits, heads), TwoSum(n=n, M=M), budget=30, seed=seed)
     assert isinstance(found, Certificate), str(found)
     return found
 
 
 @pytest.mark.parametrize(("heads", "block", "topk", "n", "M", "bits"), SIZES)
-def test_two_blocks_with_one_message(block: int, topk: int, n: int, M: int, bits: int, heads: int) -> None:
+def test_two_blocks_with_one_message(
+    block: int, topk: int, n: int, M: int, bits: int, heads: int
+) -> None:
     found = _found(block, topk, n, M, bits, heads)
     assert found.form == "block_swap"
     assert any("send one message" in sentence for sentence in verify_certificate(found))
     first, second = found.inputs
     differing = [place for place in range(n) if first[place] != second[place]]
-    assert {(place + 1) // block for place in differing} == {found.details["block"]}  # a start token stands before the prompt
+    assert {(place + 1) // block for place in differing} == {
+        found.details["block"]
+    }  # a start token stands before the prompt
     wanted = -first[-1] % M
-    assert [wanted in first[:-1], wanted in second[:-1]] == [bool(answer) for answer in found.answers]
+    assert [wanted in first[:-1], wanted in second[:-1]] == [
+        bool(answer) for answer in found.answers
+    ]
     assert sum(found.answers) == 1
-    assert found.details["message_bits"] == heads * 4 * bits  # a key and a value of two numbers per head: c of Theorem II
+    assert (
+        found.details["message_bits"] == heads * 4 * bits
+    )  # a key and a value of two numbers per head: c of Theorem II
 
 
 @pytest.mark.slow
 def test_one_seed_gives_one_certificate() -> None:
-    first, again, other = _found(4, 1, 12, 32, 3, 1), _found.__wrapped__(4, 1, 12, 32, 3, 1), _found(4, 1, 12, 32, 3, 1, seed=5)
+    first, again, other = (
+        _found(4, 1, 12, 32, 3, 1),
+        _found.__wrapped__(4, 1, 12, 32, 3, 1),
+        _found(4, 1, 12, 32, 3, 1, seed=5),
+    )
     assert first.digest == again.digest != other.digest
 
 

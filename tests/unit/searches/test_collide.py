@@ -43,7 +43,12 @@ TASKS = [
 
 @cache
 def _found(spec: str, task: str = "eva:n=8,V=8", *, bits: int = 3, seed: int = 0) -> Certificate:
-    found = refute(Architecture.parse(f"{spec} @ heads=1, head_dim=2, p{bits}"), parse_task(task), budget=30, seed=seed)
+    found = refute(
+        Architecture.parse(f"{spec} @ heads=1, head_dim=2, p{bits}"),
+        parse_task(task),
+        budget=30,
+        seed=seed,
+    )
     assert isinstance(found, Certificate), str(found)
     record = from_envelope(json.loads(canonical(found.envelope())))
     assert isinstance(record, Certificate)
@@ -77,7 +82,9 @@ def test_with_and_without_a_start_token(bos: bool) -> None:
     drawn = build(Architecture.parse("linear @ heads=1, head_dim=2, p3"), task, width=4)
     model = Model(dataclasses.replace(drawn.config, bos=bos))
     wanted = model.state_dict()
-    model.load_state_dict({name: tensor[: len(wanted[name])] for name, tensor in drawn.state_dict().items()})
+    model.load_state_dict(
+        {name: tensor[: len(wanted[name])] for name, tensor in drawn.state_dict().items()}
+    )
     found = refute(model, task, budget=30)
     assert isinstance(found, Certificate)
     assert found.model["bos"] is bos
@@ -85,7 +92,9 @@ def test_with_and_without_a_start_token(bos: bool) -> None:
 
 
 def test_declared_bits_are_those_of_theorem_one() -> None:
-    """18 = (2*2 numbers of S + 2 of Z) * 3 bits; 8 tokens of log-linear attention and a start token fill 4 slots of 4 numbers."""
+    """18 = (2*2 numbers of S + 2 of Z) * 3 bits; 8 tokens of log-linear attention and a start
+    token fill 4 slots of 4 numbers.
+    """
     assert _found("linear").details["cache_bits"] == 18
     assert _found("gdn", bits=2).details["cache_bits"] == 8
     assert _found("window(size=3)").details["cache_bits"] == 3 * 4 * 3
@@ -103,12 +112,20 @@ def test_the_model_given_is_not_changed() -> None:
     model = build(Architecture.parse("gdn @ heads=1, head_dim=2"), task)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     refute(model, task, cache_format="p2", budget=10)
-    assert all(tensor.dtype == before[name].dtype and tensor.equal(before[name]) for name, tensor in model.state_dict().items())
+    assert all(
+        tensor.dtype == before[name].dtype and tensor.equal(before[name])
+        for name, tensor in model.state_dict().items()
+    )
     assert model.training
 
 
 def test_nothing_found_is_said_to_prove_nothing() -> None:
-    found = refute(Architecture.parse("linear @ heads=2, head_dim=8, p16"), Eva(n=16, V=16), budget=5, tries=300)
+    found = refute(
+        Architecture.parse("linear @ heads=2, head_dim=8, p16"),
+        Eva(n=16, V=16),
+        budget=5,
+        tries=300,
+    )
     assert isinstance(found, NotFound)
     assert found.tried == 300
     assert found.space == "16^16 classes of prefixes"
@@ -133,7 +150,9 @@ def test_a_search_can_be_interrupted() -> None:
         refute(Architecture.parse("gdn @ heads=1, head_dim=8, p16"), Eva(n=8, V=8), progress=stop)
 
 
-@pytest.mark.parametrize("spec", ["full", "gdn + full", "sparse", pytest.param("gdn|full", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "spec", ["full", "gdn + full", "sparse", pytest.param("gdn|full", marks=pytest.mark.slow)]
+)
 def test_reading_layers_have_no_equal_caches(spec: str) -> None:
     task = Eva(n=8, V=8)
     architecture = Architecture.parse(f"{spec} @ heads=1, head_dim=2, p3")
@@ -164,9 +183,14 @@ def test_a_model_of_another_task_is_refused() -> None:
         (SeqComp(L=2, m=2, branching=(1,)), [0, 1], [1, 1], False),
     ],
 )
-def test_separating_continuations(task: Task, first: list[int], second: list[int], equivalent: bool) -> None:
+def test_separating_continuations(
+    task: Task, first: list[int], second: list[int], equivalent: bool
+) -> None:
     found = list(separating(task, np.array(first), np.array(second), np.random.default_rng(0)))
     assert bool(found) is not equivalent
     for ending, one, other in found:
-        assert task.answer(np.array([[*first, *ending], [*second, *ending]])).tolist() == [one, other]
+        assert task.answer(np.array([[*first, *ending], [*second, *ending]])).tolist() == [
+            one,
+            other,
+        ]
         assert one != other

@@ -21,7 +21,9 @@ TASK = Eva(n=8, V=8)
 
 
 def _constant(n: int, bias: float) -> tuple[Model, TwoSum]:
-    """A model that prefers the answer 1 by `bias` whatever the prompt, and 2-Sum, where the right answer is 0 half of the time."""
+    """A model that prefers the answer 1 by `bias` whatever the prompt, and 2-Sum, where the
+    right answer is 0 half of the time.
+    """
     task = TwoSum(n=n, M=3)
     model = Model(_config("full @ heads=1, head_dim=1", length=n + 1, vocabulary=3, width=1))
     with torch.no_grad():
@@ -49,7 +51,9 @@ class Ones(TwoSum):
         return (tokens.sum(1) >= self.n - 2).astype(np.int64)
 
 
-@pytest.mark.parametrize("spec", ["full", "gdn*2", "full|linear", "sparse(block=4)", "loglinear + window(size=2)"])
+@pytest.mark.parametrize(
+    "spec", ["full", "gdn*2", "full|linear", "sparse(block=4)", "loglinear + window(size=2)"]
+)
 def test_a_drawn_model_is_wrong_somewhere(spec: str) -> None:
     found = refute(Architecture.parse(f"{spec} @ heads=1, head_dim=4"), TASK, budget=20)
     assert isinstance(found, Certificate)
@@ -57,11 +61,16 @@ def test_a_drawn_model_is_wrong_somewhere(spec: str) -> None:
     assert found.cache_format is None
     (prompt,), (answer,) = found.inputs, found.answers
     assert answer == prompt[prompt[-1]] != found.output
-    assert any("in float32 and token by token in float64" in sentence for sentence in verify_certificate(found))
+    assert any(
+        "in float32 and token by token in float64" in sentence
+        for sentence in verify_certificate(found)
+    )
 
 
 def test_small_changes_find_rare_mistakes() -> None:
-    """The model reads the mean of 30 bits and says 1 for 30 ones only. It is wrong on 465 of 2^30 inputs, one in 2,309,068."""
+    """The model reads the mean of 30 bits and says 1 for 30 ones only. It is wrong on 465 of
+    2^30 inputs, one in 2,309,068.
+    """
     model = Model(_config("full @ heads=1, head_dim=1", length=30, vocabulary=3, width=2))
     with torch.no_grad():
         for parameter in model.parameters():
@@ -99,7 +108,9 @@ def test_a_float64_model_travels_as_float64() -> None:
     found = wrong_answer(model, TASK, seconds=20)
     assert isinstance(found, Certificate)
     assert {entry["dtype"] for entry in found.weights.values()} == {"float64"}
-    assert any("in float64 and token by token" in sentence for sentence in verify_certificate(found))
+    assert any(
+        "in float64 and token by token" in sentence for sentence in verify_certificate(found)
+    )
 
 
 def test_a_search_ends_with_its_tries() -> None:
@@ -110,8 +121,15 @@ def test_a_search_ends_with_its_tries() -> None:
 
 
 def test_what_is_looked_for() -> None:
-    small, wide = Architecture.parse("gdn @ heads=1, head_dim=2, p3"), Architecture.parse("gdn @ heads=1, head_dim=2")
-    for architecture, cache_format, form in [(small, None, "collision"), (wide, None, "wrong_answer"), (wide, "p2", "collision")]:
+    small, wide = (
+        Architecture.parse("gdn @ heads=1, head_dim=2, p3"),
+        Architecture.parse("gdn @ heads=1, head_dim=2"),
+    )
+    for architecture, cache_format, form in [
+        (small, None, "collision"),
+        (wide, None, "wrong_answer"),
+        (wide, "p2", "collision"),
+    ]:
         found = refute(architecture, TASK, cache_format=cache_format, budget=20)
         assert isinstance(found, Certificate)
         assert found.form == form

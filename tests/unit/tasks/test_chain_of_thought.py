@@ -1,4 +1,6 @@
-"""Chain of thought: prompts with their chain written behind, in both forms, for every task with a chain; and what the theory says of them."""
+"""Chain of thought: prompts with their chain written behind, in both forms, for every task with
+a chain; and what the theory says of them.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,38 @@ from support.task_cases import CASES
 from separatrix.architecture import Architecture
 from separatrix.audits import audit
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
-from separatrix.tasks import NO_ANSWER, PROBES, TASKS, Composition, SeqComp, SeqCompForward, Task, Thought, parse_task
+from separatrix.tasks import (
+    NO_ANSWER,
+    PROBES,
+    TASKS,
+    Composition,
+    SeqComp,
+    SeqCompForward,
+    Task,
+    Thought,
+    parse_task,
+)
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.training.loop import train
 from separatrix.training.run import Run
 
-COMPOSED = [task for case in CASES.values() if issubclass(case.kind, Composition) for task in case.examples]
+COMPOSED = [
+    task for case in CASES.values() if issubclass(case.kind, Composition) for task in case.examples
+]
 WITH_W = [task for task in COMPOSED if isinstance(task, SeqComp | SeqCompForward)]
-CHAINS = [*(Thought(task=task) for task in COMPOSED), *(Thought(task=task, form="pairs") for task in WITH_W)]
+CHAINS = [
+    *(Thought(task=task) for task in COMPOSED),
+    *(Thought(task=task, form="pairs") for task in WITH_W),
+]
 
 
 def test_every_task_with_a_chain_is_here() -> None:
-    assert {task.name for task in COMPOSED} == {name for name, kind in TASKS.items() if issubclass(kind, Composition)}
-    assert {"seqcomp", "seqcomp-forward", "khop", "state-recall", "permutation"} <= {task.name for task in COMPOSED}
+    assert {task.name for task in COMPOSED} == {
+        name for name, kind in TASKS.items() if issubclass(kind, Composition)
+    }
+    assert {"seqcomp", "seqcomp-forward", "khop", "state-recall", "permutation"} <= {
+        task.name for task in COMPOSED
+    }
 
 
 @pytest.mark.parametrize("task", CHAINS, ids=str)
@@ -44,7 +65,9 @@ def test_round_trip_and_shapes(task: Thought) -> None:
 
 @pytest.mark.parametrize("task", CHAINS, ids=str)
 def test_what_is_written_is_what_was_due(task: Thought) -> None:
-    """The prompt is one of the task, each answer stands behind it in the input, and the last is the task's own."""
+    """The prompt is one of the task, each answer stands behind it in the input, and the last is
+    the task's own.
+    """
     assert isinstance(task.task, Composition)
     tokens, targets = task.sample(200, np.random.default_rng(1))
     n = task.task.length
@@ -69,14 +92,21 @@ def test_a_wrong_written_token_is_refused(task: Thought) -> None:
 
 
 def test_values_and_pairs_by_hand() -> None:
-    """z_2 = (1, 0 | 2, 3), z_1 = (1, 0), z_0 = 0, w = 1: i_1 = 1, i_2 = z_2(1, 1) = 3. Pairs (w, i) are 4 + 2w + i: (1, 0) is 6, (1, 1) is 7."""
+    """z_2 = (1, 0 | 2, 3), z_1 = (1, 0), z_0 = 0, w = 1: i_1 = 1, i_2 = z_2(1, 1) = 3. Pairs (w,
+    i) are 4 + 2w + i: (1, 0) is 6, (1, 1) is 7.
+    """
     prompt = [1, 0, 2, 3, 1, 0, 0, 1]
-    values, pairs = parse_task("seqcomp:L=2,m=2,n_1=2,thought=values"), parse_task("seqcomp:L=2,m=2,n_1=2,thought=pairs")
+    values, pairs = (
+        parse_task("seqcomp:L=2,m=2,n_1=2,thought=values"),
+        parse_task("seqcomp:L=2,m=2,n_1=2,thought=pairs"),
+    )
     assert values.answer(np.array([[*prompt, 1]])).tolist() == [[-1] * 7 + [1, 3]]
     assert pairs.answer(np.array([[*prompt, 6, 7]])).tolist() == [[-1] * 7 + [6, 7, 3]]
     assert (values.vocabulary, pairs.vocabulary, values.length, pairs.length) == (4, 8, 9, 10)
     forward = parse_task("seqcomp:L=2,m=2,n_1=2,order=forward,thought=pairs")
-    assert forward.answer(np.array([[0, 1, 1, 0, 1, 0, 2, 3, 6, 7]])).tolist() == [[-1] * 7 + [6, 7, 3]]
+    assert forward.answer(np.array([[0, 1, 1, 0, 1, 0, 2, 3, 6, 7]])).tolist() == [
+        [-1] * 7 + [6, 7, 3]
+    ]
     alone = parse_task("seqcomp:L=1,m=3,thought=pairs")  # (w, z_0) = 3 + z_0, then z_1(z_0)
     assert alone.answer(np.array([[2, 0, 1, 2, 0, 5]])).tolist() == [[-1, -1, -1, -1, 5, 1]]
 
@@ -91,7 +121,11 @@ def test_pairs_of_three_functions() -> None:
 
 @pytest.mark.parametrize(
     "task",
-    [Thought(task=task, form=form) for task in [*CASES["seqcomp"].tiny, *CASES["seqcomp-forward"].tiny] for form in ("values", "pairs")],
+    [
+        Thought(task=task, form=form)
+        for task in [*CASES["seqcomp"].tiny, *CASES["seqcomp-forward"].tiny]
+        for form in ("values", "pairs")
+    ],
     ids=str,
 )
 def test_chance_by_counting(task: Thought) -> None:
@@ -114,7 +148,9 @@ SHIFTED = [
 
 @pytest.mark.parametrize("text", SHIFTED)
 def test_the_law_of_each_value(text: str) -> None:
-    """The share of every id at every place of the chain, against 40,000 draws; chance is the best of their sum."""
+    """The share of every id at every place of the chain, against 40,000 draws; chance is the
+    best of their sum.
+    """
     task, total = parse_task(text), 40_000
     assert isinstance(task, Thought)
     assert isinstance(task.task, Composition)
@@ -124,7 +160,9 @@ def test_the_law_of_each_value(text: str) -> None:
         assert sum(law.values()) == 1
         seen = np.bincount(chain[:, step - 1], minlength=max(law) + 1) / total
         for token, share in law.items():
-            assert abs(seen[token] - float(share)) <= 4.5 * (float(share * (1 - share)) / total) ** 0.5
+            assert (
+                abs(seen[token] - float(share)) <= 4.5 * (float(share * (1 - share)) / total) ** 0.5
+            )
     targets = task.sample(total, np.random.default_rng(5)).targets
     best = np.bincount(targets[targets != NO_ANSWER]).max() / (targets != NO_ANSWER).sum()
     assert abs(best - float(task.chance)) < 0.01
@@ -153,14 +191,24 @@ def test_it_is_no_task_of_its_own() -> None:
 
 
 RECURRENT = "gdn*2 @ heads=1, head_dim=4, value_dim=4, format=p8, state_format=p8"
-COUNTED = ["seqcomp:L=2,m=40,n_1=1", "seqcomp:L=2,m=9,n_1=1", "state-recall:n=99,V=8,K=4,P=5", "khop:n=64,V=8,k=1"]
+COUNTED = [
+    "seqcomp:L=2,m=40,n_1=1",
+    "seqcomp:L=2,m=9,n_1=1",
+    "state-recall:n=99,V=8,K=4,P=5",
+    "khop:n=64,V=8,k=1",
+]
 
 
 @pytest.mark.parametrize("text", COUNTED)
-@pytest.mark.parametrize("architecture", [RECURRENT, "full*1 @ heads=1, head_dim=1, format=p1", "loglinear*1 @ heads=1, head_dim=1"])
+@pytest.mark.parametrize(
+    "architecture",
+    [RECURRENT, "full*1 @ heads=1, head_dim=1, format=p1", "loglinear*1 @ heads=1, head_dim=1"],
+)
 def test_theorem_i_says_the_same_with_a_chain(architecture: str, text: str) -> None:
     model = Architecture.parse(architecture)
-    plain, thought = (THEOREMS["I"].judge(model, parse_task(text + more)) for more in ("", ",thought=values"))
+    plain, thought = (
+        THEOREMS["I"].judge(model, parse_task(text + more)) for more in ("", ",thought=values")
+    )
     assert (plain is None) == (thought is None)
     if plain is not None and thought is not None:
         assert plain.body() | {"task": ""} == thought.body() | {"task": ""}
@@ -168,8 +216,16 @@ def test_theorem_i_says_the_same_with_a_chain(architecture: str, text: str) -> N
 
 def test_theorem_i_speaks_of_some() -> None:
     """The comparison above is not empty: a recurrent stack fails, chain or not."""
-    for text in ("seqcomp:L=2,m=99,n_1=1", "seqcomp:L=2,m=99,n_1=1,thought=pairs", "state-recall:n=99,V=8,K=4,thought=values"):
-        assert [verdict.theorem for verdict in judge(Architecture.parse(RECURRENT), parse_task(text)) if verdict.status == "FAILS"] == ["I"]
+    for text in (
+        "seqcomp:L=2,m=99,n_1=1",
+        "seqcomp:L=2,m=99,n_1=1,thought=pairs",
+        "state-recall:n=99,V=8,K=4,thought=values",
+    ):
+        assert [
+            verdict.theorem
+            for verdict in judge(Architecture.parse(RECURRENT), parse_task(text))
+            if verdict.status == "FAILS"
+        ] == ["I"]
 
 
 DEEP = {
@@ -183,9 +239,17 @@ DEEP = {
 def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str) -> None:
     """One layer composes any number of functions step by step, or while reading."""
     architecture, steps = DEEP.get(key, ("full*1 @ heads=1, head_dim=4, format=p8", 3))
-    model, text = Architecture.parse(architecture), f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps))
+    model, text = (
+        Architecture.parse(architecture),
+        f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps)),
+    )
     assert THEOREMS[key].judge(model, parse_task(text)) is not None
-    for more in (",thought=values", ",thought=pairs", ",order=forward", ",order=forward,thought=values"):
+    for more in (
+        ",thought=values",
+        ",thought=pairs",
+        ",order=forward",
+        ",order=forward,thought=values",
+    ):
         assert THEOREMS[key].judge(model, parse_task(text + more)) is None
 
 
@@ -193,7 +257,14 @@ def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str)
 def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
     task = parse_task("seqcomp:L=2,m=3,n_1=1,thought=pairs")
     run = Run(
-        architecture="full*1 @ heads=2, head_dim=16", task=task.spec, seed=0, steps=300, batch=64, width=32, tested=512, learning_rate=1e-2
+        architecture="full*1 @ heads=2, head_dim=16",
+        task=task.spec,
+        seed=0,
+        steps=300,
+        batch=64,
+        width=32,
+        tested=512,
+        learning_rate=1e-2,
     )
     trained = train(run)
     assert trained.correct >= 500
@@ -202,15 +273,23 @@ def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
     tokens = torch.from_numpy(prompts)
     with torch.no_grad():
         for _ in range(task.written + 1):
-            tokens = torch.cat((tokens, trained.model.every(tokens)[:, -1].argmax(-1, keepdim=True)), dim=1)
+            tokens = torch.cat(
+                (tokens, trained.model.every(tokens)[:, -1].argmax(-1, keepdim=True)), dim=1
+            )
     assert int((tokens[:, -1].numpy() == right).sum()) >= 245
 
 
-@pytest.mark.parametrize("text", ["seqcomp:L=2,m=4,n_1=2", "khop:n=24,V=4,k=2", "state-recall:n=9,V=3,K=2"])
+@pytest.mark.parametrize(
+    "text", ["seqcomp:L=2,m=4,n_1=2", "khop:n=24,V=4,k=2", "state-recall:n=9,V=3,K=2"]
+)
 def test_a_family_of_chains_is_the_chains_of_the_family(text: str) -> None:
     inner: Task = parse_task(text)
     family, own = Thought(task=inner).family(), inner.family()
-    assert (family.smallest, family.grows, family.described) == (own.smallest, own.grows, own.described)
+    assert (family.smallest, family.grows, family.described) == (
+        own.smallest,
+        own.grows,
+        own.described,
+    )
     assert family.at(30) == Thought(task=own.at(30))
 
 

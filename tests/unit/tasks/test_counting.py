@@ -1,4 +1,6 @@
-"""Counting: answers by hand, the exact distribution of both forms, and what places, last tokens and neighbours are worth."""
+"""Counting: answers by hand, the exact distribution of both forms, and what places, last tokens
+and neighbours are worth.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,31 @@ def test_text_and_sizes() -> None:
         19,
         Fraction(5, 23),
     )  # 6 symbols: no other of the 5 bars first
-    assert (Counting(n=5).length, Counting(n=5).answers, Counting(n=5).chance) == (5, 6, Fraction(1, 6))
+    assert (Counting(n=5).length, Counting(n=5).answers, Counting(n=5).chance) == (
+        5,
+        6,
+        Fraction(1, 6),
+    )
 
 
 def test_answers_by_hand() -> None:
     assert Counting(n=4).answer(np.array([[0, 0, 0, 0], [1, 0, 1, 1]])).tolist() == [0, 3]
-    assert Counting(n=4, V=3, form="queried").answer(np.array([[2, 0, 2, 1, 2], [2, 0, 2, 0, 1], [1, 1, 1, 1, 1]])).tolist() == [2, 0, 4]
+    assert Counting(n=4, V=3, form="queried").answer(
+        np.array([[2, 0, 2, 1, 2], [2, 0, 2, 0, 1], [1, 1, 1, 1, 1]])
+    ).tolist() == [2, 0, 4]
 
 
 def ones(n: int) -> Law:
-    return {bits: Fraction(1, (n + 1) * comb(n, sum(bits))) for bits in itertools.product((0, 1), repeat=n)}
+    return {
+        bits: Fraction(1, (n + 1) * comb(n, sum(bits)))
+        for bits in itertools.product((0, 1), repeat=n)
+    }
 
 
 def queried(n: int, V: int, m: int) -> Law:
-    """q uniform, m-1 other symbols, the places shared among the m in all ways alike, in uniform order."""
+    """q uniform, m-1 other symbols, the places shared among the m in all ways alike, in uniform
+    order.
+    """
     law = {}
     for prompt in itertools.product(range(V), repeat=n + 1):
         *x, q = prompt
@@ -60,18 +73,26 @@ def law(task: Counting) -> Law:
 
 TASKS = [
     *(Counting(n=n) for n in (1, 2, 3, 6, 8)),
-    *(Counting(n=n, V=V, form="queried") for n, V in ((1, 2), (5, 2), (3, 3), (5, 3), (6, 3), (4, 5))),
+    *(
+        Counting(n=n, V=V, form="queried")
+        for n, V in ((1, 2), (5, 2), (3, 3), (5, 3), (6, 3), (4, 5))
+    ),
 ]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_the_sampler_follows_its_description(task: Counting) -> None:
-    """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn; no answer is more likely than chance, exactly."""
+    """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn; no answer is
+    more likely than chance, exactly.
+    """
     exact, total = law(task), 40_000
     assert sum(exact.values()) == 1
     drawn = Counter(map(tuple, task.sample(total, np.random.default_rng(3)).tokens.tolist()))
     assert set(drawn) <= set(exact)
-    chi2 = sum((drawn[prompt] - total * p) ** 2 / (total * p) for prompt, p in ((prompt, float(p)) for prompt, p in exact.items()))
+    chi2 = sum(
+        (drawn[prompt] - total * p) ** 2 / (total * p)
+        for prompt, p in ((prompt, float(p)) for prompt, p in exact.items())
+    )
     assert chi2 < len(exact) - 1 + 5 * (2 * (len(exact) - 1)) ** 0.5 + 5
     answers: dict[int, Fraction] = {}
     for p, answer in zip(exact.values(), task.answer(np.array(list(exact))).tolist(), strict=True):
@@ -90,14 +111,22 @@ def best_guess(task: Counting, view: Callable[[tuple[int, ...]], Hashable]) -> F
 
 
 def behind_nearest(prompt: tuple[int, ...]) -> int:
-    """The token behind the latest earlier token whose id is nearest to the last one's without being equal; -1 for none."""
+    """The token behind the latest earlier token whose id is nearest to the last one's without
+    being equal; -1 for none.
+    """
     near = min((abs(x - prompt[-1]) for x in prompt[:-1] if x != prompt[-1]), default=0)
-    return prompt[max(p for p, x in enumerate(prompt[:-1]) if abs(x - prompt[-1]) == near) + 1] if near else -1
+    return (
+        prompt[max(p for p, x in enumerate(prompt[:-1]) if abs(x - prompt[-1]) == near) + 1]
+        if near
+        else -1
+    )
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_levels_by_brute_force(task: Counting) -> None:
-    """A place, the last tokens (three of ones; two with a query, since a linear probe cannot compare three) and the nearest key, in fractions."""
+    """A place, the last tokens (three of ones; two with a query, since a linear probe cannot
+    compare three) and the nearest key, in fractions.
+    """
     width = 3 if task.form == "ones" else 2
     assert task.level("last tokens") == best_guess(task, lambda prompt: prompt[-width:])
     if task.length > 1:
@@ -108,8 +137,12 @@ def test_levels_by_brute_force(task: Counting) -> None:
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_the_level_of_counts_is_the_best_guess_from_all_of_them(task: Counting) -> None:
-    """In fractions, from how often each symbol occurs in the whole prompt, the last token included. Ones: the answer itself."""
-    assert task.level("counts") == best_guess(task, lambda prompt: tuple(map(prompt.count, range(task.V))))
+    """In fractions, from how often each symbol occurs in the whole prompt, the last token
+    included. Ones: the answer itself.
+    """
+    assert task.level("counts") == best_guess(
+        task, lambda prompt: tuple(map(prompt.count, range(task.V)))
+    )
     assert task.form == "queried" or task.level("counts") == 1
 
 
@@ -128,7 +161,9 @@ def test_bounds_of_equal_parts(total: int, parts: int, monkeypatch: pytest.Monke
     assert exact <= counting.most_alike.__wrapped__(total, parts) <= 2 * exact
 
 
-@pytest.mark.parametrize(("total", "parts"), [(17, 4), (129, 15), (1000, 3), (1000, 44), (1024, 20)])
+@pytest.mark.parametrize(
+    ("total", "parts"), [(17, 4), (129, 15), (1000, 3), (1000, 44), (1024, 20)]
+)
 def test_the_bound_of_long_prompts_is_no_less_than_the_sum(total: int, parts: int) -> None:
     summed, far = counting.most_alike(total, parts), counting._far_bound(total, parts)
     assert 1 <= summed <= far <= summed + 1
@@ -140,7 +175,9 @@ def test_levels_of_long_prompts_take_no_time() -> None:
     assert Fraction(1, task.symbols) < task.level("counts") < Fraction(12, task.symbols)
 
 
-@pytest.mark.parametrize(("n", "V", "form"), [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")])
+@pytest.mark.parametrize(
+    ("n", "V", "form"), [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")]
+)
 def test_chance_of_independent_tokens(n: int, V: int, form: str) -> None:
     """The most likely number of successes among n of probability 1/V."""
     likely = max(Fraction(comb(n, c) * (V - 1) ** (n - c), V**n) for c in range(n + 1))
@@ -148,5 +185,7 @@ def test_chance_of_independent_tokens(n: int, V: int, form: str) -> None:
 
 
 def test_the_family_keeps_symbols_and_form() -> None:
-    assert Counting(n=6, V=4, form="queried", shift="independent").family().at(9) == Counting(n=9, V=4, form="queried")
+    assert Counting(n=6, V=4, form="queried", shift="independent").family().at(9) == Counting(
+        n=9, V=4, form="queried"
+    )
     assert Counting(n=6).family().at(1) == Counting(n=1)

@@ -1,4 +1,6 @@
-"""Disjointness: answers by hand, the exact distribution of the docstring, and what neither half nor any count tells."""
+"""Disjointness: answers by hand, the exact distribution of the docstring, and what neither half
+nor any count tells.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,26 @@ Prompt = tuple[int, ...]
 
 def test_sizes_and_answers_by_hand() -> None:
     task = parse_task("disjointness:n=3")
-    assert (task.length, task.vocabulary, task.prefix_length, task.prefix_classes()) == (6, 2, 3, Power(2, 3))
-    prompts = [[1, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]]
+    assert (task.length, task.vocabulary, task.prefix_length, task.prefix_classes()) == (
+        6,
+        2,
+        3,
+        Power(2, 3),
+    )
+    prompts = [
+        [1, 0, 0, 0, 1, 1],
+        [1, 0, 1, 0, 1, 1],
+        [0, 0, 0, 1, 1, 1],
+        [1, 1, 1, 1, 1, 1],
+        [0, 0, 0, 0, 0, 0],
+    ]
     assert task.answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 1]
 
 
 def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
-    """Probability of every prompt, an element being in neither set with weight `others` beside 1 for each set."""
+    """Probability of every prompt, an element being in neither set with weight `others` beside 1
+    for each set.
+    """
     kinds = [kind for kind in itertools.product("uv-", repeat=n) if "u" in kind and "v" in kind]
     weights = [Fraction(others) ** kind.count("-") for kind in kinds]
     found: dict[Prompt, Fraction] = {}
@@ -39,21 +54,37 @@ def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
     return found
 
 
-@pytest.mark.parametrize(("n", "shift"), [(2, "none"), (3, "none"), (4, "none"), (2, "sparse"), (3, "sparse")])
+@pytest.mark.parametrize(
+    ("n", "shift"), [(2, "none"), (3, "none"), (4, "none"), (2, "sparse"), (3, "sparse")]
+)
 def test_the_sampler_follows_its_description(n: int, shift: str) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
     total, expected = 40_000, described(n, 1 if shift == "none" else 6)
     assert sum(expected.values()) == 1
-    drawn = Counter(map(tuple, Disjointness(n=n, shift=shift).sample(total, np.random.default_rng(7)).tokens.tolist()))
+    drawn = Counter(
+        map(
+            tuple,
+            Disjointness(n=n, shift=shift).sample(total, np.random.default_rng(7)).tokens.tolist(),
+        )
+    )
     assert set(drawn) <= set(expected)
-    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in expected.items())
+    chi2 = sum(
+        (drawn[prompt] - total * float(p)) ** 2 / (total * float(p))
+        for prompt, p in expected.items()
+    )
     assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_neither_half_nor_any_count_tells(n: int) -> None:
-    """Exactly: u, v and both numbers of elements are as likely under either answer, and never more than one element is common."""
-    views = {"u": lambda p: p[:n], "v": lambda p: p[n:], "elements": lambda p: (sum(p[:n]), sum(p[n:]))}
+    """Exactly: u, v and both numbers of elements are as likely under either answer, and never
+    more than one element is common.
+    """
+    views = {
+        "u": lambda p: p[:n],
+        "v": lambda p: p[n:],
+        "elements": lambda p: (sum(p[:n]), sum(p[n:])),
+    }
     exact = described(n)
     assert {sum(a & b for a, b in zip(p[:n], p[n:], strict=True)) for p in exact} == {0, 1}
     for view in views.values():

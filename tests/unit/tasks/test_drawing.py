@@ -1,4 +1,6 @@
-"""What samplers share: rows of different numbers, Zipf's law, tokens that are no key; and the share of the mode."""
+"""What samplers share: rows of different numbers, Zipf's law, tokens that are no key; and the
+share of the mode.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def assert_alike(counts: Counter[tuple[int, ...]], outcomes: int) -> None:
     """All outcomes come, and equally often: chi-square below freedom + 5 sigma."""
     expected = counts.total() / outcomes
     assert len(counts) == outcomes
-    assert sum((count - expected) ** 2 / expected for count in counts.values()) < outcomes - 1 + 5 * (2 * outcomes) ** 0.5
+    assert (
+        sum((count - expected) ** 2 / expected for count in counts.values())
+        < outcomes - 1 + 5 * (2 * outcomes) ** 0.5
+    )
 
 
 @pytest.mark.parametrize("ids", [3, 5, 8])
@@ -58,7 +63,9 @@ def test_uniform_by_its_law(ids: int) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 3, 4, 40])
-def test_shuffled_rows_are_permutations_and_all_alike(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shuffled_rows_are_permutations_and_all_alike(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By exchanges, and by sorting random bits; of 40 places, where 0 and 1 stand."""
     for few in (1, 1 << 10):
         monkeypatch.setattr(drawing, "_SORTED", few)
@@ -67,20 +74,32 @@ def test_shuffled_rows_are_permutations_and_all_alike(number: int, monkeypatch: 
         if number < 40:
             assert_alike(Counter(map(tuple, rows.tolist())), [1, 1, 2, 6, 24][number])
         else:
-            assert_alike(Counter(zip((rows == 0).argmax(1).tolist(), (rows == 1).argmax(1).tolist(), strict=True)), 40 * 39)
+            assert_alike(
+                Counter(
+                    zip((rows == 0).argmax(1).tolist(), (rows == 1).argmax(1).tolist(), strict=True)
+                ),
+                40 * 39,
+            )
 
 
 def test_first_different_takes_the_first_and_draws_on_where_they_are_too_few() -> None:
     """Draws run from right to left; a second round stands to the left of the first."""
-    rounds = [np.array([[3, 1, 3, 0, 1], [2, 2, 2, 2, 2]]), np.array([[4, 4, 4, 4, 4], [1, 0, 3, 2, 4]])]
+    rounds = [
+        np.array([[3, 1, 3, 0, 1], [2, 2, 2, 2, 2]]),
+        np.array([[4, 4, 4, 4, 4], [1, 0, 3, 2, 4]]),
+    ]
     taken = first_different(2, 5, 5, lambda shape: rounds.pop(0), held=np.array([[0], [3]]))
     assert taken.tolist() == [[1, 3], [2, 4]]
     assert rounds == []
 
 
 def test_enough_draws_by_hand() -> None:
-    """Two ids alike: after N draws each is missed with probability 2^-N; both are never met for sure."""
-    assert enough(np.array([0.5]), 1, 99, alike=2) == 6  # 2 - 2^(1-N) - 4 sqrt(2^(1-N) (1 - 2^-N)): 0.953 for N = 5, 1.267 for N = 6
+    """Two ids alike: after N draws each is missed with probability 2^-N; both are never met for
+    sure.
+    """
+    assert (
+        enough(np.array([0.5]), 1, 99, alike=2) == 6
+    )  # 2 - 2^(1-N) - 4 sqrt(2^(1-N) (1 - 2^-N)): 0.953 for N = 5, 1.267 for N = 6
     assert enough(np.array([0.5, 0.5]), 2, 99) is None
 
 
@@ -111,7 +130,10 @@ def test_ids_too_many_to_pack_are_drawn_alike() -> None:
     drawn = np.array([[5, many - 1, 5, 7], [many - 1, 1, 2, 3], [4, 4, 4, 4]])
     row, place = drawing._repeats(drawn, many)
     assert list(zip(row.tolist(), place.tolist(), strict=True)) == [(0, 2), (2, 1), (2, 2), (2, 3)]
-    assert [part.tolist() for part in drawing._repeats(np.minimum(drawn, 9), 10)] == [[0, 2, 2, 2], [2, 1, 2, 3]]
+    assert [part.tolist() for part in drawing._repeats(np.minimum(drawn, 9), 10)] == [
+        [0, 2, 2, 2],
+        [2, 1, 2, 3],
+    ]
 
 
 @pytest.mark.parametrize("values", [1, 2, 5, 40])
@@ -125,7 +147,12 @@ def test_zipf_by_its_law(values: int) -> None:
 
 
 def test_harmonic_numbers_by_hand() -> None:
-    assert [zipf_chance(values) for values in (1, 2, 3, 4)] == [1, Fraction(2, 3), Fraction(6, 11), Fraction(12, 25)]
+    assert [zipf_chance(values) for values in (1, 2, 3, 4)] == [
+        1,
+        Fraction(2, 3),
+        Fraction(6, 11),
+        Fraction(12, 25),
+    ]
 
 
 def test_one_of_is_uniform() -> None:
@@ -135,7 +162,9 @@ def test_one_of_is_uniform() -> None:
 
 @pytest.mark.parametrize("vocabulary", [6, 1 << 15, 10**9])
 def test_tokens_that_are_no_key(vocabulary: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small vocabularies have a slot per id; in larger ones ids share slots, so that all keys here fall on few of them."""
+    """Small vocabularies have a slot per id; in larger ones ids share slots, so that all keys
+    here fall on few of them.
+    """
     step = max(1, vocabulary // 1024 // 256 * 256)
     keys = rng().permuted(np.tile(np.arange(5), (400, 1)), axis=1)[:, :3] * step
     monkeypatch.setattr(sieve, "_AT_ONCE", 75_000)  # blocks of 250 and 150 rows
@@ -145,7 +174,10 @@ def test_tokens_that_are_no_key(vocabulary: int, monkeypatch: pytest.MonkeyPatch
     assert drawn.max() < vocabulary
     assert not (drawn[:, :, None] == keys[:, None, :]).any()
     if vocabulary == 6:
-        free = [Counter((token,) for token in drawn[(np.sort(keys) == held).all(1)].ravel().tolist()) for held in ([0, 1, 2], [0, 2, 4])]
+        free = [
+            Counter((token,) for token in drawn[(np.sort(keys) == held).all(1)].ravel().tolist())
+            for held in ([0, 1, 2], [0, 2, 4])
+        ]
         for counts in free:
             assert_alike(counts, 3)
 
@@ -175,7 +207,11 @@ def test_share_of_the_mode_beyond_its_exact_range_is_a_bound(n: int, V: int) -> 
     """Above what random functions show, and not far above for n up to 2,048."""
     drawn = rng().multinomial(n, [1 / V] * V, size=2_000).max(axis=1) / n
     error = float(drawn.std()) / 2_000**0.5
-    assert drawn.mean() - 4 * error < float(share_of_the_mode(n, V)) < drawn.mean() * (1.2 if n <= 2048 else 2.1)
+    assert (
+        drawn.mean() - 4 * error
+        < float(share_of_the_mode(n, V))
+        < drawn.mean() * (1.2 if n <= 2048 else 2.1)
+    )
 
 
 def test_share_of_the_mode_refuses_no_entries_or_values() -> None:

@@ -1,4 +1,6 @@
-"""Bounded Dyck: answers and counts by hand, both kinds of near misses, and the smallest depth beyond a number of bits."""
+"""Bounded Dyck: answers and counts by hand, both kinds of near misses, and the smallest depth
+beyond a number of bits.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_sizes_by_hand() -> None:
 
 
 def test_answers_by_hand() -> None:
-    """The first prompt is the table that opens the module; ([)] crosses, (()) is 2 deep, the last two have the right counts."""
+    """The first prompt is the table that opens the module; ([)] crosses, (()) is 2 deep, the
+    last two have the right counts.
+    """
     prompts = ids("([])[]", "([)][]", "()[]()", "((()))", "(())[]", "()()((", ")(()()", "][()()")
     assert Dyck(n=6, k=2, D=2).answer(prompts).tolist() == [1, 0, 1, 0, 1, 0, 0, 0]
     assert Dyck(n=6, k=2, D=1).answer(prompts).tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
@@ -72,16 +76,31 @@ def misses(task: Dyck, prompt: list[int]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "D"), [(16, 2, 3), (16, 2, 9), (18, 3, 3), (48, 2, 2), (20, 1, 3), (20, 2, 3), (28, 2, 3), (41 * 2, 2, 12), (54, 3, 20)]
+    ("n", "k", "D"),
+    [
+        (16, 2, 3),
+        (16, 2, 9),
+        (18, 3, 3),
+        (48, 2, 2),
+        (20, 1, 3),
+        (20, 2, 3),
+        (28, 2, 3),
+        (41 * 2, 2, 12),
+        (54, 3, 20),
+    ],
 )
 def test_near_misses(n: int, k: int, D: int) -> None:
-    """Wrong in kinds alone, or one level too deep alone where there is room for it: n >= 2D + 14, D >= 3."""
+    """Wrong in kinds alone, or one level too deep alone where there is room for it: n >= 2D +
+    14, D >= 3.
+    """
     task = Dyck(n=n, k=k, D=D)
     tokens, targets = task.sample(600, np.random.default_rng(1))
     wrong = [misses(task, prompt) for prompt in tokens[targets == 0].tolist()]
     assert all(not misses(task, prompt) for prompt in tokens[targets == 1].tolist())
     room = D >= 3 and n >= 2 * D + 14
-    assert {reason for found in wrong for reason in found} == ({"kind"} if k > 1 else set()) | ({"depth"} if room else set())
+    assert {reason for found in wrong for reason in found} == ({"kind"} if k > 1 else set()) | (
+        {"depth"} if room else set()
+    )
     assert all(len(found) == 1 for found in wrong)
     height = np.cumsum(np.where(tokens < k, 1, -1), axis=1)
     assert height.max() == (D + 1 if room else min(D, n // 2))
@@ -91,15 +110,21 @@ def test_near_misses(n: int, k: int, D: int) -> None:
         assert share == 1 if k == 1 else 0.35 < share < 0.65
 
 
-@pytest.mark.parametrize(("n", "k", "D"), [(20, 1, 3), (26, 1, 4), (28, 1, 3), (30, 1, 4), (48, 3, 9), (44, 2, 5)])
+@pytest.mark.parametrize(
+    ("n", "k", "D"), [(20, 1, 3), (26, 1, 4), (28, 1, 3), (30, 1, 4), (48, 3, 9), (44, 2, 5)]
+)
 def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: int) -> None:
-    """Mean number of every pattern of 1 to 5 openings and closings (3 if n < 2D + 22), and of openings at each place, under both answers."""
+    """Mean number of every pattern of 1 to 5 openings and closings (3 if n < 2D + 22), and of
+    openings at each place, under both answers.
+    """
     task = Dyck(n=n, k=k, D=D)
     labels = np.arange(12_000) % 2
     opens = task._nested(labels, np.random.default_rng(3)) < k
     features = [opens.astype(float)]
     for width in range(1, 6 if n >= 2 * D + 22 else 4):
-        codes = np.stack([opens[:, i : n - width + 1 + i].astype(int) << i for i in range(width)]).sum(0)
+        codes = np.stack(
+            [opens[:, i : n - width + 1 + i].astype(int) << i for i in range(width)]
+        ).sum(0)
         features.append(np.stack([(codes == code).sum(1) for code in range(1 << width)], axis=1))
     x = np.concatenate(features, axis=1)
     x = x[:, x.var(0) > 0]
@@ -121,13 +146,19 @@ def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: 
         (28, 1, 8, "n >= 30"),
     ],
 )
-def test_what_a_few_neighbours_would_give_away_is_not_drawn(n: int, k: int, D: int, remedy: str) -> None:
-    with pytest.raises(SizeError, match=f"a few neighbours give the answer away; draw with {remedy}"):
+def test_what_a_few_neighbours_would_give_away_is_not_drawn(
+    n: int, k: int, D: int, remedy: str
+) -> None:
+    with pytest.raises(
+        SizeError, match=f"a few neighbours give the answer away; draw with {remedy}"
+    ):
         Dyck(n=n, k=k, D=D).sample(1, np.random.default_rng(0))
 
 
 def visible(prompt: list[int], k: int, width: int) -> int:
-    """Closing brackets of another kind than the one they close, where both stand within `width` neighbours."""
+    """Closing brackets of another kind than the one they close, where both stand within `width`
+    neighbours.
+    """
     stack: list[tuple[int, int]] = []
     found = 0
     for place, token in enumerate(prompt):
@@ -141,9 +172,13 @@ def visible(prompt: list[int], k: int, width: int) -> int:
 
 @pytest.mark.parametrize(("n", "k", "D"), [(16, 2, 3), (24, 2, 5), (48, 3, 2), (64, 4, 8)])
 def test_no_seven_neighbours_show_a_pair_of_two_kinds(n: int, k: int, D: int) -> None:
-    """Wrong pairs lie more than 6 places apart, two in each prompt; the obvious exchange of any two closing brackets is seen by 4 neighbours."""
+    """Wrong pairs lie more than 6 places apart, two in each prompt; the obvious exchange of any
+    two closing brackets is seen by 4 neighbours.
+    """
     task, rng = Dyck(n=n, k=k, D=D), np.random.default_rng(5)
-    tokens, found = task._crossed(task._balanced(2000, *task._bounds(), rng), np.zeros(2000, np.int64), rng)
+    tokens, found = task._crossed(
+        task._balanced(2000, *task._bounds(), rng), np.zeros(2000, np.int64), rng
+    )
     assert found.sum() > 20
     prompts = tokens[found].tolist()
     assert {visible(prompt, k, n + 1) for prompt in prompts} == {2}
@@ -153,14 +188,18 @@ def test_no_seven_neighbours_show_a_pair_of_two_kinds(n: int, k: int, D: int) ->
 
 @pytest.mark.parametrize(("n", "k", "D"), [(16, 2, 3), (24, 3, 5)])
 def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) -> None:
-    """Chi-square of the last four tokens, of four in the middle, and of the first four, between the answers."""
+    """Chi-square of the last four tokens, of four in the middle, and of the first four, between
+    the answers.
+    """
     task, rng = Dyck(n=n, k=k, D=D), np.random.default_rng(6)
     labels = np.arange(60_000) % 2
     tokens, found = task._crossed(task._balanced(len(labels), *task._bounds(), rng), labels, rng)
     tokens, labels = tokens[found], labels[found]
     for start in (0, n // 2 - 2, n - 4):
         codes = tokens[:, start : start + 4] @ ((2 * k) ** np.arange(4))
-        table = np.stack([np.bincount(codes[labels == label], minlength=(2 * k) ** 4) for label in (0, 1)])
+        table = np.stack(
+            [np.bincount(codes[labels == label], minlength=(2 * k) ** 4) for label in (0, 1)]
+        )
         table = table[:, table.sum(0) > 20]
         expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
         freedom = table.shape[1] - 1
@@ -168,10 +207,14 @@ def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) ->
 
 
 def test_a_shift_changes_how_deep_brackets_stand_and_nothing_else() -> None:
-    """Mean depth by the walk: shallow below plain below deep; each is balanced or not by the oracle that knows no shift."""
+    """Mean depth by the walk: shallow below plain below deep; each is balanced or not by the
+    oracle that knows no shift.
+    """
     means = []
     for shift in ("shallow", "none", "deep"):
-        tokens, targets = parse_task(f"dyck:n=60,k=2,D=8,shift={shift}").sample(500, np.random.default_rng(0))
+        tokens, targets = parse_task(f"dyck:n=60,k=2,D=8,shift={shift}").sample(
+            500, np.random.default_rng(0)
+        )
         assert Dyck(n=60, k=2, D=8).answer(tokens).tolist() == targets.tolist()
         means.append(np.cumsum(np.where(tokens < 2, 1, -1), axis=1).mean())
     assert means[0] + 0.5 < means[1] < means[2] - 0.5
@@ -183,7 +226,9 @@ def test_the_family_keeps_k_and_d() -> None:
     assert (tasks.at(9), tasks.at(10)) == (Dyck(n=10, k=3, D=2), Dyck(n=10, k=3, D=2))
 
 
-def classes(task: Task, prefixes: Iterable[tuple[int, ...]], continuations: list[tuple[int, ...]]) -> int:
+def classes(
+    task: Task, prefixes: Iterable[tuple[int, ...]], continuations: list[tuple[int, ...]]
+) -> int:
     """Myhill-Nerode classes of prefixes under all continuations, by brute force."""
     ends = np.array(continuations, np.int64).reshape(len(continuations), -1)
     seen = set()
@@ -195,13 +240,29 @@ def classes(task: Task, prefixes: Iterable[tuple[int, ...]], continuations: list
 
 @pytest.mark.parametrize(
     ("n", "k", "D"),
-    [(2, 1, 1), (4, 1, 1), (6, 1, 1), (8, 1, 3), (2, 2, 1), (4, 2, 1), (4, 2, 2), (6, 2, 1), (6, 2, 2), (6, 2, 3), (4, 3, 2)],
+    [
+        (2, 1, 1),
+        (4, 1, 1),
+        (6, 1, 1),
+        (8, 1, 3),
+        (2, 2, 1),
+        (4, 2, 1),
+        (4, 2, 2),
+        (6, 2, 1),
+        (6, 2, 2),
+        (6, 2, 3),
+        (4, 3, 2),
+    ],
 )
 def test_classes_of_dyck(n: int, k: int, D: int) -> None:
     """The prefix length named has the count claimed, and no other length has more."""
     task = Dyck(n=n, k=k, D=D)
     found = {
-        t: classes(task, itertools.product(range(2 * k), repeat=t), list(itertools.product(range(2 * k), repeat=n - t)))
+        t: classes(
+            task,
+            itertools.product(range(2 * k), repeat=t),
+            list(itertools.product(range(2 * k), repeat=n - t)),
+        )
         for t in range(1, n)
     }
     assert task.prefix_classes().exact() == found[task.prefix_length] == max(found.values())

@@ -17,18 +17,32 @@ from separatrix.tasks import Equality, parse_task
 def test_sizes_by_hand() -> None:
     task = parse_task("equality:n=5")
     assert task == Equality(n=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (10, 2, 2, 5, Fraction(1, 2))
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
+        10,
+        2,
+        2,
+        5,
+        Fraction(1, 2),
+    )
     assert task.prefix_classes() == Power(2, 5)
 
 
 def test_answers_by_hand() -> None:
-    prompts = [[1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 0, 1], [1, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0]]
+    prompts = [
+        [1, 0, 0, 1, 0, 0],
+        [1, 0, 0, 0, 0, 1],
+        [1, 0, 0, 1, 0, 1],
+        [0, 0, 0, 0, 0, 0],
+        [0, 1, 1, 1, 0, 0],
+    ]
     assert Equality(n=3).answer(np.array(prompts)).tolist() == [1, 0, 0, 1, 0]
     assert Equality(n=1).answer(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])).tolist() == [1, 0, 0, 1]
 
 
 def described(n: int) -> dict[tuple[int, ...], Fraction]:
-    """Probability of every prompt: u uniform over strings with both bits, v = u or u with a uniform pair of unequal bits exchanged."""
+    """Probability of every prompt: u uniform over strings with both bits, v = u or u with a
+    uniform pair of unequal bits exchanged.
+    """
     strings = [u for u in itertools.product((0, 1), repeat=n) if len(set(u)) == 2]
     found: dict[tuple[int, ...], Fraction] = {}
     for u in strings:
@@ -46,42 +60,67 @@ def test_the_sampler_follows_its_description(n: int) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
     total, expected = 40_000, described(n)
     assert sum(expected.values()) == 1
-    drawn = Counter(map(tuple, Equality(n=n).sample(total, np.random.default_rng(7)).tokens.tolist()))
+    drawn = Counter(
+        map(tuple, Equality(n=n).sample(total, np.random.default_rng(7)).tokens.tolist())
+    )
     assert set(drawn) <= set(expected)
-    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in expected.items())
+    chi2 = sum(
+        (drawn[prompt] - total * float(p)) ** 2 / (total * float(p))
+        for prompt, p in expected.items()
+    )
     assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_neither_half_nor_any_place_nor_any_count_tells(n: int) -> None:
-    """Exactly, in the distribution described: u, v and every count of ones are as likely under either answer."""
+    """Exactly, in the distribution described: u, v and every count of ones are as likely under
+    either answer.
+    """
     views = {"u": lambda p: p[:n], "v": lambda p: p[n:], "ones": lambda p: (sum(p[:n]), sum(p[n:]))}
     for view in views.values():
         seen: dict[object, Fraction] = {}
         for prompt, p in described(n).items():
-            seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (p if prompt[:n] == prompt[n:] else -p)
+            seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (
+                p if prompt[:n] == prompt[n:] else -p
+            )
         assert set(seen.values()) == {0}
 
 
 def fingerprints(strings: np.ndarray, r: int) -> np.ndarray:
-    """Ones, ones at even places, the sum of i u_i, and how often every r + 1 neighbours occur; shape (number, batch)."""
+    """Ones, ones at even places, the sum of i u_i, and how often every r + 1 neighbours occur;
+    shape (number, batch).
+    """
     n = strings.shape[1]
     codes = np.stack([strings[:, i : n - r + i] << i for i in range(r + 1)]).sum(0)
-    return np.stack([strings.sum(1), strings[:, ::2].sum(1), strings @ np.arange(n), *((codes == code).sum(1) for code in range(2 << r))])
+    return np.stack(
+        [
+            strings.sum(1),
+            strings[:, ::2].sum(1),
+            strings @ np.arange(n),
+            *((codes == code).sum(1) for code in range(2 << r)),
+        ]
+    )
 
 
 @pytest.mark.parametrize(("n", "r"), [(8, 0), (15, 0), (16, 1), (24, 2), (33, 3), (90, 3)])
 def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
-    """The halves differ in four places and agree in all of these, from n = 16 on in their runs too; one exchange would show in the sum of i u_i."""
+    """The halves differ in four places and agree in all of these, from n = 16 on in their runs
+    too; one exchange would show in the sum of i u_i.
+    """
     tokens, targets = Equality(n=n).sample(2_000, np.random.default_rng(1))
     u, v = tokens[:, :n], tokens[:, n:]
     assert (fingerprints(u, r) == fingerprints(v, r)).all()
     assert set((u != v).sum(1)[targets == 0].tolist()) == {4}
-    assert (fingerprints(np.eye(n, dtype=np.int64)[:1], 0) != fingerprints(np.eye(n, dtype=np.int64)[1:2], 0)).any()
+    assert (
+        fingerprints(np.eye(n, dtype=np.int64)[:1], 0)
+        != fingerprints(np.eye(n, dtype=np.int64)[1:2], 0)
+    ).any()
 
 
 def test_either_half_has_one_law_where_fragments_are_exchanged() -> None:
-    """n = 8: chi-square of the 256 strings u, and of v, between the answers; no place differs more often than 3 in 5."""
+    """n = 8: chi-square of the 256 strings u, and of v, between the answers; no place differs
+    more often than 3 in 5.
+    """
     tokens, targets = Equality(n=8).sample(40_000, np.random.default_rng(2))
     for half in (tokens[:, :8], tokens[:, 8:]):
         codes = half @ (1 << np.arange(8))
@@ -101,7 +140,9 @@ def test_one_bit_each() -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_strings_far_apart_are_uniform_with_the_same_ones(n: int) -> None:
-    """shift=apart: chi-square of v given u over all strings with as many ones, but u itself; below freedom + 5 sigma."""
+    """shift=apart: chi-square of v given u over all strings with as many ones, but u itself;
+    below freedom + 5 sigma.
+    """
     tokens, targets = Equality(n=n, shift="apart").sample(40_000, np.random.default_rng(7))
     assert (Equality(n=n).answer(tokens) == targets).all()
     drawn = Counter(map(tuple, tokens[targets == 0].tolist()))
@@ -110,13 +151,22 @@ def test_strings_far_apart_are_uniform_with_the_same_ones(n: int) -> None:
     mean = sum(drawn.values()) / len(strings)
     assert set(drawn) <= {(*u, *v) for u, vs in expected.items() for v in vs}
     cells = [(drawn[*u, *v], mean / len(vs)) for u, vs in expected.items() for v in vs]
-    assert sum((seen - often) ** 2 / often for seen, often in cells) < len(cells) + 5 * (2 * len(cells)) ** 0.5
+    assert (
+        sum((seen - often) ** 2 / often for seen, often in cells)
+        < len(cells) + 5 * (2 * len(cells)) ** 0.5
+    )
 
 
 def test_the_level_of_one_bit_each() -> None:
     """Two tokens are the whole prompt."""
     probes = ("constant", "counts", "position", "last tokens", "nearest key")
-    assert [Equality(n=1).level(probe) for probe in probes] == [Fraction(1, 2), 1, Fraction(1, 2), 1, Fraction(1, 2)]
+    assert [Equality(n=1).level(probe) for probe in probes] == [
+        Fraction(1, 2),
+        1,
+        Fraction(1, 2),
+        1,
+        Fraction(1, 2),
+    ]
     assert {Equality(n=2).level(probe) for probe in probes} == {Fraction(1, 2)}
 
 

@@ -22,14 +22,28 @@ def test_v_is_n_unless_given() -> None:
 
 def test_sizes_by_hand() -> None:
     few, many = Eva(n=8, V=3), Eva(n=3, V=8)
-    assert (few.length, few.vocabulary, few.answers, few.prefix_length, few.chance) == (9, 8, 3, 8, Fraction(1, 3))
-    assert (many.length, many.vocabulary, many.answers, many.prefix_length, many.chance) == (4, 8, 8, 3, Fraction(1, 8))
+    assert (few.length, few.vocabulary, few.answers, few.prefix_length, few.chance) == (
+        9,
+        8,
+        3,
+        8,
+        Fraction(1, 3),
+    )
+    assert (many.length, many.vocabulary, many.answers, many.prefix_length, many.chance) == (
+        4,
+        8,
+        8,
+        3,
+        Fraction(1, 8),
+    )
     assert few.prefix_classes() == Power(3, 8)
 
 
 def test_answers_by_hand() -> None:
     """The first prompt is the table that opens the module."""
-    assert Eva(n=4).answer(np.array([[2, 0, 3, 0, 2], [2, 0, 3, 0, 0], [2, 0, 3, 1, 3]])).tolist() == [3, 2, 1]
+    assert Eva(n=4).answer(
+        np.array([[2, 0, 3, 0, 2], [2, 0, 3, 0, 0], [2, 0, 3, 1, 3]])
+    ).tolist() == [3, 2, 1]
 
 
 def test_one_argument_is_enough() -> None:
@@ -52,10 +66,15 @@ def test_arguments_and_values_are_uniform() -> None:
         counts = np.bincount(tokens[:, place], minlength=values)
         assert len(counts) == values
         expected = len(tokens) / values
-        assert ((counts - expected) ** 2 / expected).sum() < values - 1 + 5 * (2 * (values - 1)) ** 0.5
+        assert ((counts - expected) ** 2 / expected).sum() < values - 1 + 5 * (
+            2 * (values - 1)
+        ) ** 0.5
 
 
-@pytest.mark.parametrize(("shift", "chance"), [("zipf", Fraction(20, 49)), ("few", Fraction(1, 4)), ("local", Fraction(1, 6))])
+@pytest.mark.parametrize(
+    ("shift", "chance"),
+    [("zipf", Fraction(20, 49)), ("few", Fraction(1, 4)), ("local", Fraction(1, 6))],
+)
 def test_shifts_by_hand(shift: str, chance: Fraction) -> None:
     """H_6 = 49/20. Of ten entries the last four are asked for under "local"."""
     task = Eva(n=10, V=6, shift=shift)
@@ -70,7 +89,14 @@ def test_shifts_by_hand(shift: str, chance: Fraction) -> None:
 
 
 def test_levels_by_hand() -> None:
-    """Two entries of two values: any one of them is right in 3/4, and so is the more frequent one."""
-    levels = {probe: Eva(n=2, V=2).level(probe) for probe in ("constant", "counts", "position", "last tokens", "nearest key")}
-    assert levels == {"constant": Fraction(1, 2)} | dict.fromkeys(("counts", "position", "last tokens", "nearest key"), Fraction(3, 4))
+    """Two entries of two values: any one of them is right in 3/4, and so is the more frequent
+    one.
+    """
+    levels = {
+        probe: Eva(n=2, V=2).level(probe)
+        for probe in ("constant", "counts", "position", "last tokens", "nearest key")
+    }
+    assert levels == {"constant": Fraction(1, 2)} | dict.fromkeys(
+        ("counts", "position", "last tokens", "nearest key"), Fraction(3, 4)
+    )
     assert Eva(n=6, V=6).level("position") == Fraction(11, 36)

@@ -1,4 +1,6 @@
-"""IsTree: answers by hand, uniform trees, what the exchange keeps and breaks, classes of prefixes at every length."""
+"""IsTree: answers by hand, uniform trees, what the exchange keeps and breaks, classes of
+prefixes at every length.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,18 @@ def test_answers_by_hand() -> None:
 
 
 def test_sizes_by_hand() -> None:
-    """Five vertices, three groups: prefixes of two edges, S(5, 3) = 25 partitions and one class of cycles."""
+    """Five vertices, three groups: prefixes of two edges, S(5, 3) = 25 partitions and one class
+    of cycles.
+    """
     task = parse_task("istree:n=5")
     assert task == IsTree(n=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (8, 5, 2, 4, Fraction(1, 2))
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
+        8,
+        5,
+        2,
+        4,
+        Fraction(1, 2),
+    )
     count = task.prefix_classes()
     assert count is not None
     assert count.exact() == 26
@@ -51,7 +61,9 @@ def test_prefixes_of_every_number_of_edges(edges: int) -> None:
     endings = list(itertools.product(every, repeat=3 - edges))
     rows = set()
     for prefix in itertools.product(every, repeat=edges):
-        prompts = np.array([[*itertools.chain(*prefix), *itertools.chain(*ending)] for ending in endings])
+        prompts = np.array(
+            [[*itertools.chain(*prefix), *itertools.chain(*ending)] for ending in endings]
+        )
         rows.add(tuple(IsTree(n=4).answer(prompts).tolist()))
     assert len(rows) == {1: 7, 2: 8}[edges]
 
@@ -74,7 +86,9 @@ def partitions(things: int, groups: int) -> int:
     return row[groups]
 
 
-@pytest.mark.parametrize(("things", "groups"), [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)])
+@pytest.mark.parametrize(
+    ("things", "groups"), [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)]
+)
 def test_the_number_of_partitions_by_its_recursion(things: int, groups: int) -> None:
     count, right = Partitions(things, groups), partitions(things, groups)
     assert count.exact() == right
@@ -83,7 +97,10 @@ def test_the_number_of_partitions_by_its_recursion(things: int, groups: int) -> 
             ball, log = count.log2_ball(), arb(right).log() / arb.const_log2()
             assert ball.overlaps(log)
             assert ball.rad() < 1e-6
-    assert (count.exceeds_bits(right.bit_length() - 1), count.exceeds_bits(right.bit_length())) == (right.bit_count() > 1, False)
+    assert (count.exceeds_bits(right.bit_length() - 1), count.exceeds_bits(right.bit_length())) == (
+        right.bit_count() > 1,
+        False,
+    )
 
 
 def test_a_number_of_partitions_that_cannot_be_written() -> None:
@@ -108,22 +125,39 @@ def test_trees_are_uniform() -> None:
             for row, root in zip(parents.tolist(), roots.tolist(), strict=True)
         )
         assert len(seen) == n ** (n - 2)
-        chi2 = sum((count * n ** (n - 2) / total - 1) ** 2 * total / n ** (n - 2) for count in seen.values())
+        chi2 = sum(
+            (count * n ** (n - 2) / total - 1) ** 2 * total / n ** (n - 2)
+            for count in seen.values()
+        )
         assert chi2 < len(seen) - 1 + 5 * (2 * (len(seen) - 1)) ** 0.5
 
 
 @pytest.mark.parametrize(
-    "task", [IsTree(n=7), IsTree(n=8), IsTree(n=30), IsTree(n=9, shift="recursive"), IsTree(n=30, shift="local")], ids=str
+    "task",
+    [
+        IsTree(n=7),
+        IsTree(n=8),
+        IsTree(n=30),
+        IsTree(n=9, shift="recursive"),
+        IsTree(n=30, shift="local"),
+    ],
+    ids=str,
 )
 def test_what_is_drawn(task: IsTree) -> None:
-    """Simple graphs on all vertices: a tree, or a cycle with what hangs on it and a tree beside it."""
-    for prompt, target in zip(*(part.tolist() for part in task.sample(200, np.random.default_rng(1))), strict=True):
+    """Simple graphs on all vertices: a tree, or a cycle with what hangs on it and a tree beside
+    it.
+    """
+    for prompt, target in zip(
+        *(part.tolist() for part in task.sample(200, np.random.default_rng(1))), strict=True
+    ):
         drawn = graph(prompt)
         assert drawn.number_of_nodes() == task.n
         assert networkx.Graph(drawn).number_of_edges() == task.n - 1
         assert all(u != v for u, v in drawn.edges())
         parts = [drawn.subgraph(part) for part in networkx.connected_components(drawn)]
-        assert sorted(part.number_of_edges() - part.number_of_nodes() for part in parts) == ([-1] if target else [-1, 0])
+        assert sorted(part.number_of_edges() - part.number_of_nodes() for part in parts) == (
+            [-1] if target else [-1, 0]
+        )
 
 
 def degrees_around(edges: list[list[int]]) -> list[list[int]]:
@@ -145,7 +179,10 @@ def test_the_exchange_keeps_every_degree_and_those_of_all_neighbours(chains: boo
     around = [[degrees_around(edges) for edges in part.tolist()] for part in (kept, swapped)]
     assert around[0] == around[1]
     pairs = [
-        [sorted(sorted((len(seen[u]), len(seen[v]))) for u, v in edges) for edges, seen in zip(part.tolist(), around[0], strict=True)]
+        [
+            sorted(sorted((len(seen[u]), len(seen[v]))) for u, v in edges)
+            for edges, seen in zip(part.tolist(), around[0], strict=True)
+        ]
         for part in (kept, swapped)
     ]
     assert pairs[0] == pairs[1]
@@ -156,21 +193,32 @@ def test_the_exchange_keeps_every_degree_and_those_of_all_neighbours(chains: boo
 
 @pytest.mark.slow
 def test_no_pair_of_places_tells() -> None:
-    """Whether two tokens are equal, for all pairs of places: as often under both answers, and as often as the degrees say."""
+    """Whether two tokens are equal, for all pairs of places: as often under both answers, and as
+    often as the degrees say.
+    """
     tokens, targets = IsTree(n=7).sample(40_000, np.random.default_rng(3))
     for i, j in itertools.combinations(range(12), 2):
         equal = tokens[:, i] == tokens[:, j]
         if i // 2 == j // 2:
             assert not equal.any()
         else:
-            assert abs(equal[targets == 0].mean() - equal[targets == 1].mean()) < 5 * (0.25 / 10_000) ** 0.5
+            assert (
+                abs(equal[targets == 0].mean() - equal[targets == 1].mean())
+                < 5 * (0.25 / 10_000) ** 0.5
+            )
     share = np.apply_along_axis(np.bincount, 0, tokens, minlength=7) / len(tokens)
     assert abs(share - 1 / 7).max() < 0.009
 
 
-@pytest.mark.parametrize("task", [IsTree(n=8), IsTree(n=20), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")], ids=str)
+@pytest.mark.parametrize(
+    "task",
+    [IsTree(n=8), IsTree(n=20), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")],
+    ids=str,
+)
 def test_neither_edges_apart_nor_vertices_with_two_leaves_tell(task: IsTree) -> None:
-    """Whether an edge meets no other, and how many pairs of edges meet at a vertex of degree 3 with one other end a leaf's and one of degree 2."""
+    """Whether an edge meets no other, and how many pairs of edges meet at a vertex of degree 3
+    with one other end a leaf's and one of degree 2.
+    """
     total = 8_000
     tokens, targets = task.sample(total, np.random.default_rng(7))
     rows, u, v = np.arange(total)[:, None], tokens[:, 0::2], tokens[:, 1::2]

@@ -1,4 +1,6 @@
-"""k-hop induction heads: the paper's example, repeats and absent hops by hand, and how evenly the sampler hides the answer."""
+"""k-hop induction heads: the paper's example, repeats and absent hops by hand, and how evenly
+the sampler hides the answer.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,27 @@ def test_the_example_of_the_paper() -> None:
         ([0, 1, 0], [1, 2, 2]),
         ([0, 1, 1, 0], [1, 2, 2]),  # behind the first 0 stands the first 1, which has none before
         ([1, 0, 1, 1, 0], [1, 0, 2]),
-        ([0, 1, 1, 0, 1], [0, 1, 2]),  # behind the second 1 stands 0; behind the first 0 stands the first 1
+        (
+            [0, 1, 1, 0, 1],
+            [0, 1, 2],
+        ),  # behind the second 1 stands 0; behind the first 0 stands the first 1
     ],
 )
 def test_chains_by_hand(prompt: list[int], chain: list[int]) -> None:
     assert free(len(prompt), 2, 3).intermediate(np.array([prompt])).tolist() == [chain]
 
 
-@pytest.mark.parametrize(("n", "V", "k"), [(2, 2, 1), (5, 2, 2), (6, 3, 1), (6, 3, 2), (7, 3, 4), (5, 4, 2)])
+@pytest.mark.parametrize(
+    ("n", "V", "k"), [(2, 2, 1), (5, 2, 2), (6, 3, 1), (6, 3, 2), (7, 3, 4), (5, 4, 2)]
+)
 def test_chance_of_random_letters_by_counting(n: int, V: int, k: int) -> None:
     """All sequences without equal neighbours are equally likely."""
     task = free(n, V, k)
-    answers = [hopped(task, list(row)) for row in itertools.product(range(V), repeat=n) if all(a != b for a, b in itertools.pairwise(row))]
+    answers = [
+        hopped(task, list(row))
+        for row in itertools.product(range(V), repeat=n)
+        if all(a != b for a, b in itertools.pairwise(row))
+    ]
     assert task.chance == Fraction(max(map(answers.count, range(V + 1))), len(answers))
     law = {answer: share for ids, share in task.law(k) for answer in ids}
     assert law == {answer: Fraction(answers.count(answer), len(answers)) for answer in range(V + 1)}
@@ -65,7 +76,9 @@ SIZES = [KHop(n=12, V=4, k=2), KHop(n=18, V=4, k=3), KHop(n=24, V=8, k=2), KHop(
 
 @pytest.mark.parametrize("task", SIZES, ids=str)
 def test_how_often_the_answer_stands_at_each_place(task: KHop) -> None:
-    """1/V but for block k, whose first place has 1/(V (V-1)), the last 1/V, the others 1/(V-1): within 4.5 standard errors."""
+    """1/V but for block k, whose first place has 1/(V (V-1)), the last 1/V, the others 1/(V-1):
+    within 4.5 standard errors.
+    """
     total, V = 60_000, task.V
     tokens, targets = task.sample(total, np.random.default_rng(1))
     expected = np.full(task.n, 1 / V)
@@ -74,13 +87,20 @@ def test_how_often_the_answer_stands_at_each_place(task: KHop) -> None:
     share = (tokens == targets[:, None]).mean(0)
     assert (np.abs(share - expected) < 4.5 * (expected * (1 - expected) / total) ** 0.5).all()
     assert task.level("position") == Fraction(1, V - 1)
-    assert task.level("last tokens") == task.level("nearest key") == task.level("counts") == Fraction(1, V)
+    assert (
+        task.level("last tokens")
+        == task.level("nearest key")
+        == task.level("counts")
+        == Fraction(1, V)
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", SIZES[2:], ids=str)
 def test_two_places_that_agree_tell_nothing(task: KHop) -> None:
-    """Where two places agree, the answer is that letter about as often as a single place may say, 1/(V-1), and not in every second case."""
+    """Where two places agree, the answer is that letter about as often as a single place may
+    say, 1/(V-1), and not in every second case.
+    """
     total = 60_000
     tokens, targets = task.sample(total, np.random.default_rng(2))
     for one, two in itertools.combinations(range(task.n), 2):
@@ -99,7 +119,9 @@ def test_blocks_are_permutations(task: KHop) -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_ways_between_letters_are_equally_likely(k: int) -> None:
-    """All sequences of k steps, neighbours unlike, from start to end; and how often a letter on the way is the end."""
+    """All sequences of k steps, neighbours unlike, from start to end; and how often a letter on
+    the way is the end.
+    """
     V, total = 4, 40_000
     rng = np.random.default_rng(4)
     start = rng.integers(V, size=total)
@@ -107,7 +129,11 @@ def test_ways_between_letters_are_equally_likely(k: int) -> None:
     chain, met = path(start, end, V, k, rng)
     assert (chain[:, 1:] != chain[:, :-1]).all()
     assert (chain[:, [0, k]] == np.column_stack((start, end))).all()
-    ways = [way for way in itertools.product(range(V), repeat=k + 1) if all(a != b for a, b in itertools.pairwise(way))]
+    ways = [
+        way
+        for way in itertools.product(range(V), repeat=k + 1)
+        if all(a != b for a, b in itertools.pairwise(way))
+    ]
     ids = {way: number for number, way in enumerate(ways)}
     seen = np.bincount([ids[way] for way in map(tuple, chain.tolist())], minlength=len(ways))
     ends: dict[tuple[int, int], int] = {}
@@ -117,7 +143,9 @@ def test_ways_between_letters_are_equally_likely(k: int) -> None:
     assert ((seen - expected) ** 2 / expected).sum() < len(ways) + 6 * (2 * len(ways)) ** 0.5
     if k > 1:
         for b, share in enumerate(met):
-            weight = sum(Fraction(1, 16 * ends[way[0], way[-1]]) for way in ways if way[b] == way[-1])
+            weight = sum(
+                Fraction(1, 16 * ends[way[0], way[-1]]) for way in ways if way[b] == way[-1]
+            )
             assert share == weight
 
 
@@ -147,7 +175,9 @@ ARCHITECTURES = [
 
 @pytest.mark.parametrize("text", ARCHITECTURES)
 def test_theorem_i_finds_a_count_wherever_it_looks(text: str) -> None:
-    """k = 1 has a count from n = 2V - 1 on, and so has every member of its family; no size makes a verdict impossible, with a chain or without."""
+    """k = 1 has a count from n = 2V - 1 on, and so has every member of its family; no size makes
+    a verdict impossible, with a chain or without.
+    """
     model = Architecture.parse(text)
     for V, k, n in itertools.product(range(2, 7), (1, 2), (2, 3, 5, 8, 9, 10, 14)):
         task = free(n, V, k)
@@ -159,13 +189,17 @@ def test_theorem_i_finds_a_count_wherever_it_looks(text: str) -> None:
 
 
 def test_theorem_i_at_the_first_size_that_has_a_count() -> None:
-    """V = 3: 3 + 3 x 2 + 9 = 18 trees, more than 2^4; the window holds 4 bits: a key and a value, of one bit, for two tokens."""
+    """V = 3: 3 + 3 x 2 + 9 = 18 trees, more than 2^4; the window holds 4 bits: a key and a
+    value, of one bit, for two tokens.
+    """
     (verdict,) = judge(Architecture.parse(ARCHITECTURES[3]), free(10, 3, 1))
     assert (verdict.status, verdict.theorem, verdict.n) == ("FAILS", "I", 5)
 
 
 def behind_the_last_letter(task: KHop, total: int) -> tuple[float, float]:
-    """How often the letter that stands behind c_0 least often, or most often, is the answer, ties broken at random."""
+    """How often the letter that stands behind c_0 least often, or most often, is the answer,
+    ties broken at random.
+    """
     rng = np.random.default_rng(6)
     tokens, targets = task.sample(total, rng)
     often = np.zeros((total, task.V))
@@ -185,7 +219,9 @@ def test_two_hops_leave_few_letters_that_do_not_follow_the_last(V: int) -> None:
 
 
 @pytest.mark.parametrize("text", KHop.grid[:3])
-def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_sizes_of_the_grid(text: str) -> None:
+def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_sizes_of_the_grid(
+    text: str,
+) -> None:
     task, total = parse_task(f"khop:{text}"), 10_000
     assert isinstance(task, KHop)
     most = 1 / (task.V - 1)

@@ -1,4 +1,6 @@
-"""How often the most frequent value of a uniform function is right: by hand, by listing all functions, and bounds that stay above."""
+"""How often the most frequent value of a uniform function is right: by hand, by listing all
+functions, and bounds that stay above.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from separatrix.tasks.base.levels import share_of_the_mode
 
 
 def test_by_hand() -> None:
-    """Two entries of two values are equal with probability 1/2; three agree with probability 1/4, else two do."""
+    """Two entries of two values are equal with probability 1/2; three agree with probability
+    1/4, else two do.
+    """
     assert share_of_the_mode(2, 2) == Fraction(3, 4)
     assert share_of_the_mode(3, 2) == (Fraction(1, 4) * 3 + Fraction(3, 4) * 2) / 3
     assert share_of_the_mode(1, 5) == 1

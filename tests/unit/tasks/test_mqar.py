@@ -28,14 +28,22 @@ def test_the_table_of_the_module() -> None:
 
 def test_sizes_by_hand() -> None:
     task = MQAR(vocab_size=8192, input_seq_len=512, num_kv_pairs=64)
-    assert (task.first_value, task.answers, task.chance, task.prefix_length) == (4096, 4096, Fraction(1, 4096), 128)
+    assert (task.first_value, task.answers, task.chance, task.prefix_length) == (
+        4096,
+        4096,
+        Fraction(1, 4096),
+        128,
+    )
     assert task.prefix_classes() == Power(4096, 64)
     odd = MQAR(vocab_size=7, input_seq_len=4, num_kv_pairs=1)  # keys 1 and 2, values 3 to 6
     assert (odd.first_value, odd.answers) == (3, 4)
 
 
 def test_power_a_is_a_number_however_it_is_written() -> None:
-    tasks = [parse_task(f"mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a={text}") for text in ("1", "1.0", "1e0")]
+    tasks = [
+        parse_task(f"mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a={text}")
+        for text in ("1", "1.0", "1e0")
+    ]
     assert len(set(tasks)) == 1
     assert parse_task(tasks[0].spec) == tasks[0]
 
@@ -73,20 +81,29 @@ def test_filler_gives_no_key_another_value_and_asks_for_none(task: MQAR) -> None
 
 
 def test_filler_has_every_other_id_alike() -> None:
-    """Of twelve ids two are keys of the prompt: filler takes each of the ten others with probability 1/10."""
+    """Of twelve ids two are keys of the prompt: filler takes each of the ten others with
+    probability 1/10.
+    """
     tokens, targets = draw(SMALL, 20_000)
     odd = tokens[:, 5::2]
     for token in (0, 3, 11):
         free = (tokens[:, :4:2] != token).all(axis=1)
         share, cells = (odd[free] == token).mean(), odd[free].size
         assert abs(share - 0.1) < 5 * (0.09 / cells) ** 0.5
-    assert (draw(MQAR(vocab_size=12, input_seq_len=16, num_kv_pairs=2, random_non_queries=0), 50)[0][:, 5::2] == 0).all()
+    assert (
+        draw(MQAR(vocab_size=12, input_seq_len=16, num_kv_pairs=2, random_non_queries=0), 50)[0][
+            :, 5::2
+        ]
+        == 0
+    ).all()
     assert targets.shape == tokens.shape
 
 
 @pytest.mark.parametrize("power_a", [0.01, 1.0, 2.0])
 def test_gaps_follow_the_power_law(power_a: float) -> None:
-    """One pair, n = 22: the gap g of 0..9 has weight (g + 1)^(power_a - 1). Two pairs: drawn without replacement, the first with that law."""
+    """One pair, n = 22: the gap g of 0..9 has weight (g + 1)^(power_a - 1). Two pairs: drawn
+    without replacement, the first with that law.
+    """
     one = MQAR(vocab_size=12, input_seq_len=22, num_kv_pairs=1, power_a=power_a)
     gaps = (draw(one, 30_000)[1] != NO_ANSWER).argmax(axis=1) // 2 - 1
     weights = np.arange(1, 11.0) ** (power_a - 1)
@@ -96,20 +113,28 @@ def test_gaps_follow_the_power_law(power_a: float) -> None:
     law = np.arange(1, 5.0) ** (power_a - 1)
     law /= law.sum()
     held = (draw(two, 30_000)[1][:, 4::2] != NO_ANSWER).mean(axis=0)
-    right = [law[g] + sum(law[h] * law[g] / (1 - law[h]) for h in range(4) if h != g) for g in range(4)]
+    right = [
+        law[g] + sum(law[h] * law[g] / (1 - law[h]) for h in range(4) if h != g) for g in range(4)
+    ]
     assert np.abs(held - right).max() < 5 * (0.25 / 30_000) ** 0.5
 
 
 def test_the_order_of_queries_says_nothing_about_the_order_of_pairs() -> None:
-    """Which of the four pairs is asked for first: each alike, though the first place is far likelier to be taken than others."""
+    """Which of the four pairs is asked for first: each alike, though the first place is far
+    likelier to be taken than others.
+    """
     task = MQAR(vocab_size=16, input_seq_len=40, num_kv_pairs=4)
     tokens, targets = draw(task, 20_000)
     first = (targets != NO_ANSWER).argmax(axis=1)
     pair = (tokens[:, :8:2] == tokens[np.arange(20_000), first][:, None]).argmax(axis=1)
-    assert np.abs(np.bincount(pair, minlength=4) / 20_000 - 0.25).max() < 5 * (0.1875 / 20_000) ** 0.5
+    assert (
+        np.abs(np.bincount(pair, minlength=4) / 20_000 - 0.25).max() < 5 * (0.1875 / 20_000) ** 0.5
+    )
 
 
-@pytest.mark.parametrize(("shift", "chance"), [("zipf", Fraction(60, 137)), ("few", Fraction(1, 4))])
+@pytest.mark.parametrize(
+    ("shift", "chance"), [("zipf", Fraction(60, 137)), ("few", Fraction(1, 4))]
+)
 def test_shifts_of_values(shift: str, chance: Fraction) -> None:
     """Vocabulary 10: five values. H_5 = 137/60."""
     task = MQAR(vocab_size=10, input_seq_len=16, num_kv_pairs=4, shift=shift)

@@ -1,4 +1,6 @@
-"""Nearest neighbour: answers and refusals by hand, the laws of strings, labels and ids that the docstring states, why no count is given."""
+"""Nearest neighbour: answers and refusals by hand, the laws of strings, labels and ids that the
+docstring states, why no count is given.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,15 @@ from separatrix.tasks import Neighbour, parse_task
 
 
 def test_answers_by_hand() -> None:
-    """The token table: 010 differs from 001 in two bits, from 110 in one, from 111 in two. Then two nearest strings of one label; equal strings."""
-    prompts = [[1, 9, 6, 8, 7, 9, 2], [0, 9, 3, 9, 6, 8, 1], [5, 8, 5, 8, 4, 9, 5], [5, 8, 4, 9, 2, 8, 4]]
+    """The token table: 010 differs from 001 in two bits, from 110 in one, from 111 in two. Then
+    two nearest strings of one label; equal strings.
+    """
+    prompts = [
+        [1, 9, 6, 8, 7, 9, 2],
+        [0, 9, 3, 9, 6, 8, 1],
+        [5, 8, 5, 8, 4, 9, 5],
+        [5, 8, 4, 9, 2, 8, 4],
+    ]
     assert Neighbour(n=3, d=3, V=2).answer(np.array(prompts)).tolist() == [0, 1, 0, 1]
 
 
@@ -37,18 +46,30 @@ def test_what_is_no_instance(prompt: list[int], said: str) -> None:
 def test_sizes_by_hand() -> None:
     task = parse_task("neighbour:n=12,d=5,V=3")
     assert task == Neighbour(n=12, d=5, V=3)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (25, 35, 3, 24, Fraction(1, 3))
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
+        25,
+        35,
+        3,
+        24,
+        Fraction(1, 3),
+    )
     assert task.prefix_classes() is None
 
 
 def test_more_prefixes_are_told_apart_than_labels_can_be_given() -> None:
-    """d = 3, n = V = 2, by brute force: 16 prefixes are told apart two by two, and no more, where V^n = 4."""
+    """d = 3, n = V = 2, by brute force: 16 prefixes are told apart two by two, and no more,
+    where V^n = 4.
+    """
     rows: set[frozenset[tuple[int, int]]] = set()
     for one, other in itertools.product(itertools.product(range(8), range(2)), repeat=2):
         row = {}
         for query in range(8):
             distance = [bin(string ^ query).count("1") for string, _ in (one, other)]
-            labels = {label for (_, label), far in zip((one, other), distance, strict=True) if far == min(distance)}
+            labels = {
+                label
+                for (_, label), far in zip((one, other), distance, strict=True)
+                if far == min(distance)
+            }
             if len(labels) == 1:
                 row[query] = labels.pop()
         rows.add(frozenset(row.items()))
@@ -78,8 +99,13 @@ def test_what_is_drawn(task: Neighbour) -> None:
     assert (labels[np.arange(TOTAL), nearest] == answers).all()
     assert abs((r % 2).mean() - 1 / 2) < 4.5 * (0.25 / TOTAL) ** 0.5
     assert set(r.tolist()) <= set(range(1, (task.d - 1) // 2 + 1))
-    assert abs(np.bincount(nearest, minlength=task.n) / TOTAL - 1 / task.n).max() < 4.5 * (0.25 / TOTAL) ** 0.5
-    apart = np.bitwise_count(strings[:, :, None] ^ strings[:, None]).astype(int) + 99 * np.eye(task.n, dtype=int)
+    assert (
+        abs(np.bincount(nearest, minlength=task.n) / TOTAL - 1 / task.n).max()
+        < 4.5 * (0.25 / TOTAL) ** 0.5
+    )
+    apart = np.bitwise_count(strings[:, :, None] ^ strings[:, None]).astype(int) + 99 * np.eye(
+        task.n, dtype=int
+    )
     assert apart.min() >= 3
     counts = np.apply_along_axis(np.bincount, 1, labels, minlength=task.V)
     assert set(counts.ravel().tolist()) <= {task.n // task.V, -(-task.n // task.V)}
@@ -87,7 +113,9 @@ def test_what_is_drawn(task: Neighbour) -> None:
 
 @pytest.mark.parametrize("task", DRAWN, ids=str)
 def test_the_nearest_id_is_the_nearest_string_as_often_as_any(task: Neighbour) -> None:
-    """In one case of n; else another string's is nearer. No label's id is as near as the nearest."""
+    """In one case of n; else another string's is nearer. No label's id is as near as the
+    nearest.
+    """
     tokens, _ = task.sample(TOTAL, np.random.default_rng(1))
     strings, query = tokens[:, :-1:2], tokens[:, -1:]
     far = np.abs(strings - query)
@@ -99,7 +127,9 @@ def test_the_nearest_id_is_the_nearest_string_as_often_as_any(task: Neighbour) -
 
 @pytest.mark.parametrize("task", [*DRAWN[:2], DRAWN[3]], ids=str)
 def test_no_string_is_asked_for_more_often_than_others(task: Neighbour) -> None:
-    """Neither that farthest from all others, nor that nearest to them, nor one by its bits, nor one with as many bits as the query modulo 2."""
+    """Neither that farthest from all others, nor that nearest to them, nor one by its bits, nor
+    one with as many bits as the query modulo 2.
+    """
     tokens, answers = task.sample(2 * TOTAL, np.random.default_rng(4))
     strings, labels, rows = tokens[:, :-1:2], tokens[:, 1::2] - 2**task.d, np.arange(2 * TOTAL)
     apart = np.bitwise_count(strings[:, :, None] ^ strings[:, None]).astype(int).sum(2)
@@ -112,11 +142,15 @@ def test_no_string_is_asked_for_more_often_than_others(task: Neighbour) -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_ranks_wanted_are_uniform(n: int) -> None:
-    """For every gap and side that comes first, strings of different places have different ranks; 0 is next to the gap."""
+    """For every gap and side that comes first, strings of different places have different ranks;
+    0 is next to the gap.
+    """
     task = Neighbour(n=n, d=9, V=2)
     place, total = np.arange(n), 0
     for seed in range(40):
-        ranks = [int(task._wanted(place[i : i + 1], np.random.default_rng(seed))[0]) for i in range(n)]
+        ranks = [
+            int(task._wanted(place[i : i + 1], np.random.default_rng(seed))[0]) for i in range(n)
+        ]
         assert sorted(ranks) == list(range(n))
         total += abs(int(np.diff(sorted(ranks.index(rank) for rank in range(2)))[0])) == 1
     assert total == 40
@@ -124,7 +158,9 @@ def test_ranks_wanted_are_uniform(n: int) -> None:
 
 @pytest.mark.slow
 def test_labels_and_query_together_do_not_tell() -> None:
-    """n = 2, d = 4, V = 2: of the prompts with any given labels and query, about half have either answer."""
+    """n = 2, d = 4, V = 2: of the prompts with any given labels and query, about half have
+    either answer.
+    """
     tokens, answers = Neighbour(n=2, d=4, V=2).sample(60_000, np.random.default_rng(2))
     seen = (tokens[:, 1] - 16) * 32 + (tokens[:, 3] - 16) * 16 + tokens[:, 4]
     total, ones = np.bincount(seen, minlength=64), np.bincount(seen, weights=answers, minlength=64)
@@ -149,7 +185,9 @@ def test_shifts() -> None:
     task = Neighbour(n=20, d=24, V=2, shift="clusters")
     tokens, answers = task.sample(500, np.random.default_rng(3))
     near = np.bitwise_count(tokens[:, :-1:2] ^ tokens[:, -1:])
-    own = tokens[:, 1::2] - 2**24 == answers[:, None]  # of own label 24 * 2 * 7/64 = 5.25 bits differ, of the other 12
+    own = (
+        tokens[:, 1::2] - 2**24 == answers[:, None]
+    )  # of own label 24 * 2 * 7/64 = 5.25 bits differ, of the other 12
     assert abs(near[own].mean() - 5.25) < 0.4
     assert abs(near[~own].mean() - 12) < 0.6
 

@@ -1,4 +1,6 @@
-"""Permutation composition: the order of acting by hand, the chain, the parity that alone can be had cheaply, shifts."""
+"""Permutation composition: the order of acting by hand, the chain, the parity that alone can be
+had cheaply, shifts.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,19 @@ from separatrix.tasks import Permutation, Thought, parse_task
 
 
 def test_the_first_permutation_acts_first() -> None:
-    """Ids of S_3: 0 = 012, 1 = 021, 2 = 102, 3 = 120, 4 = 201, 5 = 210, each written p(0) p(1) p(2).
+    """Ids of S_3: 0 = 012, 1 = 021, 2 = 102, 3 = 120, 4 = 201, 5 = 210, each written p(0) p(1)
+    p(2).
 
-    102 then 021: 0 -> 1 -> 2, 1 -> 0 -> 0, 2 -> 2 -> 1, so 201, id 4; the other way round 0 -> 0 -> 1, 1 -> 2 -> 2, 2 -> 1 -> 0: 120, id 3.
+    102 then 021: 0 -> 1 -> 2, 1 -> 0 -> 0, 2 -> 2 -> 1, so 201, id 4; the other way round 0 -> 0 ->
+    1, 1 -> 2 -> 2, 2 -> 1 -> 0: 120, id 3.
     """
     assert Permutation(n=2, k=3).answer(np.array([[2, 1], [1, 2]])).tolist() == [4, 3]
 
 
 def test_the_chain_is_that_of_the_products_so_far() -> None:
-    """The example of the token table: 021, then 120 (gives 102, id 2), then 201 (gives 021, id 1)."""
+    """The example of the token table: 021, then 120 (gives 102, id 2), then 201 (gives 021, id
+    1).
+    """
     task = Permutation(n=3, k=3)
     assert task.intermediate(np.array([[1, 3, 4]])).tolist() == [[1, 2, 1]]
     thought = parse_task("permutation:n=3,k=3,thought=values")
@@ -39,7 +45,13 @@ def test_the_last_of_the_chain_is_the_answer(n: int, k: int) -> None:
 def test_sizes_by_hand() -> None:
     task = parse_task("permutation:n=16,k=5")
     assert task == Permutation(n=16, k=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (16, 120, 120, 15, Fraction(1, 120))
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
+        16,
+        120,
+        120,
+        15,
+        Fraction(1, 120),
+    )
     count = task.prefix_classes()
     assert count is not None
     assert (count.exact(), str(count), count.ceil_log2()) == (120, "5!", 7)
@@ -57,7 +69,10 @@ def test_prefixes_of_every_length_fall_into_as_many_classes(t: int) -> None:
         return state
 
     endings = list(itertools.product(range(6), repeat=4 - t))
-    rows = {tuple(product(prefix + ending) for ending in endings) for prefix in itertools.product(range(6), repeat=t)}
+    rows = {
+        tuple(product(prefix + ending) for ending in endings)
+        for prefix in itertools.product(range(6), repeat=t)
+    }
     assert len(rows) == 6
 
 
@@ -78,7 +93,9 @@ def test_too_short_to_draw() -> None:
 
 @pytest.mark.parametrize("n", [3, 4, 5, 8, 9])
 def test_levels_of_two_things_by_all_prompts(n: int) -> None:
-    """The best threshold on the number of ones; the best table of the token behind the latest one unlike the last, or none."""
+    """The best threshold on the number of ones; the best table of the token behind the latest
+    one unlike the last, or none.
+    """
     ones, behind = np.zeros((n + 1, 2), int), np.zeros((3, 2), int)
     for prompt in itertools.product(range(2), repeat=n):
         answer = sum(prompt) % 2
@@ -99,9 +116,14 @@ def test_levels_elsewhere() -> None:
 
 @pytest.mark.parametrize("shift", ["swaps", "generators"])
 def test_shifts(shift: str) -> None:
-    """After the first token only the moves named occur, each as often; the first token stays uniform."""
+    """After the first token only the moves named occur, each as often; the first token stays
+    uniform.
+    """
     every = sorted(itertools.permutations(range(4)))
-    moves = {"swaps": [(1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)], "generators": [(1, 0, 2, 3), (1, 2, 3, 0)]}[shift]
+    moves = {
+        "swaps": [(1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)],
+        "generators": [(1, 0, 2, 3), (1, 2, 3, 0)],
+    }[shift]
     tokens, _ = Permutation(n=8, k=4, shift=shift).sample(20_000, np.random.default_rng(1))
     share = np.bincount(tokens[:, 1:].ravel(), minlength=24) / 140_000
     for token, permutation in enumerate(every):

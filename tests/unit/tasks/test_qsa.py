@@ -1,4 +1,6 @@
-"""q-sparse averaging: answers by hand, the exact law of what is drawn, the average of the paper, chance under shifts."""
+"""q-sparse averaging: answers by hand, the exact law of what is drawn, the average of the paper,
+chance under shifts.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,29 @@ Values = tuple[int, ...]
 def test_answers_by_hand() -> None:
     """The token table: 2 + 2 = 1 mod 3 at places 3 and 0, 0 + 1 at places 1 and 2."""
     task = QSA(n=4, q=2, V=3, sets=2)
-    assert task.answer(np.array([[2, 0, 1, 2, 6, 3, 4, 5]])).tolist() == [[-1, -1, -1, -1, -1, 1, -1, 1]]
+    assert task.answer(np.array([[2, 0, 1, 2, 6, 3, 4, 5]])).tolist() == [
+        [-1, -1, -1, -1, -1, 1, -1, 1]
+    ]
 
 
 def test_sizes_by_hand() -> None:
     task = parse_task("qsa:n=8,q=3,V=2")
     assert task == QSA(n=8, q=3, V=2, sets=8)
     assert task.spec == "qsa:n=8,q=3,V=2,sets=8"
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (32, 10, 2, 8, Fraction(1, 2))
+    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
+        32,
+        10,
+        2,
+        8,
+        Fraction(1, 2),
+    )
     assert task.prefix_classes() == Power(2, 8)
 
 
-@pytest.mark.parametrize(("n", "q", "V", "classes"), [(5, 2, 4, 512), (5, 3, 4, 1024), (6, 4, 6, 23328), (5, 5, 4, 4), (3, 2, 2, 4)])
+@pytest.mark.parametrize(
+    ("n", "q", "V", "classes"),
+    [(5, 2, 4, 512), (5, 3, 4, 1024), (6, 4, 6, 23328), (5, 5, 4, 4), (3, 2, 2, 4)],
+)
 def test_classes_by_hand(n: int, q: int, V: int, classes: int) -> None:
     """V^n / gcd(q, V), or V where the only set holds all places: 4^5/2, 4^5, 6^6/2, 4, 2^3/2."""
     count = QSA(n=n, q=q, V=V).prefix_classes()
@@ -41,7 +54,11 @@ def test_classes_by_hand(n: int, q: int, V: int, classes: int) -> None:
 def test_a_count_that_is_a_power_of_two_is_compared_with_others() -> None:
     """8^n / 4 = 2^(3n - 2), for n too large to write the number out."""
     count = QSA(n=10**11, q=4, V=8).prefix_classes()
-    assert (count.exceeds_bits(3 * 10**11 - 3), count.exceeds_bits(3 * 10**11 - 2), count.exceeds_bits(3 * 10**11 - 1)) == (
+    assert (
+        count.exceeds_bits(3 * 10**11 - 3),
+        count.exceeds_bits(3 * 10**11 - 2),
+        count.exceeds_bits(3 * 10**11 - 1),
+    ) == (
         True,
         False,
         False,
@@ -49,10 +66,16 @@ def test_a_count_that_is_a_power_of_two_is_compared_with_others() -> None:
 
 
 def described(n: int, q: int, V: int) -> dict[tuple[Values, Values, int], Fraction]:
-    """Probability of values, ordered set and answer: values as equally often as can be, answer uniform, set uniform among those that have it."""
+    """Probability of values, ordered set and answer: values as equally often as can be, answer
+    uniform, set uniform among those that have it.
+    """
     law: dict[tuple[Values, Values, int], Fraction] = {}
     orders = list(itertools.permutations(range(n)))
-    vectors = [tuple((start + order[place]) % V for place in range(n)) for start in range(V) for order in orders]
+    vectors = [
+        tuple((start + order[place]) % V for place in range(n))
+        for start in range(V)
+        for order in orders
+    ]
     for values, times in Counter(vectors).items():
         sets: dict[int, list[Values]] = {}
         for asked in itertools.permutations(range(n), q):
@@ -66,7 +89,9 @@ def described(n: int, q: int, V: int) -> dict[tuple[Values, Values, int], Fracti
 
 @pytest.mark.parametrize(("n", "q", "V"), [(4, 2, 2), (5, 2, 2), (6, 2, 3)])
 def test_neither_values_nor_counts_and_set_tell(n: int, q: int, V: int) -> None:
-    """Exactly, in the distribution described: given all values, or how often each value occurs and the set, every answer is as likely."""
+    """Exactly, in the distribution described: given all values, or how often each value occurs
+    and the set, every answer is as likely.
+    """
     law = described(n, q, V)
     assert sum(law.values()) == 1
     views: list[Callable[[Values, Values], object]] = [
@@ -84,10 +109,23 @@ def test_neither_values_nor_counts_and_set_tell(n: int, q: int, V: int) -> None:
 @pytest.mark.parametrize(("n", "q", "V"), [(4, 2, 2), (5, 2, 2)])
 def test_the_sampler_follows_its_description(n: int, q: int, V: int) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
-    total, law = 40_000, {(*values, *(V + place for place in asked)): p for (values, asked, _), p in described(n, q, V).items()}
-    drawn = Counter(map(tuple, QSA(n=n, q=q, V=V, sets=1).sample(total, np.random.default_rng(0)).tokens.tolist()))
+    total, law = (
+        40_000,
+        {
+            (*values, *(V + place for place in asked)): p
+            for (values, asked, _), p in described(n, q, V).items()
+        },
+    )
+    drawn = Counter(
+        map(
+            tuple,
+            QSA(n=n, q=q, V=V, sets=1).sample(total, np.random.default_rng(0)).tokens.tolist(),
+        )
+    )
     assert set(drawn) <= set(law)
-    chi2 = sum((drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in law.items())
+    chi2 = sum(
+        (drawn[prompt] - total * float(p)) ** 2 / (total * float(p)) for prompt, p in law.items()
+    )
     assert chi2 < len(law) - 1 + 5 * (2 * (len(law) - 1)) ** 0.5
 
 
@@ -106,7 +144,9 @@ def test_the_chance_of_averages_by_counting(q: int, V: int) -> None:
 
 
 def test_averages_are_those_of_the_paper() -> None:
-    """No sum reaches V, so that answer / q is the average of the values named; and the likeliest answer is as frequent as stated."""
+    """No sum reaches V, so that answer / q is the average of the values named; and the likeliest
+    answer is as frequent as stated.
+    """
     task = QSA(n=20, q=4, V=11, shift="average")
     tokens, targets = task.sample(2_000, np.random.default_rng(2))
     values, sets = tokens[:, :20], tokens[:, 20:].reshape(-1, 20, 4) - 11
@@ -132,7 +172,9 @@ def test_a_place_twice_in_a_set_is_refused() -> None:
         task.answer(np.array([[0, 1, 0, 1, 2, 3, 5, 5]]))
     with pytest.raises(SizeError, match="a set holds token 1; places are the ids from V = 2 on"):
         task.answer(np.array([[0, 1, 0, 1, 2, 3, 5, 1]]))
-    assert task.answer(np.array([[0, 1, 0, 1, 2, 3, 3, 2]])).tolist() == [[-1, -1, -1, -1, -1, 1, -1, 1]]
+    assert task.answer(np.array([[0, 1, 0, 1, 2, 3, 3, 2]])).tolist() == [
+        [-1, -1, -1, -1, -1, 1, -1, 1]
+    ]
 
 
 def test_too_few_values_to_draw() -> None:
@@ -146,7 +188,9 @@ def test_families() -> None:
     assert fixed.at(12) == QSA(n=12, q=3, V=2, sets=5)
     counts = [same.at(n).prefix_classes() for n in range(3, 40)]
     assert counts[0] == Exact(2)
-    assert all(low.exact() <= high.exact() for low, high in itertools.pairwise(filter(None, counts)))
+    assert all(
+        low.exact() <= high.exact() for low, high in itertools.pairwise(filter(None, counts))
+    )
 
 
 @pytest.mark.parametrize("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])

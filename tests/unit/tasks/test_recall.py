@@ -14,7 +14,9 @@ from separatrix.theory.counts import COUNTS
 
 def test_the_table_of_the_module() -> None:
     task = Recall(n=3, K=3, V=2, form="last")
-    assert task.answer(np.array([[3, 0, 2, 1, 3, 1, 3], [3, 0, 2, 1, 3, 1, 4], [3, 0, 2, 1, 3, 1, 2]])).tolist() == [1, 2, 1]
+    assert task.answer(
+        np.array([[3, 0, 2, 1, 3, 1, 3], [3, 0, 2, 1, 3, 1, 4], [3, 0, 2, 1, 3, 1, 2]])
+    ).tolist() == [1, 2, 1]
     assert Index(n=4, V=4).answer(np.array([[2, 0, 3, 0, 6]])).tolist() == [3]
 
 
@@ -53,10 +55,19 @@ def test_what_is_no_instance(task: Recall | Index, prompt: list[int], said: str)
 
 @pytest.mark.parametrize("form", ["present", "absent", "last"])
 def test_pairs_alone_say_nothing_about_the_answer(form: str) -> None:
-    """Every value of 0..V-1 stands among those that count, and the answer is as likely as any other whatever the last pair's value is."""
+    """Every value of 0..V-1 stands among those that count, and the answer is as likely as any
+    other whatever the last pair's value is.
+    """
     task = Recall(n=9, K=8 if form == "last" else 12, V=4, form=form)  # type: ignore[arg-type]
     tokens, targets = task.sample(40_000, np.random.default_rng(1))
-    queries = [task.answer(np.column_stack((tokens[:200, :-1], np.full(200, key)))) for key in range(4, 16)] if form == "absent" else []
+    queries = (
+        [
+            task.answer(np.column_stack((tokens[:200, :-1], np.full(200, key))))
+            for key in range(4, 16)
+        ]
+        if form == "absent"
+        else []
+    )
     if queries:
         assert all(set(column) == {0, 1, 2, 3, 4} for column in np.array(queries).T.tolist())
     table = np.zeros((4, task.answers))
@@ -67,7 +78,9 @@ def test_pairs_alone_say_nothing_about_the_answer(form: str) -> None:
 
 
 def test_the_last_write_matters() -> None:
-    """Of the keys asked for that are there, many are written before with another value, and absent ones come as often as any answer."""
+    """Of the keys asked for that are there, many are written before with another value, and
+    absent ones come as often as any answer.
+    """
     task = Recall(n=16, K=12, V=4, form="last")
     tokens, targets = task.sample(20_000, np.random.default_rng(2))
     met = tokens[:, 0:-1:2] == tokens[:, -1:]
@@ -75,7 +88,9 @@ def test_the_last_write_matters() -> None:
     found = met.any(axis=1)
     assert abs((~found).mean() - 0.2) < 5 * (0.16 / 20_000) ** 0.5
     assert (first != targets)[found].mean() > 0.35
-    assert (np.array([len(set(row)) for row in tokens[:500, 0:-1:2].tolist()]) == task.written).all()
+    assert (
+        np.array([len(set(row)) for row in tokens[:500, 0:-1:2].tolist()]) == task.written
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -101,17 +116,25 @@ def test_chance_by_hand(task: Recall, chance: Fraction) -> None:
 
 
 def test_levels_by_hand() -> None:
-    """n = 8, V = 4: of 8 values 2 on average are the answer, one behind the key asked for; another key has it with (8/4 - 1)/7 = 1/7, each other
-    value with (6/7)/3 = 2/7. n = 4, V = 9, absent: 9/10 of the time one of the four different values, and counts know the other tenth for sure."""
+    """n = 8, V = 4: of 8 values 2 on average are the answer, one behind the key asked for; another
+    key has it with (8/4 - 1)/7 = 1/7, each other value with (6/7)/3 = 2/7. n = 4, V = 9, absent:
+    9/10 of the time one of the four different values, and counts know the other tenth for sure.
+    """
     plenty, short = Recall(n=8, K=16, V=4), Recall(n=4, K=6, V=9, form="absent")
-    assert [plenty.level(probe) for probe in ("constant", "counts", "position", "nearest key")] == [Fraction(1, 4)] * 3 + [Fraction(2, 7)]
-    assert [short.level(probe) for probe in ("constant", "position", "last tokens")] == [Fraction(1, 10)] + [Fraction(9, 40)] * 2
+    assert [plenty.level(probe) for probe in ("constant", "counts", "position", "nearest key")] == [
+        Fraction(1, 4)
+    ] * 3 + [Fraction(2, 7)]
+    assert [short.level(probe) for probe in ("constant", "position", "last tokens")] == [
+        Fraction(1, 10)
+    ] + [Fraction(9, 40)] * 2
     assert short.level("counts") == Fraction(1, 10) + Fraction(9, 40)
 
 
 @pytest.mark.parametrize("form", ["absent", "last"])
 def test_counts_know_what_is_not_there_and_no_more(form: str) -> None:
-    """V = 4: "none" comes once in five times and the number of different keys tells it; of a value that is there its frequency tells nothing."""
+    """V = 4: "none" comes once in five times and the number of different keys tells it; of a
+    value that is there its frequency tells nothing.
+    """
     task = Recall(n=9, K=10, V=4, form=form)  # type: ignore[arg-type]
     tokens, targets = task.sample(40_000, np.random.default_rng(4))
     keys = np.sort(np.concatenate((tokens[:, 0:-1:2], tokens[:, -1:]), axis=1), axis=1)

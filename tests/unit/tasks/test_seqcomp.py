@@ -1,4 +1,6 @@
-"""L-SeqComp: token order, helpers for places and the token w, the largest size that fits, all against loops written from the definition."""
+"""L-SeqComp: token order, helpers for places and the token w, the largest size that fits, all
+against loops written from the definition.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,25 @@ def test_sizes_by_hand() -> None:
     assert [TASK.N(level) for level in (0, 1, 2)] == [8, 32, 64]
     assert [TASK.offset(level) for level in (3, 2, 1, 0)] == [0, 64, 96, 104]
     assert (TASK.position_z0, TASK.position_w, TASK.length) == (104, 105, 106)
-    assert (TASK.w_values, TASK.vocabulary, TASK.answers, TASK.chance) == (8, 64, 64, Fraction(1, 64))
+    assert (TASK.w_values, TASK.vocabulary, TASK.answers, TASK.chance) == (
+        8,
+        64,
+        64,
+        Fraction(1, 64),
+    )
     assert (TASK.prefix_length, TASK.prefix_classes()) == (64, Power(64, 64))
 
 
 def test_one_function() -> None:
     """L = 1: z_1, z_0 and a w with one value."""
     task = SeqComp(L=1, m=3)
-    assert (task.length, task.vocabulary, task.answers, task.w_values, task.prefix_length) == (5, 3, 3, 1, 3)
+    assert (task.length, task.vocabulary, task.answers, task.w_values, task.prefix_length) == (
+        5,
+        3,
+        3,
+        1,
+        3,
+    )
     assert task.answer(np.array([[2, 0, 1, 0, 0], [2, 0, 1, 2, 0]])).tolist() == [2, 1]
     assert (task.split_w(0), task.join_w(())) == ((), 0)
     assert parse_task("seqcomp:L=1,m=3") == task
@@ -59,7 +72,9 @@ def test_places_are_row_major() -> None:
 
 
 def test_places_beyond_sixty_four_bits() -> None:
-    """The smallest prompt known to break one bounded layer in each group (theory.md, Theorem V): n = 6.4415e25, in exact integers."""
+    """The smallest prompt known to break one bounded layer in each group (theory.md, Theorem V):
+    n = 6.4415e25, in exact integers.
+    """
     task = SeqComp(L=3, m=2062164, branching=(336675, 92780327893311))
     n_1 = 2062164 * 336675
     n_2 = n_1 * 92780327893311
@@ -122,7 +137,9 @@ def test_every_intermediate_value_is_uniform() -> None:
     for column, values in enumerate((8, 32, 64)):
         counts, expected = np.bincount(chain[:, column], minlength=values), 64_000 / values
         assert len(counts) == values
-        assert ((counts - expected) ** 2 / expected).sum() < values - 1 + 5 * (2 * (values - 1)) ** 0.5
+        assert ((counts - expected) ** 2 / expected).sum() < values - 1 + 5 * (
+            2 * (values - 1)
+        ) ** 0.5
 
 
 def test_every_entry_is_asked_for_in_every_row() -> None:
@@ -150,7 +167,9 @@ def test_the_order_is_a_word_of_the_text() -> None:
 
 
 SHIFTS: list[SeqComp | SeqCompForward] = [
-    kind(L=2, m=5, branching=(3,), shift=shift) for kind in (SeqComp, SeqCompForward) for shift in kind.shifts
+    kind(L=2, m=5, branching=(3,), shift=shift)
+    for kind in (SeqComp, SeqCompForward)
+    for shift in kind.shifts
 ]
 
 
@@ -189,14 +208,22 @@ def test_octaves_end_with_the_values(values: int) -> None:
 
 
 def behind_nearest(prompt: tuple[int, ...]) -> int:
-    """The token behind the latest earlier one whose id is nearest to the last one's, but not the same; -1 if there is none."""
+    """The token behind the latest earlier one whose id is nearest to the last one's, but not the
+    same; -1 if there is none.
+    """
     places = [place for place, token in enumerate(prompt) if token != prompt[-1]]
-    return prompt[min(places, key=lambda place: (abs(prompt[place] - prompt[-1]), -place)) + 1] if places else -1
+    return (
+        prompt[min(places, key=lambda place: (abs(prompt[place] - prompt[-1]), -place)) + 1]
+        if places
+        else -1
+    )
 
 
 @pytest.mark.parametrize("task", [*CASES["seqcomp"].tiny, *CASES["seqcomp-forward"].tiny], ids=str)
 def test_levels_by_trying_every_instance(task: SeqComp | SeqCompForward) -> None:
-    """The best any table can do that sees what a probe sees: equal to the level, or below it for counts and nearest keys."""
+    """The best any table can do that sees what a probe sees: equal to the level, or below it for
+    counts and nearest keys.
+    """
     prompts = CASES[task.name].all_instances(task)
     right = task.answer(np.array(prompts)).tolist()
 
@@ -207,7 +234,9 @@ def test_levels_by_trying_every_instance(task: SeqComp | SeqCompForward) -> None
         return Fraction(sum(max(answers.values()) for answers in seen.values()), len(prompts))
 
     assert best(lambda _: 0) == task.level("constant") == task.chance
-    assert max(best(lambda prompt, place=place: prompt[place]) for place in range(task.length - 1)) == task.level("position")
+    assert max(
+        best(lambda prompt, place=place: prompt[place]) for place in range(task.length - 1)
+    ) == task.level("position")
     assert best(lambda prompt: prompt[-3:]) == task.level("last tokens")
     assert best(lambda prompt: tuple(sorted(prompt))) <= task.level("counts")
     assert best(behind_nearest) <= task.level("nearest key")

@@ -44,10 +44,18 @@ def test_what_is_no_instance(place: int, token: int, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [StateRecall(n=6, V=3, K=1, P=3), StateRecall(n=8, V=2, K=3, P=5), StateRecall(n=10, V=4, K=6, P=4)], ids=str
+    "task",
+    [
+        StateRecall(n=6, V=3, K=1, P=3),
+        StateRecall(n=8, V=2, K=3, P=5),
+        StateRecall(n=10, V=4, K=6, P=4),
+    ],
+    ids=str,
 )
 def test_what_is_asked_for_began_anywhere(task: StateRecall) -> None:
-    """The pointer asked for and where it pointed from at the beginning are independent; every swap is uniform."""
+    """The pointer asked for and where it pointed from at the beginning are independent; every
+    swap is uniform.
+    """
     total = 40_000
     tokens, _ = task.sample(total, np.random.default_rng(0))
     first = task.intermediate(tokens)[:, task.K - 1] - task.starts[3]
@@ -55,7 +63,10 @@ def test_what_is_asked_for_began_anywhere(task: StateRecall) -> None:
     expected = total / task.P**2
     assert ((pairs - expected) ** 2 / expected).sum() < task.P**2 + 5 * (2 * task.P**2) ** 0.5
     for place in range(task.n + task.P, task.length - 1):
-        seen, expected = np.bincount(tokens[:, place] - task.starts[2], minlength=task.swaps), total / task.swaps
+        seen, expected = (
+            np.bincount(tokens[:, place] - task.starts[2], minlength=task.swaps),
+            total / task.swaps,
+        )
         assert ((seen - expected) ** 2 / expected).sum() < task.swaps + 5 * (2 * task.swaps) ** 0.5
 
 
@@ -68,13 +79,17 @@ def test_the_cell_asked_for_is_uniform_and_the_memory_balanced() -> None:
 
 
 def test_levels_by_hand() -> None:
-    """n = 7, V = 3: one value stands in 3 cells, two in 2. Two cells agree in 3 x 2 + 2 x 2 of 42 ordered pairs."""
+    """n = 7, V = 3: one value stands in 3 cells, two in 2. Two cells agree in 3 x 2 + 2 x 2 of
+    42 ordered pairs.
+    """
     uneven = StateRecall(n=7, V=3, K=1, P=3)
     assert uneven.level("counts") == Fraction(3, 7)
     assert uneven.level("position") == Fraction(1, 7) + Fraction(6, 7) * Fraction(2 * 2 + 3 * 2, 42)
     assert uneven.level("last tokens") == uneven.chance == Fraction(1, 3)
     even = StateRecall(n=12, V=4, K=1, P=3)
-    assert {even.level(probe) for probe in ("counts", "position", "nearest key", "constant")} == {Fraction(1, 4)}
+    assert {even.level(probe) for probe in ("counts", "position", "nearest key", "constant")} == {
+        Fraction(1, 4)
+    }
     scarce = StateRecall(n=5, V=8, K=1, P=3)
     assert scarce.level("counts") == scarce.level("position") == Fraction(1, 5)
 
@@ -90,14 +105,25 @@ def test_levels_by_hand() -> None:
     ],
 )
 def test_the_most_frequent_value_pointed_to(n: int, V: int, P: int, share: Fraction) -> None:
-    """Right with probability E[M]/P, whatever is swapped: over all choices of P cells, and in instances drawn."""
+    """Right with probability E[M]/P, whatever is swapped: over all choices of P cells, and in
+    instances drawn.
+    """
     task, total = StateRecall(n=n, V=V, K=4, P=P), 20_000
     memory = np.arange(n) % V
-    assert Fraction(sum(np.bincount(memory[list(cells)]).max() for cells in combinations(range(n), P)), comb(n, P) * P) == share
+    assert (
+        Fraction(
+            sum(np.bincount(memory[list(cells)]).max() for cells in combinations(range(n), P)),
+            comb(n, P) * P,
+        )
+        == share
+    )
     tokens, targets = task.sample(total, np.random.default_rng(2))
     values = np.take_along_axis(tokens[:, :n], tokens[:, n : n + P] - V, axis=1)
     modes = (values[:, :, None] == np.arange(V)).sum(axis=1).argmax(axis=1)
-    assert abs((modes == targets).mean() - float(share)) < 4.5 * (float(share * (1 - share)) / total) ** 0.5
+    assert (
+        abs((modes == targets).mean() - float(share))
+        < 4.5 * (float(share * (1 - share)) / total) ** 0.5
+    )
 
 
 def test_more_values_than_memory() -> None:

@@ -1,4 +1,6 @@
-"""3-Sum: answers by hand, values that cancel themselves, the distribution of queries in fractions, and decisions whose last token tells nothing."""
+"""3-Sum: answers by hand, values that cancel themselves, the distribution of queries in
+fractions, and decisions whose last token tells nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,53 @@ from separatrix.tasks import ThreeSum, parse_task
 
 
 def test_text() -> None:
-    assert parse_task("threesum:n=4,M=9") == parse_task("threesum:n=4,M=9,form=query") == ThreeSum(n=4, M=9)
+    assert (
+        parse_task("threesum:n=4,M=9")
+        == parse_task("threesum:n=4,M=9,form=query")
+        == ThreeSum(n=4, M=9)
+    )
     assert ThreeSum(n=4, M=9, form="decision").spec == "threesum:n=4,M=9,form=decision"
     assert (ThreeSum(n=4, M=9).length, ThreeSum(n=4, M=9, form="decision").length) == (5, 4)
 
 
 def test_answers_per_query_by_hand() -> None:
-    """1 + 2 + 6 = 9. 4 + 4 + 1 = 9 takes the value 4 twice. Two of the prompt's tokens must help: 0, q = 0 is not enough."""
-    prompts = [[1, 2, 7, 6], [1, 2, 7, 5], [4, 1, 4, 1], [4, 1, 2, 1], [0, 5, 6, 0], [0, 0, 6, 0], [8, 8, 0, 2]]
+    """1 + 2 + 6 = 9. 4 + 4 + 1 = 9 takes the value 4 twice. Two of the prompt's tokens must
+    help: 0, q = 0 is not enough.
+    """
+    prompts = [
+        [1, 2, 7, 6],
+        [1, 2, 7, 5],
+        [4, 1, 4, 1],
+        [4, 1, 2, 1],
+        [0, 5, 6, 0],
+        [0, 0, 6, 0],
+        [8, 8, 0, 2],
+    ]
     assert ThreeSum(n=3, M=9).answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 0, 1, 1]
 
 
 def test_decisions_by_hand() -> None:
     """Modulo 9 three times 3, or 0, cancel; 1 twice takes 7; two tokens alone never cancel."""
-    prompts = [[1, 2, 6, 8], [1, 2, 5, 8], [3, 3, 3, 1], [3, 3, 1, 1], [1, 7, 2, 1], [1, 7, 2, 2], [0, 0, 1, 0], [4, 5, 1, 1]]
-    assert ThreeSum(n=4, M=9, form="decision").answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 1, 0, 1, 0]
+    prompts = [
+        [1, 2, 6, 8],
+        [1, 2, 5, 8],
+        [3, 3, 3, 1],
+        [3, 3, 1, 1],
+        [1, 7, 2, 1],
+        [1, 7, 2, 2],
+        [0, 0, 1, 0],
+        [4, 5, 1, 1],
+    ]
+    assert ThreeSum(n=4, M=9, form="decision").answer(np.array(prompts)).tolist() == [
+        1,
+        0,
+        1,
+        0,
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 def described(n: int, M: int) -> Iterator[tuple[tuple[int, ...], int, Fraction]]:
@@ -43,9 +77,13 @@ def described(n: int, M: int) -> Iterator[tuple[tuple[int, ...], int, Fraction]]
                 kinds = sorted(set(chosen))
                 for sides in itertools.product((0, 1), repeat=len(kinds)):
                     x = [both[sides[kinds.index(both)]] for both in chosen]
-                    p = Fraction(1, 2 * M * len(classes) * len(others) ** (n - 1) * 2 ** len(kinds) * n)
+                    p = Fraction(
+                        1, 2 * M * len(classes) * len(others) ** (n - 1) * 2 ** len(kinds) * n
+                    )
                     for place in range(n):
-                        for last, label, share in [(f, 0, 2) for f in free] + [((-q - met) % M, 1, n - 1) for met in x]:
+                        for last, label, share in [(f, 0, 2) for f in free] + [
+                            ((-q - met) % M, 1, n - 1) for met in x
+                        ]:
                             prompt = [*x, last]
                             prompt[place], prompt[-1] = prompt[-1], prompt[place]
                             yield (*prompt, q), label, p / share
@@ -56,12 +94,17 @@ QUERIES = [(2, 5), (2, 6), (3, 5), (3, 6), (3, 7), (2, 8)]
 
 @pytest.mark.parametrize(("n", "M"), QUERIES)
 def test_queries_follow_the_description_and_only_the_whole_prompt_tells(n: int, M: int) -> None:
-    """Chi-square of whole prompts. Exactly: the label is independent of every token beside q, and of which tokens are equal."""
+    """Chi-square of whole prompts. Exactly: the label is independent of every token beside q,
+    and of which tokens are equal.
+    """
     exact: Distribution = {}
     for prompt, label, p in described(n, M):
         exact[prompt, label] = exact.get((prompt, label), Fraction(0)) + p
     assert sum(exact.values()) == 1
-    assert all(says_nothing(exact, lambda prompt, place=place: (prompt[place], prompt[-1])) for place in range(n))
+    assert all(
+        says_nothing(exact, lambda prompt, place=place: (prompt[place], prompt[-1]))
+        for place in range(n)
+    )
     assert says_nothing(exact, lambda prompt: tuple(prompt[:-1].index(x) for x in prompt[:-1]))
     assert not says_nothing(exact, lambda prompt: prompt)
     total, task = 60_000, ThreeSum(n=n, M=M)
@@ -69,13 +112,20 @@ def test_queries_follow_the_description_and_only_the_whole_prompt_tells(n: int, 
     rows, often = np.unique(np.column_stack((tokens, targets)), axis=0, return_counts=True)
     drawn = dict(zip(map(tuple, rows.tolist()), often.tolist(), strict=True))
     assert set(drawn) <= {(*prompt, label) for prompt, label in exact}
-    chi2 = sum((drawn.get((*prompt, label), 0) - total * p) ** 2 / (total * p) for (prompt, label), p in exact.items())
+    chi2 = sum(
+        (drawn.get((*prompt, label), 0) - total * p) ** 2 / (total * p)
+        for (prompt, label), p in exact.items()
+    )
     assert chi2 < len(exact) - 1 + 5 * (2 * (len(exact) - 1)) ** 0.5 + 5
 
 
 def same_law(zero: np.ndarray, one: np.ndarray) -> bool:
-    """Whether samples of non-negative integers under both labels may come from one distribution: chi-square below freedom + 5 sigma + 5."""
-    table = np.stack([np.bincount(x, minlength=max(zero.max(), one.max()) + 1) for x in (zero, one)])
+    """Whether samples of non-negative integers under both labels may come from one distribution:
+    chi-square below freedom + 5 sigma + 5.
+    """
+    table = np.stack(
+        [np.bincount(x, minlength=max(zero.max(), one.max()) + 1) for x in (zero, one)]
+    )
     table = table[:, table.sum(0) > 20]
     expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
     freedom = table.shape[1] - 1
@@ -84,23 +134,37 @@ def same_law(zero: np.ndarray, one: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(("n", "M"), [*QUERIES, (2, 9), (2, 12), (3, 8)])
 def test_the_nearest_key_is_worth_less_than_its_level(n: int, M: int) -> None:
-    """The best guess from the token behind the latest one whose id is nearest to q's without being equal; -1 where all are equal."""
+    """The best guess from the token behind the latest one whose id is nearest to q's without
+    being equal; -1 where all are equal.
+    """
     seen: dict[int, list[Fraction]] = {}
     for prompt, label, p in described(n, M):
         near = min((abs(x - prompt[-1]) for x in prompt[:-1] if x != prompt[-1]), default=0)
         latest = max(place for place, x in enumerate(prompt[:-1]) if abs(x - prompt[-1]) == near)
         seen.setdefault(prompt[latest + 1] if near else -1, [Fraction(0), Fraction(0)])[label] += p
     worth = sum((max(both) for both in seen.values()), Fraction(0))
-    assert Fraction(1, 2) <= worth < Fraction(1, 2) + (Fraction(1, 2 * n**2) if 2 * n <= M else Fraction(1, 8))
+    assert (
+        Fraction(1, 2)
+        <= worth
+        < Fraction(1, 2) + (Fraction(1, 2 * n**2) if 2 * n <= M else Fraction(1, 8))
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "promised"),
-    [("n=3,M=31", False), ("n=4,M=8", False), ("n=4,M=17", True), ("n=5,M=31,form=decision", False), ("n=7,M=37,form=decision", True)],
+    [
+        ("n=3,M=31", False),
+        ("n=4,M=8", False),
+        ("n=4,M=17", True),
+        ("n=5,M=31,form=decision", False),
+        ("n=7,M=37,form=decision", True),
+    ],
 )
 def test_small_sizes_promise_nothing(text: str, promised: bool) -> None:
     task = parse_task(f"threesum:{text}")
-    assert {task.level(probe) == 1 for probe in ("counts", "last tokens", "nearest key")} == {not promised}
+    assert {task.level(probe) == 1 for probe in ("counts", "last tokens", "nearest key")} == {
+        not promised
+    }
     assert {task.level(probe) for probe in ("constant", "position")} == {Fraction(1, 2)}
     assert not promised or task.level("last tokens") == task.level("counts") == Fraction(1, 2)
 
@@ -120,7 +184,9 @@ def test_neither_values_nor_places_nor_repeats_tell_a_decision(n: int, M: int) -
 
 
 def test_the_obvious_decision_is_told_by_its_values_and_repeats() -> None:
-    """Label 1 by overwriting one token of a prompt without three that cancel by what two others lack."""
+    """Label 1 by overwriting one token of a prompt without three that cancel by what two others
+    lack.
+    """
     tokens = np.random.default_rng(0).integers(8, size=(60_000, 5))
     tokens = tokens[ThreeSum(n=5, M=8, form="decision").answer(tokens) == 0]
     planted = tokens.copy()
@@ -133,19 +199,28 @@ def test_the_obvious_decision_is_told_by_its_values_and_repeats() -> None:
 def test_decisions_are_drawn_from_half_n_squared_on(n: int, M: int) -> None:
     ThreeSum(n=n, M=M, form="decision").sample(20, np.random.default_rng(0))
     if M > 5:
-        with pytest.raises(SizeError, match=f"M is {M - 1}; decisions over {n} tokens are drawn from M = {M} on"):
+        with pytest.raises(
+            SizeError, match=f"M is {M - 1}; decisions over {n} tokens are drawn from M = {M} on"
+        ):
             ThreeSum(n=n, M=M - 1, form="decision").sample(20, np.random.default_rng(0))
 
 
 def test_large_moduli() -> None:
     """Queries take any M; a decision's tables end at 2^24 values."""
     M = 10**12
-    assert ThreeSum(n=2, M=M).answer(np.array([[M - 1, M - 1, 2], [M - 1, M - 2, 2], [M // 2, 0, M // 2]])).tolist() == [1, 0, 1]
+    assert ThreeSum(n=2, M=M).answer(
+        np.array([[M - 1, M - 1, 2], [M - 1, M - 2, 2], [M // 2, 0, M // 2]])
+    ).tolist() == [1, 0, 1]
     tokens, targets = (task := ThreeSum(n=20, M=M)).sample(500, np.random.default_rng(0))
     assert (task.answer(tokens) == targets).all()
-    tokens, targets = (task := ThreeSum(n=4, M=1 << 24, form="decision")).sample(1, np.random.default_rng(0))
+    tokens, targets = (task := ThreeSum(n=4, M=1 << 24, form="decision")).sample(
+        1, np.random.default_rng(0)
+    )
     assert (task.answer(tokens) == targets).all()
-    for call in (lambda task: task.sample(1, np.random.default_rng(0)), lambda task: task.answer(np.zeros((1, 4), np.int64))):
+    for call in (
+        lambda task: task.sample(1, np.random.default_rng(0)),
+        lambda task: task.answer(np.zeros((1, 4), np.int64)),
+    ):
         with pytest.raises(SizeError, match=r"drawn and answered up to M = 2\^24"):
             call(ThreeSum(n=4, M=(1 << 24) + 1, form="decision"))
 
@@ -154,15 +229,23 @@ def test_many_prompts_are_answered_in_parts() -> None:
     """More prompts than tables at once, against three nested loops."""
     task, rng = ThreeSum(n=5, M=400_000, form="decision"), np.random.default_rng(1)
     tokens = np.concatenate((task.sample(6, rng).tokens, rng.integers(400_000, size=(6, 5))))
-    right = [int(any(sum(three) % task.M == 0 for three in itertools.combinations(row, 3))) for row in tokens.tolist()]
+    right = [
+        int(any(sum(three) % task.M == 0 for three in itertools.combinations(row, 3)))
+        for row in tokens.tolist()
+    ]
     assert task.answer(tokens).tolist() == right
     assert 0 < sum(right) < len(right)
 
 
 def test_the_family_keeps_the_ratio() -> None:
     assert ThreeSum(n=4, M=12).family().at(7) == ThreeSum(n=7, M=21)
-    assert (ThreeSum(n=4, M=12).family().smallest, ThreeSum(n=4, M=4 * 9, form="decision").family().smallest) == (2, 3)
-    assert ThreeSum(n=4, M=11, form="decision").family().at(9) == ThreeSum(n=9, M=11, form="decision")
+    assert (
+        ThreeSum(n=4, M=12).family().smallest,
+        ThreeSum(n=4, M=4 * 9, form="decision").family().smallest,
+    ) == (2, 3)
+    assert ThreeSum(n=4, M=11, form="decision").family().at(9) == ThreeSum(
+        n=9, M=11, form="decision"
+    )
 
 
 @pytest.mark.parametrize("text", ThreeSum.grid)

@@ -1,4 +1,6 @@
-"""2-Sum: answers by hand, the edge values 0 and M/2, counts by hand, and samplers that follow their description exactly."""
+"""2-Sum: answers by hand, the edge values 0 and M/2, counts by hand, and samplers that follow
+their description exactly.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ from separatrix.tasks import TwoSum, parse_task
 
 
 def test_text() -> None:
-    assert parse_task("twosum:n=4,M=9") == parse_task("twosum:n=4,M=9,form=query") == TwoSum(n=4, M=9)
+    assert (
+        parse_task("twosum:n=4,M=9") == parse_task("twosum:n=4,M=9,form=query") == TwoSum(n=4, M=9)
+    )
     assert TwoSum(n=4, M=9, form="decision").spec == "twosum:n=4,M=9,form=decision"
     assert (TwoSum(n=4, M=9).length, TwoSum(n=4, M=9).prefix_length) == (5, 4)
-    assert (TwoSum(n=4, M=9, form="decision").length, TwoSum(n=4, M=9, form="decision").prefix_length) == (4, 3)
+    assert (
+        TwoSum(n=4, M=9, form="decision").length,
+        TwoSum(n=4, M=9, form="decision").prefix_length,
+    ) == (4, 3)
 
 
 def test_answers_per_query_by_hand() -> None:
@@ -28,9 +35,39 @@ def test_answers_per_query_by_hand() -> None:
 
 def test_decisions_by_hand() -> None:
     """0 and 4 cancel themselves modulo 8 only when they occur twice; modulo 9 only 0 does."""
-    prompts = [[1, 2, 7], [1, 2, 5], [0, 2, 0], [4, 2, 4], [1, 2, 0], [1, 2, 4], [3, 3, 5], [3, 3, 3], [0, 4, 4]]
-    assert TwoSum(n=3, M=8, form="decision").answer(np.array(prompts)).tolist() == [1, 0, 1, 1, 0, 0, 1, 0, 1]
-    assert TwoSum(n=3, M=9, form="decision").answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0]
+    prompts = [
+        [1, 2, 7],
+        [1, 2, 5],
+        [0, 2, 0],
+        [4, 2, 4],
+        [1, 2, 0],
+        [1, 2, 4],
+        [3, 3, 5],
+        [3, 3, 3],
+        [0, 4, 4],
+    ]
+    assert TwoSum(n=3, M=8, form="decision").answer(np.array(prompts)).tolist() == [
+        1,
+        0,
+        1,
+        1,
+        0,
+        0,
+        1,
+        0,
+        1,
+    ]
+    assert TwoSum(n=3, M=9, form="decision").answer(np.array(prompts)).tolist() == [
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_large_moduli_do_not_overflow() -> None:
@@ -46,7 +83,9 @@ def test_large_moduli_do_not_overflow() -> None:
 
 
 def test_counts_by_hand() -> None:
-    """Per query, n = 2, M = 4: 4 + 6 sets. Decision, n = 3, M = 5: classes 1, 2 with signs: 4 sets of one, 4 of two; 0 with one of 4; dead."""
+    """Per query, n = 2, M = 4: 4 + 6 sets. Decision, n = 3, M = 5: classes 1, 2 with signs: 4
+    sets of one, 4 of two; 0 with one of 4; dead.
+    """
     assert TwoSum(n=2, M=4).prefix_classes().exact() == 10
     assert TwoSum(n=9, M=4).prefix_classes().exact() == 2**4 - 1
     assert TwoSum(n=3, M=5, form="decision").prefix_classes().exact() == 4 + 4 + 4 + 1
@@ -54,7 +93,9 @@ def test_counts_by_hand() -> None:
 
 @pytest.mark.parametrize(("n", "M"), [(6, 64), (40, 4096), (1000, 10**9)])
 def test_the_decision_count_holds_the_promise_of_the_theory(n: int, M: int) -> None:
-    """n-1 distinct values of the half range 1..N' are pairwise distinguishable: binomial(N', n-1) classes at least."""
+    """n-1 distinct values of the half range 1..N' are pairwise distinguishable: binomial(N',
+    n-1) classes at least.
+    """
     count = TwoSum(n=n, M=M, form="decision").prefix_classes()
     assert count.exceeds_bits(comb((M - 1) // 2, n - 1).bit_length() - 1)
 
@@ -66,7 +107,9 @@ CASES = [*((*sizes, "query") for sizes in QUERIES), *((*sizes, "decision") for s
 
 @pytest.mark.parametrize(("n", "M", "form"), CASES)
 def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None:
-    """Chi-square of whole prompts against the exact distribution, below freedom + 5 sigma; nothing outside it is drawn."""
+    """Chi-square of whole prompts against the exact distribution, below freedom + 5 sigma;
+    nothing outside it is drawn.
+    """
     task, total = parse_task(f"twosum:n={n},M={M},form={form}"), 60_000
     exact = described(n, M, form)
     assert sum(exact.values()) == 1
@@ -74,16 +117,24 @@ def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None
     drawn = np.unique(np.column_stack((tokens, targets)), axis=0, return_counts=True)
     counts = dict(zip(map(tuple, drawn[0].tolist()), drawn[1].tolist(), strict=True))
     assert set(counts) <= {(*prompt, label) for prompt, label in exact}
-    chi2 = sum((counts.get((*prompt, label), 0) - total * p) ** 2 / (total * p) for (prompt, label), p in exact.items())
+    chi2 = sum(
+        (counts.get((*prompt, label), 0) - total * p) ** 2 / (total * p)
+        for (prompt, label), p in exact.items()
+    )
     assert chi2 < len(exact) - 1 + 5 * (2 * (len(exact) - 1)) ** 0.5 + 5
 
 
 @pytest.mark.parametrize(("n", "M", "form"), CASES)
 def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -> None:
-    """Exact, in fractions: the label is independent of each token, per query of all the x's together, and (N' > 1) of which tokens are equal."""
+    """Exact, in fractions: the label is independent of each token, per query of all the x's
+    together, and (N' > 1) of which tokens are equal.
+    """
     exact = described(n, M, form)
     assert sum(p for (_, label), p in exact.items() if label) * 2 == 1
-    assert all(says_nothing(exact, lambda prompt, place=place: prompt[place]) for place in range(n + (form == "query")))
+    assert all(
+        says_nothing(exact, lambda prompt, place=place: prompt[place])
+        for place in range(n + (form == "query"))
+    )
     if form == "query":
         assert says_nothing(exact, lambda prompt: prompt[:-1])
     if M > 4:
@@ -91,35 +142,53 @@ def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -
     assert not says_nothing(exact, lambda prompt: prompt)
 
 
-@pytest.mark.parametrize(("n", "M", "form"), [*CASES, (5, 6, "query"), (4, 8, "decision"), (5, 7, "decision")])
+@pytest.mark.parametrize(
+    ("n", "M", "form"), [*CASES, (5, 6, "query"), (4, 8, "decision"), (5, 7, "decision")]
+)
 def test_the_level_of_the_last_two_tokens_is_what_they_are_worth(n: int, M: int, form: str) -> None:
-    """The best guess from the last two tokens, in the exact distribution: under label 1 they cancel often enough."""
+    """The best guess from the last two tokens, in the exact distribution: under label 1 they
+    cancel often enough.
+    """
     seen: dict[tuple[int, ...], list[Fraction]] = {}
     for (prompt, label), p in described(n, M, form).items():
         seen.setdefault(prompt[-2:], [Fraction(0), Fraction(0)])[label] += p
-    assert parse_task(f"twosum:n={n},M={M},form={form}").level("last tokens") == sum(map(max, seen.values()))
+    assert parse_task(f"twosum:n={n},M={M},form={form}").level("last tokens") == sum(
+        map(max, seen.values())
+    )
 
 
 @pytest.mark.parametrize(("n", "M"), [(1, 5), (2, 5), (3, 5), (2, 8), (3, 8), (2, 11), (3, 7)])
 def test_the_nearest_key_is_worth_less_than_its_level(n: int, M: int) -> None:
-    """The best guess from the token behind the latest one whose id is nearest to q's, in the exact distribution."""
+    """The best guess from the token behind the latest one whose id is nearest to q's, in the
+    exact distribution.
+    """
     seen: dict[int, list[Fraction]] = {}
     for (prompt, label), p in described(n, M, "query").items():
         near = min(abs(x - prompt[-1]) for x in prompt[:-1])
-        behind = prompt[max(place for place, x in enumerate(prompt[:-1]) if abs(x - prompt[-1]) == near) + 1]
+        behind = prompt[
+            max(place for place, x in enumerate(prompt[:-1]) if abs(x - prompt[-1]) == near) + 1
+        ]
         seen.setdefault(behind, [Fraction(0), Fraction(0)])[label] += p
     worth = sum((max(both) for both in seen.values()), Fraction(0))
-    assert Fraction(1, 2) <= worth < Fraction(1, 2) + (Fraction(1, 2 * n**2) if 2 * n <= M else Fraction(1, 8))
+    assert (
+        Fraction(1, 2)
+        <= worth
+        < Fraction(1, 2) + (Fraction(1, 2 * n**2) if 2 * n <= M else Fraction(1, 8))
+    )
 
 
 @pytest.mark.parametrize("form", ["query", "decision"])
 def test_shifts_repeat_values(form: str) -> None:
-    """Of 40 tokens few takes at most four values (classes) and the last one drawn; zipf takes one of them about 9 times."""
+    """Of 40 tokens few takes at most four values (classes) and the last one drawn; zipf takes
+    one of them about 9 times.
+    """
     different, most = {}, {}
     for shift in ("none", "few", "zipf"):
         task = parse_task(f"twosum:n=40,M=1001,form={form},shift={shift}")
         tokens = task.sample(300, np.random.default_rng(0)).tokens
-        assert TwoSum(n=40, M=1001, form=form).answer(tokens).tolist() == task.answer(tokens).tolist()  # type: ignore[arg-type]
+        assert (
+            TwoSum(n=40, M=1001, form=form).answer(tokens).tolist() == task.answer(tokens).tolist()
+        )  # type: ignore[arg-type]
         times = (tokens[:, :40, None] == tokens[:, None, :40]).sum(2)
         different[shift], most[shift] = (1 / times).sum(1).round().max(), times.max(1).mean()
     assert different["few"] <= 6 < 30 < different["none"]
@@ -127,7 +196,9 @@ def test_shifts_repeat_values(form: str) -> None:
 
 
 def test_a_sampler_that_plants_the_match_in_the_prompt_tells_by_its_repeats() -> None:
-    """The obvious sampler (draw q, draw x's that do not cancel it, overwrite one with -q) is caught: x's without repeats hint at label 1."""
+    """The obvious sampler (draw q, draw x's that do not cancel it, overwrite one with -q) is
+    caught: x's without repeats hint at label 1.
+    """
     n, M = 3, 4
     planted: Distribution = {}
     for q, place, label in itertools.product(range(M), range(n), (0, 1)):
@@ -135,20 +206,34 @@ def test_a_sampler_that_plants_the_match_in_the_prompt_tells_by_its_repeats() ->
             prompt = (*x[:place], -q % M, *x[place + 1 :], q) if label else (*x, q)
             planted[prompt, label] = planted.get((prompt, label), 0) + 1
     assert says_nothing(planted, lambda prompt: prompt[-1])
-    assert all(says_nothing(planted, lambda prompt, place=place: prompt[place]) for place in range(n))
+    assert all(
+        says_nothing(planted, lambda prompt, place=place: prompt[place]) for place in range(n)
+    )
     assert not says_nothing(planted, lambda prompt: len(set(prompt[:-1])))
 
 
 @pytest.mark.parametrize(
-    ("n", "M", "form"), [(2, 7, "query"), (3, 7, "query"), (3, 9, "query"), (4, 5, "decision"), (3, 9, "decision"), (4, 7, "decision")]
+    ("n", "M", "form"),
+    [
+        (2, 7, "query"),
+        (3, 7, "query"),
+        (3, 9, "query"),
+        (4, 5, "decision"),
+        (3, 9, "decision"),
+        (4, 7, "decision"),
+    ],
 )
 def test_even_and_odd_ids_say_nothing_where_the_modulus_is_odd(n: int, M: int, form: str) -> None:
-    """Exactly: the number of odd tokens, and of those that are odd where the last is even; of M = 8 the parities tell."""
+    """Exactly: the number of odd tokens, and of those that are odd where the last is even; of M
+    = 8 the parities tell.
+    """
     exact = described(n, M, form)
     assert says_nothing(exact, lambda prompt: sum(x % 2 for x in prompt))
     if form == "query":
         assert says_nothing(exact, lambda prompt: sum((x + prompt[-1]) % 2 for x in prompt[:-1]))
-    assert not says_nothing(described(n, 8, form), lambda prompt: sum((x + prompt[-1]) % 2 for x in prompt[:-1]))
+    assert not says_nothing(
+        described(n, 8, form), lambda prompt: sum((x + prompt[-1]) % 2 for x in prompt[:-1])
+    )
 
 
 @pytest.mark.parametrize(

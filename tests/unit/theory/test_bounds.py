@@ -1,4 +1,6 @@
-"""Theorems I, I' and II at hand-worked sizes, and by brute force over all protocols at tiny ones."""
+"""Theorems I, I' and II at hand-worked sizes, and by brute force over all protocols at tiny
+ones.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,17 @@ TINY = "heads=1, head_dim=1"
 @pytest.mark.parametrize(
     ("spec", "task", "n"),
     [
-        (f"linear @ {TINY}", "eva:n=8,V=8", 17),  # 64 bits: 16 log2 16 = 64 is not more, 17 log2 17 = 69.5 is
+        (
+            f"linear @ {TINY}",
+            "eva:n=8,V=8",
+            17,
+        ),  # 64 bits: 16 log2 16 = 64 is not more, 17 log2 17 = 69.5 is
         (f"linear @ {TINY}", "eva:n=8,V=2", 65),  # n bits > 64
-        (f"loglinear @ {TINY}", "eva:n=8,V=8", 37),  # 192 bits for 32 <= n < 64: 37 log2 37 = 192.7, 36 log2 36 = 186.1
+        (
+            f"loglinear @ {TINY}",
+            "eva:n=8,V=8",
+            37,
+        ),  # 192 bits for 32 <= n < 64: 37 log2 37 = 192.7, 36 log2 36 = 186.1
         (f"linear @ {TINY}", "seqcomp:L=2,m=4,n_1=1", 36),  # m = 17, n = 2 m + 2
         (f"linear*2 @ {TINY}, p8", "eva:n=8,V=16", 9),  # 32 bits: 4 n > 32
     ],
@@ -47,9 +57,16 @@ def test_full_attention_is_not_refuted_by_theorem_i() -> None:
     assert TheoremI().threshold(Architecture.parse(f"full @ {TINY}"), Eva(n=64, V=64)) is None
 
 
-@pytest.mark.parametrize(("values", "entries", "h", "fails"), [(2, 2, 2, False), (2, 2, 1, True), (3, 3, 4, True), (3, 3, 5, False)])
-def test_theorem_i_prime_by_exhausting_protocols(values: int, entries: int, h: int, fails: bool) -> None:
-    """A protocol sends one of 2^h messages about g and then knows f(x): it works iff some map of the g's to messages is injective on classes."""
+@pytest.mark.parametrize(
+    ("values", "entries", "h", "fails"),
+    [(2, 2, 2, False), (2, 2, 1, True), (3, 3, 4, True), (3, 3, 5, False)],
+)
+def test_theorem_i_prime_by_exhausting_protocols(
+    values: int, entries: int, h: int, fails: bool
+) -> None:
+    """A protocol sends one of 2^h messages about g and then knows f(x): it works iff some map of
+    the g's to messages is injective on classes.
+    """
     tables = list(itertools.product(range(values), repeat=entries))
     assert (len(tables) > 2**h) is fails  # all tables differ at some point that some f asks for
     sign = TheoremIPrime.compare(h, SeqComp(L=2, m=entries, branching=(1,)))
@@ -57,8 +74,14 @@ def test_theorem_i_prime_by_exhausting_protocols(values: int, entries: int, h: i
 
 
 def _protocol_exists(T: int, B: int, k: int, c: int, N: int) -> bool:
-    """Every message function of T blocks tried out: for each query value, at most k blocks leave it undecided."""
-    contents = [frozenset(block) for size in range(1, B + 1) for block in itertools.combinations(range(N), size)]
+    """Every message function of T blocks tried out: for each query value, at most k blocks leave
+    it undecided.
+    """
+    contents = [
+        frozenset(block)
+        for size in range(1, B + 1)
+        for block in itertools.combinations(range(N), size)
+    ]
     partitions = list(_maps(len(contents), 2**c))
     for choice in itertools.product(partitions, repeat=T):
         clear = [{v for v in range(N) if _decided(v, contents, messages)} for messages in choice]
@@ -69,7 +92,9 @@ def _protocol_exists(T: int, B: int, k: int, c: int, N: int) -> bool:
 
 def _decided(value: int, contents: list[frozenset[int]], messages: tuple[int, ...]) -> bool:
     """Whether a block's message always says if the block has the value."""
-    seen = {(message, value in content) for message, content in zip(messages, contents, strict=True)}
+    seen = {
+        (message, value in content) for message, content in zip(messages, contents, strict=True)
+    }
     return len(seen) == len(set(messages))
 
 
@@ -86,19 +111,28 @@ def _maps(items: int, values: int):
     return grow([])
 
 
-@pytest.mark.parametrize(("T", "B", "k", "N"), [(1, 1, 0, 2), (2, 1, 1, 2), (2, 1, 1, 3), (2, 2, 1, 2), (2, 1, 1, 4), (2, 2, 1, 3)])
+@pytest.mark.parametrize(
+    ("T", "B", "k", "N"),
+    [(1, 1, 0, 2), (2, 1, 1, 2), (2, 1, 1, 3), (2, 2, 1, 2), (2, 1, 1, 4), (2, 2, 1, 3)],
+)
 @pytest.mark.parametrize("c", [0, 1, 2])
 def test_theorem_ii_is_an_equivalence_at_tiny_sizes(T: int, B: int, k: int, N: int, c: int) -> None:
-    """Repeats allowed: a block's content is any non-empty set of at most B values. v is clear for a block if its message decides it."""
+    """Repeats allowed: a block's content is any non-empty set of at most B values. v is clear
+    for a block if its message decides it.
+    """
     sign = BlockSizes(T=T, B=B, k=k, c=c, N=N).compare()
     assert sign is not None
     assert sign.positive is not _protocol_exists(T, B, k, c, N)
 
 
-@pytest.mark.parametrize(("u", "B", "N"), [(0, 2, 5), (1, 1, 3), (2, 3, 5), (4, 2, 4), (3, 3, 3), (5, 2, 9)])
+@pytest.mark.parametrize(
+    ("u", "B", "N"), [(0, 2, 5), (1, 1, 3), (2, 3, 5), (4, 2, 4), (3, 3, 3), (5, 2, 9)]
+)
 def test_traces_by_enumeration(u: int, B: int, N: int) -> None:
     """Traces of a block on u of N values, repeats allowed."""
-    seen = {frozenset(set(block) & set(range(u))) for block in itertools.product(range(N), repeat=B)}
+    seen = {
+        frozenset(set(block) & set(range(u))) for block in itertools.product(range(N), repeat=B)
+    }
     count = BlockSizes(T=2, B=B, k=1, c=1, N=N).traces(u)
     assert count.exact() == len(seen)
     assert count.compare_bits(len(seen).bit_length()).sign == -1
@@ -178,11 +212,17 @@ def test_a_carrier_hands_bits_to_the_next_token(carrier: str, steps: int) -> Non
 @pytest.mark.parametrize(
     ("spec", "task", "n"),
     [
-        ("loglinear(heads=1,head_dim=1,format=p2)", "eva:n=8,V=2", 7),  # 3 buckets of 2 bits after 7 tokens, 4 after 8: 6 < 7, 8 = 8
+        (
+            "loglinear(heads=1,head_dim=1,format=p2)",
+            "eva:n=8,V=2",
+            7,
+        ),  # 3 buckets of 2 bits after 7 tokens, 4 after 8: 6 < 7, 8 = 8
         ("window(heads=1,head_dim=1,size=14,format=p1)", "twosum:n=14,M=6", 1),
     ],
 )
-def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since(spec: str, task: str, n: int) -> None:
+def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since(
+    spec: str, task: str, n: int
+) -> None:
     verdict = TheoremI().judge(Architecture.parse(spec), parse_task(task))
     assert verdict is not None
     assert (verdict.status, verdict.n, verdict.numbers["prefix"]) == ("FAILS", n, n)
@@ -191,7 +231,11 @@ def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since
 
 PARTS = st.sampled_from(
     [
-        *("loglinear(heads=1,head_dim=1,format=p2)", "window(heads=1,head_dim=1,size=14,format=p1)", "rglru(width=7,format=p1)"),
+        *(
+            "loglinear(heads=1,head_dim=1,format=p2)",
+            "window(heads=1,head_dim=1,size=14,format=p1)",
+            "rglru(width=7,format=p1)",
+        ),
         *(
             "gdn(heads=1,head_dim=2,format=p1,conv=3)",
             "full(heads=1,head_dim=2,format=p2)",
@@ -201,7 +245,12 @@ PARTS = st.sampled_from(
 )
 SMALL = (
     st.builds(Eva, n=st.integers(1, 80), V=st.integers(2, 5))
-    | st.builds(TwoSum, n=st.integers(2, 40), M=st.integers(3, 50), form=st.sampled_from(["query", "decision"]))
+    | st.builds(
+        TwoSum,
+        n=st.integers(2, 40),
+        M=st.integers(3, 50),
+        form=st.sampled_from(["query", "decision"]),
+    )
     | st.builds(lambda m: SeqComp(L=2, m=m, branching=(2,)), st.integers(2, 9))
 )
 
@@ -209,7 +258,9 @@ SMALL = (
 @settings(max_examples=120, deadline=None)
 @given(st.lists(PARTS, min_size=1, max_size=2), SMALL)
 def test_a_record_never_contradicts_the_n_it_names(parts: list[str], task: Task) -> None:
-    """Where n is the smallest of a family, a task at or above it fails and one below it does not."""
+    """Where n is the smallest of a family, a task at or above it fails and one below it does
+    not.
+    """
     for verdict in judge(Architecture.parse(" + ".join(parts)), task):
         if verdict.n is not None and verdict.theorem in ("I", "I'", "II"):
             own = task.length if isinstance(task, SeqComp) else task.sizes()["n"]
@@ -225,14 +276,20 @@ def test_theorem_ii_names_the_smallest_n_whole_blocks_or_not() -> None:
 
 
 def test_block_retrieval_needs_wide_accumulators() -> None:
-    found = judge(Architecture.parse("sparse(heads=1,head_dim=32,accumulator=p1,format=fp32)"), parse_task("eva:n=64,V=64"))
+    found = judge(
+        Architecture.parse("sparse(heads=1,head_dim=32,accumulator=p1,format=fp32)"),
+        parse_task("eva:n=64,V=64"),
+    )
     assert "SOLVABLE" not in {verdict.status for verdict in found}
 
 
 def test_latent_attention_retrieves_where_the_latent_holds_keys_and_values() -> None:
     """64 addresses of 6 bits and 2 tags, 6 bits of answer: 8 + 6 = 14 numbers of a latent."""
     for latent, solved in ((14, True), (13, False)):
-        found = judge(Architecture.parse(f"mla(heads=1,head_dim=8,value_dim=6,latent={latent})"), parse_task("eva:n=64,V=64"))
+        found = judge(
+            Architecture.parse(f"mla(heads=1,head_dim=8,value_dim=6,latent={latent})"),
+            parse_task("eva:n=64,V=64"),
+        )
         assert ("SOLVABLE" in {verdict.status for verdict in found}) == solved
 
 
@@ -252,17 +309,27 @@ def test_demand_and_supply_that_grow_side_by_side_end_the_search() -> None:
 
 @pytest.mark.parametrize("kind", [Equality, Disjointness])
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_theorem_i_prime_counts_strings_under_one_last_bit(kind: type[Equality | Disjointness], n: int) -> None:
+def test_theorem_i_prime_counts_strings_under_one_last_bit(
+    kind: type[Equality | Disjointness], n: int
+) -> None:
     """All first strings, all second ones that end in q; the better q."""
     task, strings = kind(n=n), list(itertools.product((0, 1), repeat=n))
-    rows = {q: {tuple(task.answer(np.array([(*u, *v) for v in strings if v[-1] == q])).tolist()) for u in strings} for q in (0, 1)}
+    rows = {
+        q: {
+            tuple(task.answer(np.array([(*u, *v) for v in strings if v[-1] == q])).tolist())
+            for u in strings
+        }
+        for q in (0, 1)
+    }
     count = prefixes(task)
     assert count is not None
     assert count.exact() == max(len(found) for found in rows.values())
 
 
 def test_pairs_of_a_prompt_that_stays_as_long_do_not_decide_for_fewer_pairs() -> None:
-    """160 bits of cache hold 20 values of 8 bits: 21 pairs are too many, 2 are not, whatever the length of the prompt."""
+    """160 bits of cache hold 20 values of 8 bits: 21 pairs are too many, 2 are not, whatever the
+    length of the prompt.
+    """
     model = Architecture.parse("linear @ heads=1, head_dim=4, p8")
     for pairs, status in ((2, "OPEN"), (20, "OPEN"), (21, "FAILS"), (30, "FAILS")):
         verdict = judge(model, MQAR(vocab_size=512, input_seq_len=1000, num_kv_pairs=pairs))[0]
@@ -272,7 +339,9 @@ def test_pairs_of_a_prompt_that_stays_as_long_do_not_decide_for_fewer_pairs() ->
 
 
 def test_where_an_asymptotic_bound_would_bite() -> None:
-    """n = 65,536^(2^10) = 2^(16 x 1,024) (docs/theory.md, section 5); 3^2 = 2^3.1699250; too long to write beyond."""
+    """n = 65,536^(2^10) = 2^(16 x 1,024) (docs/theory.md, section 5); 3^2 = 2^3.1699250; too
+    long to write beyond.
+    """
     assert Bite(65_536, 10).log2 == "16384"
     assert Bite(3, 1).log2.startswith("3.16992")
     assert str(Bite(65_536, 10)) == "65,536^(2^10)"

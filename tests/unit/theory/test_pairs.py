@@ -1,4 +1,6 @@
-"""2-Sum as a decision in two full layers: the construction of the statement, run on every input at small sizes, and where it applies."""
+"""2-Sum as a decision in two full layers: the construction of the statement, run on every input
+at small sizes, and where it applies.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def two_layers(values: tuple[int, ...], M: int, *, scale: float) -> bool:
     """The two layers as the theorem states them, in float64, with s = `scale`."""
     width = max(1, (M - 1).bit_length())
     code = lambda x: np.array([1.0 if x >> b & 1 else -1.0 for b in range(width)])  # noqa: E731
-    keys = [np.array([0.0] * width + [scale * width]), *(np.append(scale * code(x), 0.0) for x in values)]
+    keys = [
+        np.array([0.0] * width + [scale * width]),
+        *(np.append(scale * code(x), 0.0) for x in values),
+    ]
     flags = []
     for i, x in enumerate(values):
         query = np.append(scale * code(-x % M), scale)
@@ -31,19 +36,25 @@ def two_layers(values: tuple[int, ...], M: int, *, scale: float) -> bool:
     return bool(start < 1 / 2)
 
 
-@pytest.mark.parametrize(("n", "M"), [(2, 3), (2, 8), (3, 5), (3, 8), (4, 4), (4, 7), (5, 4), (6, 3)])
+@pytest.mark.parametrize(
+    ("n", "M"), [(2, 3), (2, 8), (3, 5), (3, 8), (4, 4), (4, 7), (5, 4), (6, 3)]
+)
 def test_the_construction_answers_every_input(n: int, M: int) -> None:
     scale = 4.0
     assert scale**2 > np.log(8 * n) / 2
     for values in product(range(M), repeat=n):
-        assert two_layers(values, M, scale=scale) == any((a + b) % M == 0 for a, b in combinations(values, 2)), values
+        assert two_layers(values, M, scale=scale) == any(
+            (a + b) % M == 0 for a, b in combinations(values, 2)
+        ), values
 
 
 @pytest.mark.slow
 def test_long_prompts_with_one_pair_or_none() -> None:
     rng, n, M = np.random.default_rng(0), 300, 1 << 12
     for _ in range(5):
-        free = rng.choice(np.arange(1, M // 2), n, replace=False)  # no two cancel: all lie in the lower half
+        free = rng.choice(
+            np.arange(1, M // 2), n, replace=False
+        )  # no two cancel: all lie in the lower half
         values = tuple(int(x) for x in free)
         assert not two_layers(values, M, scale=4.0)
         i, j = sorted(rng.choice(n, 2, replace=False))
@@ -54,7 +65,9 @@ def test_long_prompts_with_one_pair_or_none() -> None:
 
 
 def test_a_scale_below_the_bound_fails_on_long_prompts() -> None:
-    """The condition s^2 > ln(8n)/2 is there for a reason: with s = 1 the values that do not cancel outweigh the start token."""
+    """The condition s^2 > ln(8n)/2 is there for a reason: with s = 1 the values that do not
+    cancel outweigh the start token.
+    """
     assert two_layers(tuple([1] * 300), 8, scale=1.0)
 
 
@@ -64,7 +77,10 @@ def test_a_scale_below_the_bound_fails_on_long_prompts() -> None:
         ("full*2 @ heads=1, head_dim=12", "SOLVABLE"),  # 10 bits of 1,000 values and 2 tags
         ("full + gdn + full @ heads=1, head_dim=12", "SOLVABLE"),
         ("full*2 @ heads=1, head_dim=11", "OPEN"),
-        ("full(heads=1, head_dim=12) + full(heads=1, head_dim=1)", "SOLVABLE"),  # the second layer asks for a flag alone
+        (
+            "full(heads=1, head_dim=12) + full(heads=1, head_dim=1)",
+            "SOLVABLE",
+        ),  # the second layer asks for a flag alone
         ("full(heads=1, head_dim=1) + full(heads=1, head_dim=12)", "OPEN"),
         ("full + gdn @ heads=1, head_dim=12", "OPEN"),
         ("full|full @ heads=1, head_dim=12", "OPEN"),  # both heads in one layer
@@ -81,8 +97,13 @@ def test_where_it_applies(spec: str, status: str) -> None:
 
 
 def test_one_layer_alone_fails_where_two_suffice() -> None:
-    """Theorem I' on one full layer of h = H (d + 1) p = 4 * 65 * 32 = 8,320 bits (or more, as declared), the construction on two."""
+    """Theorem I' on one full layer of h = H (d + 1) p = 4 * 65 * 32 = 8,320 bits (or more, as
+    declared), the construction on two.
+    """
     task = TwoSum(n=4096, M=1 << 22, form="decision")
-    one, two = (judge(Architecture.parse(f"full*{layers} @ heads=4, head_dim=64"), task)[0] for layers in (1, 2))
+    one, two = (
+        judge(Architecture.parse(f"full*{layers} @ heads=4, head_dim=64"), task)[0]
+        for layers in (1, 2)
+    )
     assert (one.status, one.theorem) == ("FAILS", "I'")
     assert (two.status, two.theorem) == ("SOLVABLE", "pairs")

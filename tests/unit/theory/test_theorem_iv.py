@@ -1,4 +1,6 @@
-"""Theorem IV: the inequalities against plain integers, the search against brute force, and which architectures it is about."""
+"""Theorem IV: the inequalities against plain integers, the search against brute force, and which
+architectures it is about.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,23 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
     r = min(r, q)
     groups = (n_1 + g - 1) // g
     right = s1 + o + n_1 * (h_1 + h_2) + (q * t + min(t, groups)) * h_1 + groups * r * s2
-    a, b = depth_two.conditions(Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), Sizes(h_1, h_2, s1, s2, o))
+    a, b = depth_two.conditions(
+        Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), Sizes(h_1, h_2, s1, s2, o)
+    )
     assert a.positive is (q**t > (r - 1) ** t * 2 ** (s1 + g * h_1))
     assert b.positive is ((n_1 * m) ** (n_1 * r) > 2**right)
 
 
-@pytest.mark.parametrize("sizes", [Sizes(1, 1, 0, 0), Sizes(2, 1, 1, 0), Sizes(1, 1, 1, 1), Sizes(1, 2, 0, 3, 2), Sizes(3, 3, 2, 2)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        Sizes(1, 1, 0, 0),
+        Sizes(2, 1, 1, 0),
+        Sizes(1, 1, 1, 1),
+        Sizes(1, 2, 0, 3, 2),
+        Sizes(3, 3, 2, 2),
+    ],
+)
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every (m, n_1, r, q, t, g) with a prompt shorter than what the search found."""
     found = depth_two.best(sizes)
@@ -44,12 +57,29 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
         for n_1 in range(1, (n - m - 3) // m + 1):
             for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1)):
                 groups = -(-n_1 // g)
-                most = max((r for r in range(2, q + 1) if q**t > (r - 1) ** t * 2 ** (sizes.sigma_1 + g * sizes.h_1)), default=0)
-                right = sizes.sigma_1 + sizes.open_2 + n_1 * (sizes.h_1 + sizes.h_2) + (q * t + min(t, groups)) * sizes.h_1
-                assert not any((n_1 * m) ** (n_1 * r) > 2 ** (right + groups * r * sizes.sigma_2) for r in range(2, most + 1))
+                most = max(
+                    (
+                        r
+                        for r in range(2, q + 1)
+                        if q**t > (r - 1) ** t * 2 ** (sizes.sigma_1 + g * sizes.h_1)
+                    ),
+                    default=0,
+                )
+                right = (
+                    sizes.sigma_1
+                    + sizes.open_2
+                    + n_1 * (sizes.h_1 + sizes.h_2)
+                    + (q * t + min(t, groups)) * sizes.h_1
+                )
+                assert not any(
+                    (n_1 * m) ** (n_1 * r) > 2 ** (right + groups * r * sizes.sigma_2)
+                    for r in range(2, most + 1)
+                )
 
 
-@pytest.mark.parametrize("wrong", [{"r": 1}, {"r": 4}, {"q": 9}, {"t": 0}, {"t": 9}, {"g": 0}, {"g": 3}])
+@pytest.mark.parametrize(
+    "wrong", [{"r": 1}, {"r": 4}, {"q": 9}, {"t": 0}, {"t": 9}, {"g": 0}, {"g": 3}]
+)
 def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(SizeError, match="Theorem IV needs"):
         Parameters(**({"m": 8, "n_1": 2, "r": 2, "q": 3, "t": 2, "g": 1} | wrong))
@@ -81,7 +111,9 @@ def test_at_one_size_and_one_less() -> None:
 
 
 def test_heads_beside_the_first_layer_do_not_help_but_a_layer_before_does() -> None:
-    """theory.md: with a bounded layer before the first or between, no such theorem can exist; inside the first layer it can, and does."""
+    """theory.md: with a bounded layer before the first or between, no such theorem can exist;
+    inside the first layer it can, and does.
+    """
     task = SeqComp(L=2, m=40, branching=(2,))
     beside, before, between, after = (
         {v.status for v in judge(Architecture.parse(f"{spec} @ heads=1, head_dim=16"), task)}

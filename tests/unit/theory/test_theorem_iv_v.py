@@ -1,4 +1,6 @@
-"""The searches of Theorems IV and V: never beaten by brute force or by hand, monotone, and at home at the sizes of language models."""
+"""The searches of Theorems IV and V: never beaten by brute force or by hand, monotone, and at
+home at the sizes of language models.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ FOUR_STEPS: Mapping[str, Sequence[int]] = {
     "sigma_2": (0, 3, 160),
     "open_2": (0, 9),
 }
-FIVE_STEPS: Mapping[str, Sequence[int]] = {"h_1": (2, 40), "h_2": (2, 40)} | {f"sigma_{i}": (0, 3, 160) for i in range(3)}
+FIVE_STEPS: Mapping[str, Sequence[int]] = {"h_1": (2, 40), "h_2": (2, 40)} | {
+    f"sigma_{i}": (0, 3, 160) for i in range(3)
+}
 LARGE = (0, 10**7, 10**9)
 
 
 def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
-    """(4, 4, 2, 3, 4, 4): 4 log2 3 = 6.3 > 2 + 4 and 4 * 2 log2 16 = 32 > 2 + 8 + (12 + 1) + 6 = 29; n = 4 + 16 + 2."""
+    """(4, 4, 2, 3, 4, 4): 4 log2 3 = 6.3 > 2 + 4 and 4 * 2 log2 16 = 32 > 2 + 8 + (12 + 1) + 6 =
+    29; n = 4 + 16 + 2.
+    """
     sizes = depth_two.Sizes(1, 1, 2, 3)
     assert depth_two.holds(depth_two.Parameters(m=4, n_1=4, r=2, q=3, t=4, g=4), sizes)
     found = depth_two.best(sizes)
@@ -37,11 +43,18 @@ def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "base", "steps"),
-    [(depth_two, depth_two.Sizes(4, 4, 3, 3), FOUR_STEPS), (depth_three, depth_three.Sizes(40, 40, 3, 3, 3), FIVE_STEPS)],
+    [
+        (depth_two, depth_two.Sizes(4, 4, 3, 3), FOUR_STEPS),
+        (depth_three, depth_three.Sizes(40, 40, 3, 3, 3), FIVE_STEPS),
+    ],
     ids=["IV", "V"],
 )
-def test_larger_sizes_never_fail_sooner(module: Any, base: Any, steps: Mapping[str, Sequence[int]]) -> None:
-    """Parameters that show failure with larger caches show it with smaller ones, so the shortest prompt cannot fall."""
+def test_larger_sizes_never_fail_sooner(
+    module: Any, base: Any, steps: Mapping[str, Sequence[int]]
+) -> None:
+    """Parameters that show failure with larger caches show it with smaller ones, so the shortest
+    prompt cannot fall.
+    """
     for name, values in steps.items():
         lengths = [module.best(replace(base, **{name: value})).length() for value in values]
         assert lengths == sorted(lengths), name
@@ -87,12 +100,23 @@ def test_v_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) 
 
 
 def test_v_beats_parameters_chosen_by_hand() -> None:
-    """h = 10^5, sigma = 10^7 everywhere. q = 10^9 of N_1 = 10^30 gives u_0 = floor(10^7 / log2(10^30 / (10^9 - 1))) = floor(143,347.62); half of each
-    block and 10^8 of 10^17 places are given away; g h_1 = E / n_1 = 10^11 against y log2(10/6) = 2.5 * 10^11, and n_2 outweighs 10^44."""
+    """h = 10^5, sigma = 10^7 everywhere. q = 10^9 of N_1 = 10^30 gives u_0 = floor(10^7 /
+    log2(10^30 / (10^9 - 1))) = floor(143,347.62); half of each block and 10^8 of 10^17 places are
+    given away; g h_1 = E / n_1 = 10^11 against y log2(10/6) = 2.5 * 10^11, and n_2 outweighs 10^44.
+    """
     sizes = depth_three.Sizes(10**5, 10**5, 10**7, 10**7, 10**7)
     m = 10**17
     by_hand = depth_three.Parameters(
-        m=m, n_1=10**13, n_2=10**34, X=m - 10**8, t=10**16, beta=290_000, q=10**9, r=6 * 10**8, g=10**6, u_0=143_347
+        m=m,
+        n_1=10**13,
+        n_2=10**34,
+        X=m - 10**8,
+        t=10**16,
+        beta=290_000,
+        q=10**9,
+        r=6 * 10**8,
+        g=10**6,
+        u_0=143_347,
     )
     assert depth_three.holds(by_hand, sizes)
     found = depth_three.best(sizes)
@@ -100,7 +124,13 @@ def test_v_beats_parameters_chosen_by_hand() -> None:
     assert found.length() <= by_hand.length()
 
 
-@pytest.mark.parametrize("sizes", [pytest.param(depth_two.Sizes(1, 1, 0, 0), marks=pytest.mark.slow), depth_two.Sizes(1, 1, 1, 2)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param(depth_two.Sizes(1, 1, 0, 0), marks=pytest.mark.slow),
+        depth_two.Sizes(1, 1, 1, 2),
+    ],
+)
 def test_iv_at_a_fixed_size_by_brute_force(sizes: depth_two.Sizes) -> None:
     for m, n_1 in product(range(2, 5), range(1, 7)):
         trials = (
@@ -108,20 +138,29 @@ def test_iv_at_a_fixed_size_by_brute_force(sizes: depth_two.Sizes) -> None:
             for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1))
             for r in range(2, q + 1)
         )
-        known, found = any(depth_two.holds(trial, sizes) for trial in trials), depth_two.best_at(sizes, m, n_1)
+        known, found = (
+            any(depth_two.holds(trial, sizes) for trial in trials),
+            depth_two.best_at(sizes, m, n_1),
+        )
         assert (found is not None) is known, (m, n_1)
         assert found is None or ((found.m, found.n_1) == (m, n_1) and depth_two.holds(found, sizes))
 
 
 @pytest.mark.parametrize(
-    "sizes", [pytest.param(depth_three.Sizes(1, 1, 1, 0, 0), marks=pytest.mark.slow), depth_three.Sizes(1, 1, 0, 1, 1)]
+    "sizes",
+    [
+        pytest.param(depth_three.Sizes(1, 1, 1, 0, 0), marks=pytest.mark.slow),
+        depth_three.Sizes(1, 1, 0, 1, 1),
+    ],
 )
 def test_v_at_a_fixed_size_by_brute_force(sizes: depth_three.Sizes) -> None:
     for m, n_1, n_2 in product((2, 3), (1, 2), (3, 5)):
         known = any(depth_three.holds(trial, sizes) for trial in _every(m, n_1, n_2))
         found = depth_three.best_at(sizes, m, n_1, n_2)
         assert (found is not None) is known, (m, n_1, n_2)
-        assert found is None or ((found.m, found.n_1, found.n_2) == (m, n_1, n_2) and depth_three.holds(found, sizes))
+        assert found is None or (
+            (found.m, found.n_1, found.n_2) == (m, n_1, n_2) and depth_three.holds(found, sizes)
+        )
 
 
 def _every(m: int, n_1: int, n_2: int) -> Iterator[depth_three.Parameters]:
@@ -129,7 +168,9 @@ def _every(m: int, n_1: int, n_2: int) -> Iterator[depth_three.Parameters]:
     for X, t, beta, q, g in product(*(range(1, top + 1) for top in (m, m, m, n_1 * m, n_2))):
         for r, u_0 in product(range(2, q + 1), range(beta)):
             if X - -(-m // beta) * u_0 >= 1:
-                yield depth_three.Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0)
+                yield depth_three.Parameters(
+                    m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0
+                )
 
 
 def test_tasks_below_every_theorem_get_none() -> None:
@@ -141,7 +182,10 @@ def test_the_same_search_finds_the_same() -> None:
     for module, count in ((depth_two, 4), (depth_three, 5)):
         sizes = module.Sizes(*(range(3, 3 + count)))
         assert module.best.__wrapped__(sizes) == module.best.__wrapped__(sizes)
-        assert all(isinstance(getattr(module.best(sizes), field.name), int) for field in fields(module.Parameters))
+        assert all(
+            isinstance(getattr(module.best(sizes), field.name), int)
+            for field in fields(module.Parameters)
+        )
 
 
 def test_descent_reaches_the_bottom_of_a_bowl_and_stays_in_its_box() -> None:
@@ -161,4 +205,7 @@ def test_descent_never_climbs_and_copes_with_infinity() -> None:
         return table[points[0].astype(int), points[1].astype(int)]
 
     for start in rng.integers(0, 50, (20, 2)).astype(float):
-        assert rugged(descend(rugged, start, (0, 0), (49, 49))[:, None])[0] <= rugged(start[:, None])[0]
+        assert (
+            rugged(descend(rugged, start, (0, 0), (49, 49))[:, None])[0]
+            <= rugged(start[:, None])[0]
+        )

@@ -1,5 +1,6 @@
-"""tools/environment.py on a small package with a build backend of its own: no network, no cache. What a first set-up, a second, a changed, a failed,
-an interrupted and a crowded one do."""
+"""tools/environment.py on a small package with a build backend of its own: no network, no cache.
+What a first set-up, a second, a changed, a failed, an interrupted and a crowded one do.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def test_a_failure_says_why_and_leaves_no_stamp_and_what_worked_still_works(proj
     assert out == "setting up .venv for `make test` (once; it can take minutes)\n"
     assert "missing-from-every-index" in err  # pip's own reason
     assert err.endswith(
-        "error: set-up failed: the packages could not be installed; pip's own words are above. The same command starts again.\n"
+        "error: set-up failed: the packages could not be installed; pip's own words are above. The"
+        " same command starts again.\n"
     )
     assert "Traceback" not in err
     assert not (project / ".venv" / ".needs").exists()
@@ -165,7 +167,9 @@ def test_an_interrupted_set_up_starts_again(project: Path, sent: signal.Signals)
     os.killpg(process.pid, sent)
     _, err = process.communicate(timeout=60)
     assert process.returncode == (130 if sent == signal.SIGINT else -9)
-    assert sent == signal.SIGKILL or err.endswith("set-up interrupted; the same command starts again\n")
+    assert sent == signal.SIGKILL or err.endswith(
+        "set-up interrupted; the same command starts again\n"
+    )
     assert "in bring" not in err
     assert not (project / ".venv" / ".needs").exists()
     (project / "slow").unlink()
@@ -189,13 +193,22 @@ def test_two_at_once(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_repaired(project: Path) -> None:
+def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_repaired(
+    project: Path,
+) -> None:
     (project / "pyproject.toml").write_text(PROJECT.replace('"missing-from-every-index==1"', ""))
     (project / "backend.py").write_text(
-        BACKEND.replace("needs = 'Requires-Dist: missing-from-every-index==1; extra == \"test\"\\n'", "needs = ''")
+        BACKEND.replace(
+            "needs = 'Requires-Dist: missing-from-every-index==1; extra == \"test\"\\n'",
+            "needs = ''",
+        )
     )
     assert "needs = ''" in (project / "backend.py").read_text()
-    assert bring(project, "test") == (0, "setting up .venv for `make test` (once; it can take minutes)\n", "")
+    assert bring(project, "test") == (
+        0,
+        "setting up .venv for `make test` (once; it can take minutes)\n",
+        "",
+    )
     assert bring(project) == (0, "", "")
     for damaged in ("[]", "null", '{"met": 5}', '{"inputs": 1}', "{"):
         (project / ".venv" / ".needs").write_text(damaged)
@@ -207,7 +220,9 @@ def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_
 
 
 @pytest.mark.slow
-def test_an_ended_set_up_ends_pip_and_settings_that_lead_elsewhere_are_ignored(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_set_up_ends_pip_and_settings_that_lead_elsewhere_are_ignored(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (project / "slow").touch()
     process = command(project)
     wait(project / "building")
@@ -215,7 +230,12 @@ def test_an_ended_set_up_ends_pip_and_settings_that_lead_elsewhere_are_ignored(p
     process.communicate(timeout=60)
     assert process.returncode == 143
     (project / "slow").unlink()
-    for name, value in {"PIP_DRY_RUN": "1", "PIP_PREFIX": str(project / "x"), "PYTHONPATH": str(project), "PIP_USER": "1"}.items():
+    for name, value in {
+        "PIP_DRY_RUN": "1",
+        "PIP_PREFIX": str(project / "x"),
+        "PYTHONPATH": str(project),
+        "PIP_USER": "1",
+    }.items():
         monkeypatch.setenv(name, value)
     assert bring(project)[0] == 0
     assert (packages(project) / "small_data.txt").exists()
@@ -239,5 +259,9 @@ def wait(file: Path) -> None:
 
 
 def test_an_unknown_need(project: Path) -> None:
-    assert bring(project, "coffee") == (2, "", "usage: python3 tools/environment.py run|test|peers|lint\n")
+    assert bring(project, "coffee") == (
+        2,
+        "",
+        "usage: python3 tools/environment.py run|test|peers|lint\n",
+    )
     assert not (project / ".venv").exists()

@@ -13,14 +13,26 @@ from separatrix.training.loop import train
 from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
 
-RUN = Run(architecture="full*2 @ heads=1, head_dim=16", task="eva:n=4,V=4", seed=0, steps=300, batch=64, width=16, hidden=32, tested=512)
+RUN = Run(
+    architecture="full*2 @ heads=1, head_dim=16",
+    task="eva:n=4,V=4",
+    seed=0,
+    steps=300,
+    batch=64,
+    width=16,
+    hidden=32,
+    tested=512,
+)
 
 
 def test_a_solver_learns_and_the_run_repeats() -> None:
     first, second = train(RUN), train(RUN)
     assert first.correct >= 500
     assert (first.correct, first.steps_done) == (second.correct, second.steps_done)
-    assert all((a == b).all() for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True))
+    assert all(
+        (a == b).all()
+        for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True)
+    )
 
 
 def test_progress_is_told_and_the_end_is_early() -> None:
@@ -30,14 +42,19 @@ def test_progress_is_told_and_the_end_is_early() -> None:
     assert trained.steps_done < 300
 
 
-@pytest.mark.parametrize("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])
+@pytest.mark.parametrize(
+    "change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}]
+)
 def test_bad_runs(change: dict[str, int]) -> None:
     with pytest.raises(SizeError, match=next(iter(change))):
         replace(RUN, **change)
 
 
 def test_the_record_of_two_seeds() -> None:
-    outcomes = [Outcome(seed=0, correct=1000, steps_done=50, parameters=10), Outcome(seed=1, correct=900, steps_done=60, parameters=10)]
+    outcomes = [
+        Outcome(seed=0, correct=1000, steps_done=50, parameters=10),
+        Outcome(seed=1, correct=900, steps_done=60, parameters=10),
+    ]
     record = measurement("full", "eva:n=4,V=4", {"steps": 60}, outcomes, role="solver")
     assert Fraction(record.chance) == Fraction(1, 4)
     assert float(record.interval[0]) < 1000 / 2048 < float(record.interval[1])
@@ -68,7 +85,9 @@ def test_a_seed_counts_once() -> None:
     ],
 )
 def test_a_false_measurement_is_refused(change) -> None:
-    record = measurement("full", "eva:n=4,V=4", {}, [Outcome(seed=0, correct=1000, steps_done=5, parameters=1)])
+    record = measurement(
+        "full", "eva:n=4,V=4", {}, [Outcome(seed=0, correct=1000, steps_done=5, parameters=1)]
+    )
     verify_measurement(record)
     with pytest.raises(EvidenceError):
         verify_measurement(replace(record, **change))

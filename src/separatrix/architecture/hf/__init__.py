@@ -1,6 +1,7 @@
 """Reading an architecture from a Hugging Face config.json: `json` only, no remote code, no guesses.
 
-A family is one function from the fields of the file to a `Reading`, and a line in the registry of its kind.
+A family is one function from the fields of the file to a `Reading`, and a line in the registry of
+its kind.
 """
 
 from __future__ import annotations
@@ -34,22 +35,33 @@ _ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
 """Fields that a nested configuration may leave to the one around it."""
 
 
-def read_config(path: Path, *, settings: Settings | None = None, pattern: str | None = None) -> Architecture:
-    """The architecture of a config.json, or of the folder that holds one. Raises as `from_config` does."""
+def read_config(
+    path: Path, *, settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
+    """The architecture of a config.json, or of the folder that holds one. Raises as
+    `from_config` does.
+    """
     file = config_file(path)
     name = file.absolute().parent.name if file.name == "config.json" else file.stem
     return from_config(load_json(file), name, where=label(path), settings=settings, pattern=pattern)
 
 
 def from_config(
-    data: Any, name: str = "", *, where: str = "", settings: Settings | None = None, pattern: str | None = None
+    data: Any,
+    name: str = "",
+    *,
+    where: str = "",
+    settings: Settings | None = None,
+    pattern: str | None = None,
 ) -> Architecture:
-    """The architecture that the fields of a config.json describe; `where` (the file) begins every message, `name` if not given.
+    """The architecture that the fields of a config.json describe; `where` (the file) begins every
+    message, `name` if not given.
 
-    `settings` are sizes given by hand, `pattern` is the stack given by hand, such as '(mamba2*7 + full)*4', to which the file gives the
-    sizes. Raises what a spec raises for the pattern; ConfigError for data that is no object, a model whose layers the file does not tell,
-    and a field that is of the wrong type or length; UnknownSizes, with an outline, where the file leaves sizes open; UnknownNameError for a
-    setting that fits no layer.
+    `settings` are sizes given by hand, `pattern` is the stack given by hand, such as '(mamba2*7 +
+    full)*4', to which the file gives the sizes. Raises what a spec raises for the pattern;
+    ConfigError for data that is no object, a model whose layers the file does not tell, and a field
+    that is of the wrong type or length; UnknownSizes, with an outline, where the file leaves sizes
+    open; UnknownNameError for a setting that fits no layer.
     """
     fields = _text_fields(data, where or name or "the configuration")
     reading = by_pattern(fields, pattern) if pattern is not None else _family(fields)(fields)
@@ -60,18 +72,25 @@ def _text_fields(data: Any, where: str) -> Fields:
     """The fields of the language model, wherever they are nested."""
     for _ in range(4):
         if not isinstance(data, dict):
-            raise Fields({}, where).error(f"holds {shown(data)}, which is no JSON object; pass the model's config.json")
+            raise Fields({}, where).error(
+                f"holds {shown(data)}, which is no JSON object; pass the model's config.json"
+            )
         nested = [key for key in _NESTED if data.get(key) is not None]
         if not nested:
             return Fields(data, where)
         inner = data[nested[0]]
         if not isinstance(inner, dict):
-            raise Fields(data, where).error(f"'{nested[0]}' is {shown(inner)}; it must be an object with the language model's fields")
+            raise Fields(data, where).error(
+                f"'{nested[0]}' is {shown(inner)}; it must be an object with the language model's"
+                " fields"
+            )
         above = {key: data[key] for key in _ABOVE if data.get(key) is not None}
         if "dtype" in inner or "torch_dtype" in inner:
             above = {key: value for key, value in above.items() if "dtype" not in key}
         data = above | {key: value for key, value in inner.items() if value is not None}
-    raise Fields(data, where).error(f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json")
+    raise Fields(data, where).error(
+        f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
+    )
 
 
 def _family(fields: Fields) -> Family:
@@ -95,5 +114,12 @@ def _by_class(family: Family, name: str, fields: Fields) -> Reading:
     """The reading of a file of an unknown model type by its class, with a note that says so."""
     reading = family(fields)
     return replace(
-        reading, notes=(f"'model_type' is {shown(fields.data['model_type'])}, which is not known: read as {name}", *reading.notes)
+        reading,
+        notes=(
+            (
+                f"'model_type' is {shown(fields.data['model_type'])}, which is not known: read as"
+                f" {name}"
+            ),
+            *reading.notes,
+        ),
     )

@@ -1,9 +1,25 @@
-"""Families of softmax attention alone (full, sliding, chunked, latent, indexed, compressed), by `model_type` and by class."""
+"""Families of softmax attention alone (full, sliding, chunked, latent, indexed, compressed), by
+`model_type` and by class.
+"""
 
 from __future__ import annotations
 
-from separatrix.architecture.hf.families.alternating import alternating, cwm, exaone, gemma_3n, llama4
-from separatrix.architecture.hf.families.decoders import dbrx, decoder, dots1, falcon, multi_head, multi_query, undecided
+from separatrix.architecture.hf.families.alternating import (
+    alternating,
+    cwm,
+    exaone,
+    gemma_3n,
+    llama4,
+)
+from separatrix.architecture.hf.families.decoders import (
+    dbrx,
+    decoder,
+    dots1,
+    falcon,
+    multi_head,
+    multi_query,
+    undecided,
+)
 from separatrix.architecture.hf.families.deepseek import deepseek_v4, dsa, mla
 from separatrix.architecture.hf.families.minimax_softmax import minimax_m2, minimax_m3
 from separatrix.architecture.hf.families.own_heads import gemma4, mimo, smallthinker, step3
@@ -17,18 +33,73 @@ _QWEN2 = decoder(kv_heads=False, head_dim=True, switched=True)
 _QWEN3 = decoder(kv_heads=False, head_dim=False, switched=True)
 
 FAMILIES: dict[str, Family] = {
-    **dict.fromkeys(("llama", "olmo", "olmo2", "olmoe", "flex_olmo", "cohere", "phi", "phi3", "granite", "granitemoe"), _BOTH),
-    **dict.fromkeys(("granitemoeshared", "apertus", "arcee", "nanochat", "jais2", "hunyuan_v1_dense", "hunyuan_v1_moe"), _BOTH),
-    **dict.fromkeys(("mistral", "mixtral", "ministral", "phimoe", "starcoder2", "glm4_moe", "stablelm", "bitnet"), _KV_STATED),
+    **dict.fromkeys(
+        (
+            "llama",
+            "olmo",
+            "olmo2",
+            "olmoe",
+            "flex_olmo",
+            "cohere",
+            "phi",
+            "phi3",
+            "granite",
+            "granitemoe",
+        ),
+        _BOTH,
+    ),
+    **dict.fromkeys(
+        (
+            "granitemoeshared",
+            "apertus",
+            "arcee",
+            "nanochat",
+            "jais2",
+            "hunyuan_v1_dense",
+            "hunyuan_v1_moe",
+        ),
+        _BOTH,
+    ),
+    **dict.fromkeys(
+        (
+            "mistral",
+            "mixtral",
+            "ministral",
+            "phimoe",
+            "starcoder2",
+            "glm4_moe",
+            "stablelm",
+            "bitnet",
+        ),
+        _KV_STATED,
+    ),
     **dict.fromkeys(("ernie4_5_moe", "qwen3_vl_moe_text"), _KV_STATED),
     "seed_oss": _HEAD_DIM_STATED,
-    **dict.fromkeys(("gemma", "glm", "glm4", "ernie4_5", "helium", "internlm3", "hy_v3", "solar_open", "ministral3"), _STATED),
+    **dict.fromkeys(
+        (
+            "gemma",
+            "glm",
+            "glm4",
+            "ernie4_5",
+            "helium",
+            "internlm3",
+            "hy_v3",
+            "solar_open",
+            "ministral3",
+        ),
+        _STATED,
+    ),
     **dict.fromkeys(("nemotron", "qwen3_vl_text"), _STATED),
-    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
+    **dict.fromkeys(
+        ("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2
+    ),
     "qwen3": _QWEN3,
     "dots1": dots1,
     **dict.fromkeys(("qwen2_moe", "qwen3_moe", "smollm3"), undecided),
-    **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom", "mpt", "codegen", "persimmon", "xglm"), multi_head),
+    **dict.fromkeys(
+        ("gpt2", "gpt_neox", "gptj", "opt", "bloom", "mpt", "codegen", "persimmon", "xglm"),
+        multi_head,
+    ),
     "gpt_bigcode": multi_query,
     "falcon": falcon,
     "dbrx": dbrx,
@@ -48,7 +119,19 @@ FAMILIES: dict[str, Family] = {
     "smallthinker": smallthinker,
     "minimax_m2": minimax_m2,
     **dict.fromkeys(("minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"), minimax_m3),
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "mistral4", "glm4_moe_lite", "minicpm3", "axk1", "youtu"), mla),
+    **dict.fromkeys(
+        (
+            "deepseek_v2",
+            "deepseek_v3",
+            "kimi_k2",
+            "mistral4",
+            "glm4_moe_lite",
+            "minicpm3",
+            "axk1",
+            "youtu",
+        ),
+        mla,
+    ),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), dsa),
     "deepseek_v4": deepseek_v4,
 }

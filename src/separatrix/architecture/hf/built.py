@@ -1,4 +1,6 @@
-"""From drafts to an architecture: sizes set by hand go over those of the file, and what is still unknown is named."""
+"""From drafts to an architecture: sizes set by hand go over those of the file, and what is still
+unknown is named.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n
 
 
 def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Architecture:
-    """The architecture of a reading. Raises UnknownSizes where sizes stay open, ConfigError for sizes that do not go together."""
+    """The architecture of a reading. Raises UnknownSizes where sizes stay open, ConfigError for
+    sizes that do not go together.
+    """
     drafts = {id(draft): draft for layer in reading.layers for draft in layer}
     among = {draft.cls.name for draft in drafts.values()}
     settings.check_used(among)
@@ -27,11 +31,21 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
     for key, draft in drafts.items():
         sizes = settings.over(draft.cls, draft.sizes, among)
         unknown = {size: value for size, value in sizes.items() if isinstance(value, Unknown)}
-        missing |= {"dtype" if size == "format" else f"{draft.cls.name}.{size}": value for size, value in unknown.items()}
+        missing |= {
+            "dtype" if size == "format" else f"{draft.cls.name}.{size}": value
+            for size, value in unknown.items()
+        }
         formats = {size for size in unknown if size.endswith("format") or size == "accumulator"}
-        shapes[key] = draft.cls if set(unknown) - formats else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
+        shapes[key] = (
+            draft.cls
+            if set(unknown) - formats
+            else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
+        )
         parts[key] = draft.cls if unknown else shapes[key]
-    layers, shaped = (tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers) for found in (parts, shapes))
+    layers, shaped = (
+        tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers)
+        for found in (parts, shapes)
+    )
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = (*reading.notes, *settings.notes())
@@ -52,4 +66,7 @@ def _mechanism(draft: Draft, sizes: dict[str, Any], fields: Fields) -> Mechanism
 def _message(missing: dict[str, Unknown], fields: Fields) -> str:
     looked = list(dict.fromkeys(text for value in missing.values() for text in value.looked_for))
     ways = " ".join(f"--set {name}=..." for name in missing)
-    return f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass {ways}"
+    return (
+        f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass"
+        f" {ways}"
+    )

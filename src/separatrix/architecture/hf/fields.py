@@ -1,4 +1,6 @@
-"""Typed access to the fields of a config.json: a field is right, or the error names it. No field has a default that is a guess."""
+"""Typed access to the fields of a config.json: a field is right, or the error names it. No field
+has a default that is a guess.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ MOST_LAYERS = 10_000
 _FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
 _PATTERNS = (
-    *("layer_types", "layers_block_type", "block_types", "_block_types", "hybrid_override_pattern", "full_attention_interval"),
+    *(
+        "layer_types",
+        "layers_block_type",
+        "block_types",
+        "_block_types",
+        "hybrid_override_pattern",
+        "full_attention_interval",
+    ),
     *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
 )
 
@@ -41,7 +50,9 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of one model; `where` begins every message. A field that is null counts as absent."""
+    """The fields of one model; `where` begins every message. A field that is null counts as
+    absent.
+    """
 
     data: Mapping[str, Any]
     where: str
@@ -53,32 +64,48 @@ class Fields:
         return self.data.get(name) is not None
 
     def section(self, name: str) -> Fields:
-        """These fields and those of the object `name`, spelled "name.field". Raises ConfigError where `name` is there and no object."""
+        """These fields and those of the object `name`, spelled "name.field". Raises ConfigError
+        where `name` is there and no object.
+        """
         inner = self.data.get(name)
         if inner is None:
             return self
         if not isinstance(inner, dict):
-            raise self.error(f"'{name}' is {shown(inner)}; it must be an object with fields of its own")
-        return Fields({**self.data, **{f"{name}.{key}": value for key, value in inner.items()}}, self.where)
+            raise self.error(
+                f"'{name}' is {shown(inner)}; it must be an object with fields of its own"
+            )
+        return Fields(
+            {**self.data, **{f"{name}.{key}": value for key, value in inner.items()}}, self.where
+        )
 
     def find(self, *names: str) -> str | None:
-        """The spelling under which a field is there. Raises ConfigError when two spellings disagree."""
+        """The spelling under which a field is there. Raises ConfigError when two spellings
+        disagree.
+        """
         there = [name for name in names if self.has(name)]
         for other in there[1:]:
             if self.data[other] != self.data[there[0]]:
-                raise self.error(f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one")
+                raise self.error(
+                    f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one"
+                )
         return there[0] if there else None
 
     def size(self, *names: str, low: int = 1, high: int = LARGEST) -> Size:
-        """The integer in [low, high] under one of these spellings, unknown if it is missing. Raises ConfigError if it is no such integer."""
+        """The integer in [low, high] under one of these spellings, unknown if it is missing.
+        Raises ConfigError if it is no such integer.
+        """
         value = self.optional_size(*names, low=low, high=high)
         return Unknown((_missing(*names),)) if value is None else value
 
     def needed(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
-        """As `size`, but raises ConfigError where the field is missing: for what no outline can be drawn without."""
+        """As `size`, but raises ConfigError where the field is missing: for what no outline can
+        be drawn without.
+        """
         value = self.size(*names, low=low, high=high)
         if isinstance(value, Unknown):
-            raise self.error(f"{value.looked_for[0]}, and sizes are not guessed; add it to the file")
+            raise self.error(
+                f"{value.looked_for[0]}, and sizes are not guessed; add it to the file"
+            )
         return value
 
     def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
@@ -88,21 +115,29 @@ class Fields:
             return None
         value = self.data[name]
         if type(value) is not int or not low <= value <= high:
-            raise self.error(f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}")
+            raise self.error(
+                f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}"
+            )
         return value
 
     def divisor(self, name: str, of: str) -> Size:
         """A size that divides another one (grouped heads)."""
         value, whole = self.size(name), self.size(of)
         if isinstance(value, int) and isinstance(whole, int) and whole % value:
-            raise self.error(f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them")
+            raise self.error(
+                f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them"
+            )
         return value
 
     def quotient(self, whole: Size, part: Size, what: str) -> Size:
-        """whole / part, where it is an integer by definition; `what` says in field names what is divided, for the error."""
+        """whole / part, where it is an integer by definition; `what` says in field names what is
+        divided, for the error.
+        """
         if isinstance(whole, int) and isinstance(part, int):
             if whole % part:
-                raise self.error(f"{what} is {whole} / {part}, which is no integer; correct the fields")
+                raise self.error(
+                    f"{what} is {whole} / {part}, which is no integer; correct the fields"
+                )
             return whole // part
         return whole // part
 
@@ -130,13 +165,17 @@ class Fields:
         return Unknown((_missing("dtype", "torch_dtype"),)) if name is None else name
 
     def layers(self, *names: str) -> int:
-        """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError where it is missing."""
+        """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError
+        where it is missing.
+        """
         return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
 
     def kinds(self, name: str, words: Mapping[Any, str], *, tiled: bool = False) -> list[str]:
-        """The kind of every layer, spelled by the list or string `name` in the words or integers `words` (word -> kind).
+        """The kind of every layer, spelled by the list or string `name` in the words or integers
+        `words` (word -> kind).
 
-        The list has one entry per layer, or is repeated over the depth if `tiled`. Raises ConfigError for another length or word.
+        The list has one entry per layer, or is repeated over the depth if `tiled`. Raises
+        ConfigError for another length or word.
         """
         value, layers = self.data[name], self.layers()
         if not isinstance(value, list | str):
@@ -146,15 +185,24 @@ class Fields:
             raise self.error(f"'{name}' has {len(value)} entries and {rule}; correct one of them")
         for number, word in enumerate(value):
             if type(word) not in (str, int) or word not in words:
-                raise self.error(f"'{name}'[{number}] is {shown(word)}; this model type has {', '.join(str(known) for known in words)}")
+                raise self.error(
+                    f"'{name}'[{number}] is {shown(word)}; this model type has"
+                    f" {', '.join(str(known) for known in words)}"
+                )
         return [words[value[i % len(value)]] for i in range(layers)]
 
     def recurrent_looks(self) -> list[str]:
         """The fields that a model with recurrent layers has, by how their names begin."""
-        return [name for name in self.data if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)]
+        return [
+            name
+            for name in self.data
+            if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)
+        ]
 
     def refuse_recurrent_looks(self) -> None:
-        """Raises ConfigError where there is such a field, for a model whose layers no field tells apart."""
+        """Raises ConfigError where there is such a field, for a model whose layers no field
+        tells apart.
+        """
         if self.recurrent_looks():
             raise self.no_pattern(_PATTERNS)
 
@@ -163,14 +211,18 @@ class Fields:
         smells = self.recurrent_looks()
         there = f"'{smells[0][:60]}' is there but " if smells else ""
         return self.error(
-            f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)}); "
-            "add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+            f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)});"
+            " add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
     def nearest(self, known: Iterable[str]) -> list[str]:
         """Model types that are spelled nearly as this one."""
         kind = self.data.get("model_type")
-        return difflib.get_close_matches(kind[:60], list(known), n=3, cutoff=0.6) if isinstance(kind, str) else []
+        return (
+            difflib.get_close_matches(kind[:60], list(known), n=3, cutoff=0.6)
+            if isinstance(kind, str)
+            else []
+        )
 
     def unknown_family(self, known: Iterable[str]) -> ConfigError:
         """The error for a model type that no reader is written for, or none at all."""
@@ -182,7 +234,12 @@ class Fields:
         what = f"is {shown(kind)}, which is not read" if self.has("model_type") else "is missing"
         near = self.nearest(known)
         read = (
-            f"the nearest of the {len(known)} that are: {', '.join(near)}" if near else f"{len(known)} are, such as {', '.join(known[:3])}"
+            f"the nearest of the {len(known)} that are: {', '.join(near)}"
+            if near
+            else f"{len(known)} are, such as {', '.join(known[:3])}"
         )
-        remedy = "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
+        remedy = (
+            "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 +"
+            " full)*12 @ heads=16, bf16'"
+        )
         return self.error(f"'model_type' {what}; {read}. For another model, {remedy}")

@@ -1,4 +1,6 @@
-"""Reading a JSON file that somebody else wrote: plain data, or one line that says what is wrong with the file."""
+"""Reading a JSON file that somebody else wrote: plain data, or one line that says what is wrong
+with the file.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,21 @@ def label(path: Path) -> str:
 
 
 def config_file(path: Path) -> Path:
-    """The file to read: `path`, or the config.json in the folder `path`. Raises ConfigError when there is none."""
+    """The file to read: `path`, or the config.json in the folder `path`. Raises ConfigError when
+    there is none.
+    """
     try:
         if path.is_dir():
             if not (path / "config.json").is_file():
-                raise ConfigError(f"{label(path)}: the folder holds no config.json; pass the folder of a model, or the file itself")
+                raise ConfigError(
+                    f"{label(path)}: the folder holds no config.json; pass the folder of a model,"
+                    " or the file itself"
+                )
             return path / "config.json"
         if not path.exists():
             raise ConfigError(
-                f"{label(path)}: no such file or folder (nothing is downloaded); pass the path of a config.json or its folder"
+                f"{label(path)}: no such file or folder (nothing is downloaded); pass the path of a"
+                " config.json or its folder"
             )
         if not path.is_file():
             raise ConfigError(f"{label(path)}: not a regular file; pass the path of a config.json")
@@ -37,16 +45,23 @@ def config_file(path: Path) -> Path:
 
 
 def load_json(path: Path) -> Any:
-    """The JSON in a file. Raises ConfigError for a file that is missing, empty, too large, no text or no JSON, or gives a field twice."""
+    """The JSON in a file. Raises ConfigError for a file that is missing, empty, too large, no
+    text or no JSON, or gives a field twice.
+    """
     path = config_file(path)
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise ConfigError(f"{label(path)}: larger than {LARGEST_FILE // 2**20} MiB, so no config.json; pass the model's config.json")
+            raise ConfigError(
+                f"{label(path)}: larger than {LARGEST_FILE // 2**20} MiB, so no config.json; pass"
+                " the model's config.json"
+            )
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{label(path)}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{label(path)}: not a text file; pass the model's config.json, not its weights") from None
+        raise ConfigError(
+            f"{label(path)}: not a text file; pass the model's config.json, not its weights"
+        ) from None
     return parse_json(text, label(path))
 
 
@@ -57,13 +72,19 @@ def parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, where))
     except RecursionError:
-        raise ConfigError(f"{where}: nested too deeply to be a model's configuration; pass the model's config.json") from None
+        raise ConfigError(
+            f"{where}: nested too deeply to be a model's configuration; pass the model's"
+            " config.json"
+        ) from None
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"{where}: not JSON, or cut off: {error.msg} at line {error.lineno}, column {error.colno}; get a whole copy of it"
+            f"{where}: not JSON, or cut off: {error.msg} at line {error.lineno}, column"
+            f" {error.colno}; get a whole copy of it"
         ) from None
     except ValueError:
-        raise ConfigError(f"{where}: holds an integer of more than 4,300 digits; no model has such a size") from None
+        raise ConfigError(
+            f"{where}: holds an integer of more than 4,300 digits; no model has such a size"
+        ) from None
 
 
 def _once(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:

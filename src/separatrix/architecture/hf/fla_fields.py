@@ -1,4 +1,6 @@
-"""What flash-linear-attention's files share: `attn`, the layers of softmax attention, and sizes as factors of the width."""
+"""What flash-linear-attention's files share: `attn`, the layers of softmax attention, and sizes
+as factors of the width.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,28 @@ from separatrix.architecture.hf.lists import indices
 from separatrix.architecture.hf.recurrent import scaled
 from separatrix.mechanisms import Full, Window
 
-STATE = "recurrent state fp32 (assumed): flash-linear-attention's kernels keep it in fp32; vLLM keeps it in the model's dtype by default"
+STATE = (
+    "recurrent state fp32 (assumed): flash-linear-attention's kernels keep it in fp32; vLLM keeps"
+    " it in the model's dtype by default"
+)
 
 
-def hybrid(fields: Fields, recurrent: list[Draft], *, convolution: bool, beside: tuple[Draft, ...] = ()) -> Reading:
-    """The reading of a stack whose layers are `recurrent` but where `attn` names them: null, an object, or a list of objects, each with
-    `layers` (numbered from 0), `num_heads`, `num_kv_heads`, `window_size`. Attention layers carry `beside` too."""
+def hybrid(
+    fields: Fields, recurrent: list[Draft], *, convolution: bool, beside: tuple[Draft, ...] = ()
+) -> Reading:
+    """The reading of a stack whose layers are `recurrent` but where `attn` names them: null, an
+    object, or a list of objects, each with `layers` (numbered from 0), `num_heads`, `num_kv_heads`,
+    `window_size`. Attention layers carry `beside` too.
+    """
     layers: list[tuple[Draft, ...]] = [(draft,) for draft in recurrent]
     taken: dict[int, str] = {}
     for name, part in _specs(fields):
         attention = _attention(part, name)
         for i in indices(part, f"{name}.layers", len(layers), base=0):
             if i in taken:
-                raise fields.error(f"'{taken[i]}' and '{name}' both take layer {i}; give it to one of them")
+                raise fields.error(
+                    f"'{taken[i]}' and '{name}' both take layer {i}; give it to one of them"
+                )
             taken[i] = name
             layers[i] = (attention, *beside)
     dtype = fields.model_format()
@@ -38,15 +49,23 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
         value, names = [value], ["attn"]
     elif isinstance(value, list):
         if len(value) > fields.layers():
-            raise fields.error(f"'attn' has {len(value)} entries, more than the model has layers ({fields.layers()}); correct it")
+            raise fields.error(
+                f"'attn' has {len(value)} entries, more than the model has layers"
+                f" ({fields.layers()}); correct it"
+            )
         names = [f"attn[{i}]" for i in range(len(value))]
     else:
-        raise fields.error(f"'attn' is {shown(value)}; it must be null, an object, or a list of objects")
+        raise fields.error(
+            f"'attn' is {shown(value)}; it must be null, an object, or a list of objects"
+        )
     specs = []
     for name, inner in zip(names, value, strict=True):
         part = Fields({**fields.data, name: inner}, fields.where).section(name)
         if not part.has(f"{name}.layers"):
-            raise fields.error(f"'{name}.layers' is missing: it says which layers are attention; add it to the file, or set 'attn' to null")
+            raise fields.error(
+                f"'{name}.layers' is missing: it says which layers are attention; add it to the"
+                " file, or set 'attn' to null"
+            )
         specs.append((name, part))
     return specs
 
@@ -54,12 +73,17 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
 def _attention(fields: Fields, name: str) -> Draft:
     heads, kv = fields.size(f"{name}.num_heads"), fields.optional_size(f"{name}.num_kv_heads")
     if isinstance(heads, int) and kv is not None and heads % kv:
-        raise fields.error(f"'{name}.num_kv_heads' is {kv}, which does not divide '{name}.num_heads' = {heads}; correct one of them")
+        raise fields.error(
+            f"'{name}.num_kv_heads' is {kv}, which does not divide '{name}.num_heads' = {heads};"
+            " correct one of them"
+        )
     window = fields.optional_size(f"{name}.window_size")
     sizes = {
         "heads": heads,
         "kv_heads": heads if kv is None else kv,
-        "head_dim": fields.quotient(fields.size("hidden_size"), heads, f"hidden_size / {name}.num_heads"),
+        "head_dim": fields.quotient(
+            fields.size("hidden_size"), heads, f"hidden_size / {name}.num_heads"
+        ),
         "format": fields.model_format(),
         "accumulator": "fp32",
         "running_max": True,
@@ -68,7 +92,9 @@ def _attention(fields: Fields, name: str) -> Draft:
 
 
 def kernel(fields: Fields) -> Size:
-    """Kernel of the short convolution on q, k, v: `conv_size` if `use_short_conv`, 0 if not, unknown where the file does not say."""
+    """Kernel of the short convolution on q, k, v: `conv_size` if `use_short_conv`, 0 if not,
+    unknown where the file does not say.
+    """
     used = fields.flag("use_short_conv")
     if used is None:
         return Unknown(("'use_short_conv' is missing",))
@@ -76,5 +102,11 @@ def kernel(fields: Fields) -> Size:
 
 
 def per_head(fields: Fields, heads: Size, factor: str) -> Size:
-    """hidden_size x factor / heads: the dimension of a head's keys (`expand_k`) or values (`expand_v`)."""
-    return fields.quotient(scaled(fields, fields.size("hidden_size"), factor), heads, f"hidden_size x '{factor}' / num_heads")
+    """hidden_size x factor / heads: the dimension of a head's keys (`expand_k`) or values
+    (`expand_v`).
+    """
+    return fields.quotient(
+        scaled(fields, fields.size("hidden_size"), factor),
+        heads,
+        f"hidden_size x '{factor}' / num_heads",
+    )

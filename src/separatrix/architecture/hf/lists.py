@@ -12,27 +12,37 @@ from separatrix.architecture.hf.fields import Fields, shown
 def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list[int]:
     """The layers that the list `name` names, numbered from 0 and in order.
 
-    The file numbers them from `base`; if that is None, from 0 where the list holds a 0, from 1 where it holds the number of layers.
-    Raises ConfigError for anything that is no list of distinct layers, and where the base stays ambiguous.
+    The file numbers them from `base`; if that is None, from 0 where the list holds a 0, from 1
+    where it holds the number of layers. Raises ConfigError for anything that is no list of distinct
+    layers, and where the base stays ambiguous.
     """
     found = _integers(fields, name, layers)
     if base is None and found:
         first, last = min(found) == 0, max(found) == layers
         if first == last:
             why = (
-                f"from 0 to {layers}, more numbers than layers" if first else f"neither 0 nor {layers}, so they may count from 0 or from 1"
+                f"from 0 to {layers}, more numbers than layers"
+                if first
+                else f"neither 0 nor {layers}, so they may count from 0 or from 1"
             )
-            raise fields.error(f"'{name}' holds layers {why}; write the kind of every layer in 'layer_types' instead")
+            raise fields.error(
+                f"'{name}' holds layers {why}; write the kind of every layer in 'layer_types'"
+                " instead"
+            )
         base = 0 if first else 1
     low = base or 0
     for number in found:
         if not low <= number < low + layers:
-            raise fields.error(f"'{name}' names layer {shown(number)}; this model numbers its layers {low} to {low + layers - 1}")
+            raise fields.error(
+                f"'{name}' names layer {shown(number)}; this model numbers its layers {low} to"
+                f" {low + layers - 1}"
+            )
     return [number - low for number in found]
 
 
 def partition(fields: Fields, first: str, second: str, layers: int) -> list[bool]:
-    """Whether each layer stands in the list `first` rather than in `second`; together they name every layer once, from 0 or from 1.
+    """Whether each layer stands in the list `first` rather than in `second`; together they name
+    every layer once, from 0 or from 1.
 
     Raises ConfigError where they do not.
     """
@@ -40,11 +50,15 @@ def partition(fields: Fields, first: str, second: str, layers: int) -> list[bool
     both = sorted([*one, *other])
     twice = next((a for a, b in pairwise(both) if a == b), None)
     if twice is not None:
-        raise fields.error(f"layer {shown(twice)} stands in both '{first}' and '{second}'; remove it from one of them")
+        raise fields.error(
+            f"layer {shown(twice)} stands in both '{first}' and '{second}'; remove it from one of"
+            " them"
+        )
     low = both[0] if both else 0
     if len(both) != layers or low not in (0, 1) or both[-1] != low + layers - 1:
         raise fields.error(
-            f"'{first}' and '{second}' name {len(both)} layers; together they must name each of the {layers} layers once, from 0 or from 1"
+            f"'{first}' and '{second}' name {len(both)} layers; together they must name each of the"
+            f" {layers} layers once, from 0 or from 1"
         )
     chosen = set(one)
     return [number in chosen for number in both]
@@ -55,7 +69,10 @@ def _integers(fields: Fields, name: str, layers: int) -> list[int]:
     if not isinstance(value, list):
         raise fields.error(f"'{name}' is {shown(value)}; it must be a list of layer numbers")
     if len(value) > layers:
-        raise fields.error(f"'{name}' has {len(value)} entries, more than the model has layers ({layers}); correct one of them")
+        raise fields.error(
+            f"'{name}' has {len(value)} entries, more than the model has layers ({layers}); correct"
+            " one of them"
+        )
     for place, number in enumerate(value):
         if type(number) is not int:
             raise fields.error(f"'{name}'[{place}] is {shown(number)}; it must be a layer number")
@@ -66,12 +83,17 @@ def _integers(fields: Fields, name: str, layers: int) -> list[int]:
 
 
 def spelled(fields: Fields, spellings: Sequence[tuple[str, Mapping[Any, str]]]) -> list[str] | None:
-    """The kind of every layer from the first of the lists that is there, or None. Raises ConfigError where two of them disagree."""
+    """The kind of every layer from the first of the lists that is there, or None. Raises
+    ConfigError where two of them disagree.
+    """
     there = [(name, words) for name, words in spellings if fields.has(name)]
     if not there:
         return None
     kinds = fields.kinds(*there[0])
     for name, words in there[1:]:
         if fields.kinds(name, words) != kinds:
-            raise fields.error(f"'{there[0][0]}' and '{name}' both list the layers and disagree; remove the wrong one")
+            raise fields.error(
+                f"'{there[0][0]}' and '{name}' both list the layers and disagree; remove the"
+                " wrong one"
+            )
     return kinds

@@ -1,4 +1,6 @@
-"""A stack given by hand (`--pattern`) for a file that does not say which layer is which: the file gives the sizes."""
+"""A stack given by hand (`--pattern`) for a file that does not say which layer is which: the
+file gives the sizes.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +63,16 @@ _RECURRENT: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def by_pattern(fields: Fields, pattern: str) -> Reading:
-    """The layers of `pattern`, its sizes over those of the file. Raises what a spec raises, and ConfigError for another number of layers."""
+    """The layers of `pattern`, its sizes over those of the file. Raises what a spec raises, and
+    ConfigError for another number of layers.
+    """
     stack = parse_sizes(pattern)
     stated = fields.optional_size(*_LAYERS)
     if stated is not None and stated != len(stack):
-        raise fields.error(f"--pattern has {len(stack):,} layers, but '{fields.find(*_LAYERS)}' is {stated:,}; they must be equal")
+        raise fields.error(
+            f"--pattern has {len(stack):,} layers, but '{fields.find(*_LAYERS)}' is {stated:,};"
+            " they must be equal"
+        )
     drafts: dict[tuple[str, str], Draft] = {}
     for name, sizes in (part for layer in stack for part in layer):
         if (name, repr(sizes)) not in drafts:
@@ -74,7 +81,11 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
     layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
     shown = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
     return Reading(
-        layers, (f"layers set by hand: --pattern '{' '.join(shown.split())}'", *_notes(fields, [d.cls for d in drafts.values()]))
+        layers,
+        (
+            f"layers set by hand: --pattern '{' '.join(shown.split())}'",
+            *_notes(fields, [d.cls for d in drafts.values()]),
+        ),
     )
 
 
@@ -95,7 +106,11 @@ def _made(fields: Fields, name: str) -> Draft:
         "window": _window,
         "chunked": lambda fields: chunked_attention(fields, head_dim=head_dim_or_quotient(fields)),
         "mla": latent_attention,
-        "indexed": lambda f: indexed_latents(f) if f.has("kv_lora_rank") else indexed_blocks(f.section("sparse_attention_config")),
+        "indexed": lambda f: (
+            indexed_latents(f)
+            if f.has("kv_lora_rank")
+            else indexed_blocks(f.section("sparse_attention_config"))
+        ),
     }
     return softmax[name](fields) if name in softmax else _recurrent(fields, name)
 
@@ -106,7 +121,9 @@ def _window(fields: Fields) -> Draft:
 
 
 def _recurrent(file: Fields, name: str) -> Draft:
-    """A mechanism by the fields that usually hold its sizes; sizes that no field is known for are unknown."""
+    """A mechanism by the fields that usually hold its sizes; sizes that no field is known for
+    are unknown.
+    """
     cls = MECHANISMS[name]
     inner = file.section("linear_attn_config") if name == "kda" else file
     spellings = _RECURRENT.get(name)
@@ -125,5 +142,7 @@ def _recurrent(file: Fields, name: str) -> Draft:
 
 
 def _is_size(default: Any) -> bool:
-    """Whether a field is a number that a layer cannot do without; 0 and None stand for "none" and for another size."""
+    """Whether a field is a number that a layer cannot do without; 0 and None stand for "none"
+    and for another size.
+    """
     return default is not MISSING and type(default) is int and default > 0

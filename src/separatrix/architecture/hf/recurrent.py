@@ -1,28 +1,50 @@
-"""What recurrent families share: sizes given as factors, Mamba layers, and the assumptions that go with them."""
+"""What recurrent families share: sizes given as factors, Mamba layers, and the assumptions that
+go with them.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.architecture.hf.attention import ACCUMULATORS, cache_note, convolution_note, full_attention, state_note
+from separatrix.architecture.hf.attention import (
+    ACCUMULATORS,
+    cache_note,
+    convolution_note,
+    full_attention,
+    state_note,
+)
 from separatrix.architecture.hf.draft import Draft, Size, Unknown, Value
 from separatrix.architecture.hf.fields import LARGEST, Fields, shown
 from separatrix.mechanisms import Mamba, Mamba2
 
-WORDS = {"mamba": "recurrent", "linear_attention": "recurrent", "attention": "full", "full_attention": "full"}
+WORDS = {
+    "mamba": "recurrent",
+    "linear_attention": "recurrent",
+    "attention": "full",
+    "full_attention": "full",
+}
 """`layer_types` and its older spelling `layers_block_type`."""
 LISTS = (("layer_types", WORDS), ("layers_block_type", WORDS))
 
 
 def factor(fields: Fields, *names: str) -> Fraction | Unknown:
-    """The positive number under one of these spellings (an expansion factor), unknown if it is missing. Raises ConfigError if it is none."""
+    """The positive number under one of these spellings (an expansion factor), unknown if it is
+    missing. Raises ConfigError if it is none.
+    """
     name = fields.find(*names)
     if name is None:
         first, *others = names
-        return Unknown((f"'{first}' is missing" + (f" (also looked for {', '.join(others)})" if others else ""),))
+        return Unknown(
+            (
+                f"'{first}' is missing"
+                + (f" (also looked for {', '.join(others)})" if others else ""),
+            )
+        )
     value = fields.data[name]
     if type(value) not in (int, float) or not 0 < value <= LARGEST:  # not a number compares false
-        raise fields.error(f"'{name}' is {shown(value)}; it must be a positive number of at most {LARGEST:,}")
+        raise fields.error(
+            f"'{name}' is {shown(value)}; it must be a positive number of at most {LARGEST:,}"
+        )
     return Fraction(str(value))
 
 
@@ -30,32 +52,50 @@ def scaled(fields: Fields, whole: Size, *names: str) -> Size:
     """`whole` times a factor, where that is an integer. Raises ConfigError where it is not."""
     by = factor(fields, *names)
     if isinstance(whole, Unknown) or isinstance(by, Unknown):
-        return (whole if isinstance(whole, Unknown) else Unknown(())) + (by if isinstance(by, Unknown) else 1)
+        return (whole if isinstance(whole, Unknown) else Unknown(())) + (
+            by if isinstance(by, Unknown) else 1
+        )
     size = whole * by
     if size.denominator != 1 or not 1 <= size <= LARGEST:
         raise fields.error(
-            f"'{fields.find(*names)}' is {fields.data[str(fields.find(*names))]}, which times {whole} is no size; correct it"
+            f"'{fields.find(*names)}' is {fields.data[str(fields.find(*names))]}, which times"
+            f" {whole} is no size; correct it"
         )
     return int(size)
 
 
 def attention_head_dim(fields: Fields) -> Size:
-    """hidden_size / num_attention_heads: what the model class computes, unless the file says otherwise."""
+    """hidden_size / num_attention_heads: what the model class computes, unless the file says
+    otherwise.
+    """
     given = fields.optional_size("head_dim")
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    return fields.quotient(hidden, heads, "hidden_size / num_attention_heads") if given is None else given
+    return (
+        fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
+        if given is None
+        else given
+    )
 
 
 def plain_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
-    """Full attention of a model class that has no other. Raises ConfigError where the file asks for a window all the same."""
+    """Full attention of a model class that has no other. Raises ConfigError where the file asks
+    for a window all the same.
+    """
     for name in ("sliding_window", "attention_chunk_size"):
-        if fields.has(name) and not (name == "sliding_window" and fields.flag("use_sliding_window") is False):
-            raise fields.error(f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees every token; set it to null")
+        if fields.has(name) and not (
+            name == "sliding_window" and fields.flag("use_sliding_window") is False
+        ):
+            raise fields.error(
+                f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees"
+                " every token; set it to null"
+            )
     return full_attention(fields, head_dim=head_dim)
 
 
 def mamba(fields: Fields, *, width: Size, state: tuple[str, ...], conv: tuple[str, ...]) -> Draft:
-    """Mamba of `width` channels; `state` and `conv` are spellings of the state size and the kernel."""
+    """Mamba of `width` channels; `state` and `conv` are spellings of the state size and the
+    kernel.
+    """
     return Draft(
         Mamba,
         {
@@ -68,26 +108,51 @@ def mamba(fields: Fields, *, width: Size, state: tuple[str, ...], conv: tuple[st
     )
 
 
-def mamba2(fields: Fields, *, heads: Size, head_dim: Size, state: Size, groups: Size, conv: Size) -> Draft:
-    """Mamba-2 with its state in fp32. Raises ConfigError where the groups do not divide the heads."""
+def mamba2(
+    fields: Fields, *, heads: Size, head_dim: Size, state: Size, groups: Size, conv: Size
+) -> Draft:
+    """Mamba-2 with its state in fp32. Raises ConfigError where the groups do not divide the
+    heads.
+    """
     if isinstance(heads, int) and isinstance(groups, int) and heads % groups:
-        raise fields.error(f"{groups} groups do not divide {heads} heads of a Mamba-2 layer; correct one of the two fields")
-    sizes: dict[str, Value] = {"heads": heads, "head_dim": head_dim, "state": state, "groups": groups, "conv": conv}
+        raise fields.error(
+            f"{groups} groups do not divide {heads} heads of a Mamba-2 layer; correct one of the"
+            " two fields"
+        )
+    sizes: dict[str, Value] = {
+        "heads": heads,
+        "head_dim": head_dim,
+        "state": state,
+        "groups": groups,
+        "conv": conv,
+    }
     return Draft(Mamba2, sizes | {"format": fields.model_format(), "state_format": "fp32"})
 
 
 def mamba2_heads(fields: Fields, *, width: Size, heads: str, head_dim: str) -> tuple[Size, Size]:
-    """Heads and head dimension; a head dimension that is missing or "auto" is width / heads. Raises ConfigError where the three disagree."""
+    """Heads and head dimension; a head dimension that is missing or "auto" is width / heads.
+    Raises ConfigError where the three disagree.
+    """
     number = fields.size(heads)
     if not fields.has(head_dim) or fields.data[head_dim] == "auto":
         return number, fields.quotient(width, number, f"the width of the recurrence / '{heads}'")
     each = fields.size(head_dim)
-    if isinstance(number, int) and isinstance(each, int) and isinstance(width, int) and number * each != width:
-        raise fields.error(f"'{heads}' x '{head_dim}' is {number} x {each}, but the recurrence has {width} channels; correct one of them")
+    if (
+        isinstance(number, int)
+        and isinstance(each, int)
+        and isinstance(width, int)
+        and number * each != width
+    ):
+        raise fields.error(
+            f"'{heads}' x '{head_dim}' is {number} x {each}, but the recurrence has {width}"
+            " channels; correct one of them"
+        )
     return number, each
 
 
-def assumed(fields: Fields, *, state: str | None = None, attention: bool = True, convolution: bool = True) -> list[str]:
+def assumed(
+    fields: Fields, *, state: str | None = None, attention: bool = True, convolution: bool = True
+) -> list[str]:
     """The assumptions of a recurrent family; `state` replaces the sentence about the state."""
     dtype = fields.model_format()
     notes = [state or state_note("fp32")]

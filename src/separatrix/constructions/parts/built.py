@@ -1,4 +1,6 @@
-"""What a construction returns: the model, its record with the proof, and how both are written and read."""
+"""What a construction returns: the model, its record with the proof, and how both are written
+and read.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ RECORD = "construction.json"
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Explicit weights that answer every input of the task, in float32, and the record that says why."""
+    """Explicit weights that answer every input of the task, in float32, and the record that says
+    why.
+    """
 
     task: Task
     model: Model
     record: Construction
 
     def save(self, folder: Path) -> Path:
-        """Writes the weights and construction.json into `folder` and returns the path of the latter. Raises OutputError."""
+        """Writes the weights and construction.json into `folder` and returns the path of the
+        latter. Raises OutputError.
+        """
         self.save_weights(folder)
         path = Path(folder) / RECORD
         write_atomic(path, canonical(self.record.envelope()) + "\n")
@@ -46,16 +52,32 @@ class Built:
 
 
 def weight_bytes(model: Model) -> bytes:
-    return safetensors.torch.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    return safetensors.torch.save(
+        {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    )
 
 
-def built(task: Task, model: Model, *, name: str, sizes: Mapping[str, int], layers: list[dict[str, Any]], margin: Fraction) -> Built:
-    """The record of a construction. `layers` is the proof layer by layer, `margin` a lower bound of the right logit's lead."""
+def built(
+    task: Task,
+    model: Model,
+    *,
+    name: str,
+    sizes: Mapping[str, int],
+    layers: list[dict[str, Any]],
+    margin: Fraction,
+) -> Built:
+    """The record of a construction. `layers` is the proof layer by layer, `margin` a lower bound
+    of the right logit's lead.
+    """
     data = weight_bytes(model)
     digest = sha256(data)
     config, final = model.config, down(margin)
     known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
-    whole = {"width": config.width, "hidden": config.hidden, "parameters": sum(p.numel() for p in model.parameters())}
+    whole = {
+        "width": config.width,
+        "hidden": config.hidden,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
     sizes = {**known, **sizes, **whole}
     record = Construction(
         architecture=config.architecture,
@@ -66,15 +88,19 @@ def built(task: Task, model: Model, *, name: str, sizes: Mapping[str, int], laye
         weights=f"{name}-{digest[:12]}.safetensors",
         weights_sha256=digest,
         proof={"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final},
-        statement=construction_statement(task=task.spec, architecture=config.architecture, sizes=sizes, margin=final),
+        statement=construction_statement(
+            task=task.spec, architecture=config.architecture, sizes=sizes, margin=final
+        ),
     )
     return Built(task, model, record)
 
 
 def load(path: Path) -> tuple[Construction, Model]:
-    """The record in construction.json (or in a folder that holds one) and its model, without checking the proof.
+    """The record in construction.json (or in a folder that holds one) and its model, without
+    checking the proof.
 
-    Raises EvidenceError for a file that is no construction or weights that are missing or of another content.
+    Raises EvidenceError for a file that is no construction or weights that are missing or of
+    another content.
     """
     path = Path(path) / RECORD if Path(path).is_dir() else Path(path)
     record = from_envelope(read_json(path))

@@ -1,7 +1,8 @@
-"""Chains of retrieval heads: each hop asks for an address, reads the bits stored there, and cleans them; its proof in closed form.
+"""Chains of retrieval heads: each hop asks for an address, reads the bits stored there, and cleans
+them; its proof in closed form.
 
-The proof object follows from how the weights are made (signs scaled by `SCALE`, the threshold of `_spaces.threshold`); the checker derives
-every number of it again from the weights themselves.
+The proof object follows from how the weights are made (signs scaled by `SCALE`, the threshold of
+`_spaces.threshold`); the checker derives every number of it again from the weights themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.float32 import Fetch, Readout, Threshold
 
 SCALE = 4
-"""s: a power of two, so that scores are exact; the gap 2 s^2 = 32 makes everything off target weigh less than n e^-32."""
+"""s: a power of two, so that scores are exact; the gap 2 s^2 = 32 makes everything off target
+weigh less than n e^-32.
+"""
 
 CLAMP = Threshold(
     radius=Fraction(1, 2),
@@ -32,7 +35,9 @@ CLAMP = Threshold(
 
 @dataclass(frozen=True, kw_only=True)
 class Hop:
-    """One head: where it is, what it reads (for people), how many queries it can have, its address bits, and bits taken from the hop before."""
+    """One head: where it is, what it reads (for people), how many queries it can have, its
+    address bits, and bits taken from the hop before.
+    """
 
     place: Place
     fetches: str
@@ -44,7 +49,9 @@ class Hop:
 
 
 def hop_fetch(hop: Hop, *, keys: int, shut: Fraction = Fraction(0)) -> Fetch:
-    """The sizes of a hop over `keys` keys; `shut` bounds the part of its output that a gate takes away."""
+    """The sizes of a hop over `keys` keys; `shut` bounds the part of its output that a gate
+    takes away.
+    """
     return Fetch(
         keys=keys,
         gap=Fraction(2 * SCALE**2),
@@ -60,18 +67,28 @@ def hop_fetch(hop: Hop, *, keys: int, shut: Fraction = Fraction(0)) -> Fetch:
 
 def readout(code: int) -> Readout:
     """The sizes of a head that compares a code of that many bits with the code of every answer."""
-    return Readout(gap=Fraction(2), terms=code, row_sum=Fraction(code), bias=Fraction(0), value=Fraction(1))
+    return Readout(
+        gap=Fraction(2), terms=code, row_sum=Fraction(code), bias=Fraction(0), value=Fraction(1)
+    )
 
 
-def chain_proof(hops: Sequence[Hop], *, keys: int, code: int, before: Fraction = Fraction(0)) -> tuple[list[dict[str, Any]], Fraction]:
-    """The proof layer by layer and the final margin, for hops over `keys` keys that end in an answer of `code` bits.
+def chain_proof(
+    hops: Sequence[Hop], *, keys: int, code: int, before: Fraction = Fraction(0)
+) -> tuple[list[dict[str, Any]], Fraction]:
+    """The proof layer by layer and the final margin, for hops over `keys` keys that end in an
+    answer of `code` bits.
 
-    `before` bounds the error of what the first hop links to. Raises SizeError when n is so large that float32 misses a threshold.
+    `before` bounds the error of what the first hop links to. Raises SizeError when n is so large
+    that float32 misses a threshold.
     """
     layers = []
     for hop in hops:
         fetch = hop_fetch(hop, keys=keys)
         bounds = fetch.bounds(before)
-        layers.append(fetch_entry(hop.place, fetches=hop.fetches, queries=hop.queries, fetch=fetch, bounds=bounds))
+        layers.append(
+            fetch_entry(
+                hop.place, fetches=hop.fetches, queries=hop.queries, fetch=fetch, bounds=bounds
+            )
+        )
         before = bounds.clean_error
     return layers, readout(code).margin(before)

@@ -1,4 +1,6 @@
-"""Which layers of an architecture hold a construction, and a model of it whose other layers add nothing."""
+"""Which layers of an architecture hold a construction, and a model of it whose other layers add
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,40 @@ Place = tuple[int, int]
 
 def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> list[Place]:
     """The first kind of heads in each layer for which `holds` is true, first layer first."""
-    found = [next((j for j, part in enumerate(layer) if holds(part)), None) for layer in architecture]
+    found = [
+        next((j for j, part in enumerate(layer) if holds(part)), None) for layer in architecture
+    ]
     return [(i, j) for i, j in enumerate(found) if j is not None]
 
 
-def last_full(task: Task, architecture: Architecture, layers: int, *, head_dim: int, value_dim: int) -> list[Place]:
-    """The last `layers` layers whose full heads are wide enough. Raises SizeError, saying what is needed, when there are fewer."""
-    found = places(architecture, lambda part: isinstance(part, Full) and wide_enough(part, head_dim, value_dim))
+def last_full(
+    task: Task, architecture: Architecture, layers: int, *, head_dim: int, value_dim: int
+) -> list[Place]:
+    """The last `layers` layers whose full heads are wide enough. Raises SizeError, saying what
+    is needed, when there are fewer.
+    """
+    found = places(
+        architecture, lambda part: isinstance(part, Full) and wide_enough(part, head_dim, value_dim)
+    )
     if len(found) < layers:
         full = len(places(architecture, lambda part: isinstance(part, Full)))
         raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers} full layer{'s' * (layers > 1)} with "
-            f"head_dim >= {head_dim}, value_dim >= {value_dim}, numbers of at least 32 bits and no conv, rope or sink; "
-            f"{len(found)} of its {full} full layers are such"
+            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers}"
+            f" full layer{'s' * (layers > 1)} with head_dim >= {head_dim}, value_dim >="
+            f" {value_dim}, numbers of at least 32 bits and no conv, rope or sink; {len(found)} of"
+            f" its {full} full layers are such"
         )
     return found[-layers:]
 
 
 def wide_enough(part: Full | Sparse, head_dim: int, value_dim: int) -> bool:
-    return part.plain and part.head_dim >= head_dim and part.dv >= value_dim and in_float32(part) and part.accumulator_bits >= 32
+    return (
+        part.plain
+        and part.head_dim >= head_dim
+        and part.dv >= value_dim
+        and in_float32(part)
+        and part.accumulator_bits >= 32
+    )
 
 
 def in_float32(part: Mechanism) -> bool:
@@ -48,10 +65,19 @@ def in_float32(part: Mechanism) -> bool:
     return NumberFormat(part.format).bits >= 32
 
 
-def empty_model(task: Task, architecture: Architecture, *, width: int, hidden: int, bos: bool = False) -> Model:
-    """A model without norms whose every parameter is zero, so that each layer adds zero. Raises SizeError for one with a user's own mixers."""
-    for name in sorted({part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}):
-        raise SizeError(f"'{name}' is a mixer of your own: constructions write every weight, and know those of built-in mechanisms only")
+def empty_model(
+    task: Task, architecture: Architecture, *, width: int, hidden: int, bos: bool = False
+) -> Model:
+    """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
+    SizeError for one with a user's own mixers.
+    """
+    for name in sorted(
+        {part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}
+    ):
+        raise SizeError(
+            f"'{name}' is a mixer of your own: constructions write every weight, and know those of"
+            " built-in mechanisms only"
+        )
     config = ModelConfig(
         architecture=architecture.spec,
         vocabulary=task.vocabulary,

@@ -1,4 +1,6 @@
-"""Named subspaces of the residual stream, and the few matrices that constructions are made of: no column number appears elsewhere."""
+"""Named subspaces of the residual stream, and the few matrices that constructions are made of:
+no column number appears elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from separatrix.model import MLP
 
 
 class Spaces:
-    """Consecutive slices of the residual stream by name: `Spaces(address=6, value=6)["value"]` is slice(6, 12)."""
+    """Consecutive slices of the residual stream by name: `Spaces(address=6, value=6)["value"]`
+    is slice(6, 12).
+    """
 
     def __init__(self, **widths: int) -> None:
         self._slices: dict[str, slice] = {}
@@ -43,13 +47,17 @@ def bits_for(count: int) -> int:
 
 
 def signs(numbers: int | NDArray[np.int64], bits: int) -> Tensor:
-    """The binary digits of 0..numbers-1 (or of the numbers given) as +1 and -1, lowest first: shape (count, bits)."""
+    """The binary digits of 0..numbers-1 (or of the numbers given) as +1 and -1, lowest first:
+    shape (count, bits).
+    """
     values = np.arange(numbers) if isinstance(numbers, int) else numbers
     return torch.from_numpy((values[:, None] >> np.arange(bits)) & 1).float() * 2 - 1
 
 
 def pick(matrix: Tensor, rows: Sequence[tuple[slice, float]], *, start: int = 0) -> None:
-    """Rows start, start+1, ... of a (out, in) matrix copy the coordinates of each slice in turn, times its factor."""
+    """Rows start, start+1, ... of a (out, in) matrix copy the coordinates of each slice in turn,
+    times its factor.
+    """
     row = start
     for source, factor in rows:
         for column in range(source.start, source.stop):
@@ -58,14 +66,20 @@ def pick(matrix: Tensor, rows: Sequence[tuple[slice, float]], *, start: int = 0)
 
 
 def put(matrix: Tensor, target: slice, *, factor: float = 1.0) -> None:
-    """Columns 0, 1, ... of a (out, in) matrix land on the coordinates of `target`, times the factor."""
+    """Columns 0, 1, ... of a (out, in) matrix land on the coordinates of `target`, times the
+    factor.
+    """
     for column, row in enumerate(range(target.start, target.stop)):
         matrix[row, column] = factor
 
 
 def threshold(mlp: MLP, source: slice, target: slice) -> None:
-    """target = clamp(2 source, -1, 1), written relu(2 y + 1) - relu(2 y - 1) - 1: exactly the sign of y wherever |y| >= 1/2."""
-    for number, (y, bit) in enumerate(zip(range(source.start, source.stop), range(target.start, target.stop), strict=True)):
+    """target = clamp(2 source, -1, 1), written relu(2 y + 1) - relu(2 y - 1) - 1: exactly the
+    sign of y wherever |y| >= 1/2.
+    """
+    for number, (y, bit) in enumerate(
+        zip(range(source.start, source.stop), range(target.start, target.stop), strict=True)
+    ):
         low, high = 2 * number, 2 * number + 1
         mlp.up.weight[low, y], mlp.up.bias[low], mlp.down.weight[bit, low] = 2.0, 1.0, 1.0
         mlp.up.weight[high, y], mlp.up.bias[high], mlp.down.weight[bit, high] = 2.0, -1.0, -1.0

@@ -1,4 +1,5 @@
-"""What mixers with heads share: queries, keys and values with an optional short convolution, and the output map.
+"""What mixers with heads share: queries, keys and values with an optional short convolution, and
+the output map.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
 """
@@ -25,7 +26,14 @@ class HeadsMixer(Mixer):
     """
 
     def __init__(
-        self, mechanism: Mechanism, *, width: int, channels: tuple[int, int, int], outputs: int, head_dim: int, silu: bool
+        self,
+        mechanism: Mechanism,
+        *,
+        width: int,
+        channels: tuple[int, int, int],
+        outputs: int,
+        head_dim: int,
+        silu: bool,
     ) -> None:
         super().__init__(mechanism, width=width)
         self.channels, self.scale = list(channels), head_dim**-0.5
@@ -54,10 +62,14 @@ class HeadsMixer(Mixer):
         return q[:, -1:], k, v
 
     def _project_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
-        """Queries, keys and values of one token (b, 1, channels), and the convolution's part of the new state."""
+        """Queries, keys and values of one token (b, 1, channels), and the convolution's part of
+        the new state.
+        """
         return self._convolve_step(self.q(x), self.k(x), self.v(x), state)
 
-    def _convolve_step(self, q: Tensor, k: Tensor, v: Tensor, state: State) -> tuple[Projected, State]:
+    def _convolve_step(
+        self, q: Tensor, k: Tensor, v: Tensor, state: State
+    ) -> tuple[Projected, State]:
         if self.conv is None:
             return (q[:, None], k[:, None], v[:, None]), {}
         y, buffer = self.conv.step(torch.cat([q, k, v], -1), state["conv"])
@@ -65,7 +77,11 @@ class HeadsMixer(Mixer):
         return (q, k, v), self._store(conv=buffer)
 
     def _conv_shapes(self, t: int) -> Shapes:
-        return {} if self.conv is None else {"conv": (min(t, self.conv.weight.shape[1] - 1), sum(self.channels))}
+        return (
+            {}
+            if self.conv is None
+            else {"conv": (min(t, self.conv.weight.shape[1] - 1), sum(self.channels))}
+        )
 
 
 def split_heads(x: Float[Tensor, "b t c"], heads: int, copies: int = 1) -> Float[Tensor, "b h t d"]:

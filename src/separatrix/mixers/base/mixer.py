@@ -1,4 +1,5 @@
-"""What every token mixer is: parameters, a parallel form (`forward`), a recurrence (`step`, the truth) and the state it carries.
+"""What every token mixer is: parameters, a parallel form (`forward`), a recurrence (`step`, the
+truth) and the state it carries.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
 """
@@ -17,39 +18,58 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import Mechanism
 
 State = dict[str, Tensor]
-"""What one mixer carries to later tokens: tensors whose first axis is the batch. The number of tokens seen is free."""
+"""What one mixer carries to later tokens: tensors whose first axis is the batch. The number of
+tokens seen is free.
+"""
 Shapes = dict[str, tuple[int, ...]]
 """Shape of every tensor of a state, the batch left out."""
-DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 """Number formats that PyTorch computes in."""
 
 
 class Mixer(nn.Module, ABC):
-    """A token mixer at the sizes of a mechanism. Abstract or final: subclasses are not subclassed, and write `_forward`, `_step`, `shapes`.
+    """A token mixer at the sizes of a mechanism. Abstract or final: subclasses are not subclassed,
+    and write `_forward`, `_step`, `shapes`.
 
-    Half formats: projections run in the parameters' format, sums over tokens in float32 (`wide`), states are stored as declared.
+    Half formats: projections run in the parameters' format, sums over tokens in float32 (`wide`),
+    states are stored as declared.
     """
 
     chunk: int = 64
-    """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the same outputs."""
+    """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the
+    same outputs.
+    """
 
     def __init__(self, mechanism: Mechanism, *, width: int) -> None:
         super().__init__()
         self.mechanism, self.width = mechanism, width
 
     def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        """The parallel form: outputs for a whole sequence from the empty state. NaN or infinity in a token may reach earlier outputs here,
-        since 0 times it is NaN; in `step` it cannot. Raises SizeError for x of no tokens, another width or another format."""
+        """The parallel form: outputs for a whole sequence from the empty state. NaN or infinity in
+        a token may reach earlier outputs here, since 0 times it is NaN; in `step` it cannot. Raises
+        SizeError for x of no tokens, another width or another format.
+        """
         self._check_input(x, 3)
         return self._forward(x)
 
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        """The output at the last token only; equal to `forward(x)[:, -1]`. Raises SizeError as `forward` does."""
+        """The output at the last token only; equal to `forward(x)[:, -1]`. Raises SizeError as
+        `forward` does.
+        """
         self._check_input(x, 3)
         return self._last(x)
 
-    def step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]:
-        """One token of the recurrence; t counts the tokens before it. Raises SizeError for a state that t tokens cannot have left."""
+    def step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
+        """One token of the recurrence; t counts the tokens before it. Raises SizeError for a
+        state that t tokens cannot have left.
+        """
         self._check_input(x, 2)
         self._check_state(state, len(x), t)
         return self._step(x, state, t)
@@ -57,7 +77,8 @@ class Mixer(nn.Module, ABC):
     def init_state(self, batch: int) -> State:
         """The state before the first token: zeros."""
         return {
-            name: torch.zeros(batch, *shape, dtype=self._dtype(name), device=self._like.device) for name, shape in self.shapes(0).items()
+            name: torch.zeros(batch, *shape, dtype=self._dtype(name), device=self._like.device)
+            for name, shape in self.shapes(0).items()
         }
 
     @abstractmethod
@@ -68,13 +89,17 @@ class Mixer(nn.Module, ABC):
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]: ...
 
     @abstractmethod
-    def _step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Float[Tensor, "b w"], State]: ...
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]: ...
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._forward(x)[:, -1]
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draws every parameter: matrices normal with standard deviation 1/sqrt(fan-in), gates and biases as the mechanism says."""
+        """Draws every parameter: matrices normal with standard deviation 1/sqrt(fan-in), gates
+        and biases as the mechanism says.
+        """
         for parameter in self.parameters():
             if parameter.dim() >= 2:
                 fan_in_normal(parameter, generator)
@@ -84,8 +109,9 @@ class Mixer(nn.Module, ABC):
         return next(self.parameters())
 
     def _dtype(self, name: str) -> torch.dtype:
-        """The format a tensor of the state is stored in: the parameters'; for a recurrent state the declared `state_format`, where the
-        parameters are in the declared `format`."""
+        """The format a tensor of the state is stored in: the parameters'; for a recurrent state the
+        declared `state_format`, where the parameters are in the declared `format`.
+        """
         ours, declared = self._like.dtype, self.mechanism.sizes().get("state_format")
         if declared is None or name in BUFFERS or DTYPES.get(self.mechanism.format) != ours:
             return ours
@@ -95,35 +121,54 @@ class Mixer(nn.Module, ABC):
         name = self.mechanism.name
         if x.dim() != axes:
             raise SizeError(
-                f"{name}: x has shape {tuple(x.shape)}; it must be {'(batch, tokens, width)' if axes == 3 else '(batch, width)'}"
+                f"{name}: x has shape {tuple(x.shape)}; it must be"
+                f" {'(batch, tokens, width)' if axes == 3 else '(batch, width)'}"
             )
         if 0 in x.shape[:-1]:
             raise SizeError(
-                f"{name}: x has {x.shape[0]} sequences{f' of {x.shape[1]} tokens' if axes == 3 else ''}; it needs at least 1 of each"
+                f"{name}: x has {x.shape[0]}"
+                f" sequences{f' of {x.shape[1]} tokens' if axes == 3 else ''}; it needs at least 1"
+                " of each"
             )
         if x.shape[-1] != self.width:
-            raise SizeError(f"{name}: x has {x.shape[-1]} numbers per token; this mixer was made for width={self.width}")
+            raise SizeError(
+                f"{name}: x has {x.shape[-1]} numbers per token; this mixer was made for"
+                f" width={self.width}"
+            )
         if x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise SizeError(f"{name}: x is {x.dtype}, the parameters are {self._like.dtype}; convert one of them")
+            raise SizeError(
+                f"{name}: x is {x.dtype}, the parameters are {self._like.dtype}; convert one of"
+                " them"
+            )
 
     def _check_state(self, state: State, batch: int, t: int) -> None:
         if type(t) is not int or t < 0:
-            raise SizeError(f"{self.mechanism.name}: t is {t!r}; it counts the tokens before, an integer of at least 0")
+            raise SizeError(
+                f"{self.mechanism.name}: t is {t!r}; it counts the tokens before, an integer of at"
+                " least 0"
+            )
         if not isinstance(state, dict):
-            raise SizeError(f"{self.mechanism.name}: state is {state!r}; it must be a dict of tensors, as init_state or step gives")
+            raise SizeError(
+                f"{self.mechanism.name}: state is {state!r}; it must be a dict of tensors, as"
+                " init_state or step gives"
+            )
         shapes = self.shapes(t)
         if state.keys() != shapes.keys():
             raise SizeError(
-                f"{self.mechanism.name}: state holds {', '.join(state) or 'nothing'}; it must hold {', '.join(shapes) or 'nothing'}"
+                f"{self.mechanism.name}: state holds {', '.join(state) or 'nothing'}; it must hold"
+                f" {', '.join(shapes) or 'nothing'}"
             )
         for name, shape in shapes.items():
             found, wanted = state[name], self._dtype(name)
             if found.shape != (batch, *shape):
                 raise SizeError(
-                    f"{self.mechanism.name}: state['{name}'] has shape {tuple(found.shape)}; after t={t} tokens it must be {(batch, *shape)}"
+                    f"{self.mechanism.name}: state['{name}'] has shape {tuple(found.shape)}; after"
+                    f" t={t} tokens it must be {(batch, *shape)}"
                 )
             if found.dtype != wanted:
-                raise SizeError(f"{self.mechanism.name}: state['{name}'] is {found.dtype}; it must be {wanted}")
+                raise SizeError(
+                    f"{self.mechanism.name}: state['{name}'] is {found.dtype}; it must be {wanted}"
+                )
 
     def _store(self, **tensors: Tensor) -> State:
         """A state in the declared formats."""
@@ -131,12 +176,16 @@ class Mixer(nn.Module, ABC):
 
 
 BUFFERS = frozenset({"conv", "shift", "keys", "values"})
-"""Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent states."""
+"""Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent
+states.
+"""
 
 
 @torch.no_grad()
 def fan_in_normal(weight: Tensor, generator: torch.Generator, gain: float = 1.0) -> None:
-    """Fills a (fan-out, fan-in) matrix with normal numbers of standard deviation gain/sqrt(fan-in)."""
+    """Fills a (fan-out, fan-in) matrix with normal numbers of standard deviation
+    gain/sqrt(fan-in).
+    """
     weight.normal_(0.0, gain / weight.shape[-1] ** 0.5, generator=generator)
 
 
@@ -151,11 +200,17 @@ def wide(x: Tensor) -> Tensor:
 
 
 def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
-    """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token, they are seen by none."""
+    """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token,
+    they are seen by none.
+    """
     size = min(size, x.shape[2])
     missing = -x.shape[2] % size
     # in one piece: a matrix product would copy it to that each time
-    return rearrange(F.pad(x, (0, 0, 0, missing)) if missing else x.contiguous(), "b h (n c) d -> b h n c d", c=size)
+    return rearrange(
+        F.pad(x, (0, 0, 0, missing)) if missing else x.contiguous(),
+        "b h (n c) d -> b h n c d",
+        c=size,
+    )
 
 
 def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Float[Tensor, "b h t d"]:

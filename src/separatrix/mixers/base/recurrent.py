@@ -1,4 +1,5 @@
-"""What the mixers with a matrix state share: several value heads may share one query-key head; output norm and gate.
+"""What the mixers with a matrix state share: several value heads may share one query-key head;
+output norm and gate.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension.
 """
@@ -18,29 +19,58 @@ from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
 EPSILON = 1e-6
-"""Added to the mean square under the root of an output norm; times d behind queries of unit length, since released layers divide those by
-sqrt(d), which the norm takes out again but for its epsilon."""
+"""Added to the mean square under the root of an output norm; times d behind queries of unit length,
+since released layers divide those by sqrt(d), which the norm takes out again but for its epsilon.
+"""
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
 class RecurrentMixer(HeadsMixer):
-    """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided by its root mean square and scaled
-    by a learned vector; with silu or sigmoid that is also multiplied by this function of a map G x."""
+    """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided
+    by its root mean square and scaled by a learned vector; with silu or sigmoid that is also
+    multiplied by this function of a map G x.
+    """
 
     def __init__(
-        self, mechanism: MatrixState | Mamba2, *, width: int, updates: int = 1, silu: bool = True, unit_queries: bool = False
+        self,
+        mechanism: MatrixState | Mamba2,
+        *,
+        width: int,
+        updates: int = 1,
+        silu: bool = True,
+        unit_queries: bool = False,
     ) -> None:
         if isinstance(mechanism, Mamba2):
-            heads, qk, head_dim, dv = mechanism.heads, mechanism.groups, mechanism.state, mechanism.head_dim
+            heads, qk, head_dim, dv = (
+                mechanism.heads,
+                mechanism.groups,
+                mechanism.state,
+                mechanism.head_dim,
+            )
         else:
-            heads, qk, head_dim, dv = mechanism.heads, mechanism.qk, mechanism.head_dim, mechanism.dv
+            heads, qk, head_dim, dv = (
+                mechanism.heads,
+                mechanism.qk,
+                mechanism.head_dim,
+                mechanism.dv,
+            )
         channels = (qk * head_dim, updates * qk * head_dim, updates * heads * dv)
-        super().__init__(mechanism, width=width, channels=channels, outputs=heads * dv, head_dim=head_dim, silu=silu)
+        super().__init__(
+            mechanism,
+            width=width,
+            channels=channels,
+            outputs=heads * dv,
+            head_dim=head_dim,
+            silu=silu,
+        )
         self.heads, self.qk, self.head_dim, self.dv, self.updates = heads, qk, head_dim, dv, updates
         tail = mechanism.sizes().get("gate", "none")
         self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
         self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None
-        self.activation, self.epsilon = ACTIVATIONS.get(tail), EPSILON * head_dim if unit_queries else EPSILON
+        self.activation, self.epsilon = (
+            ACTIVATIONS.get(tail),
+            EPSILON * head_dim if unit_queries else EPSILON,
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -52,11 +82,17 @@ class RecurrentMixer(HeadsMixer):
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
     def _heads_of(self, projected: Projected) -> Projected:
-        """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32 at least."""
+        """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32
+        at least.
+        """
         copies = self.heads // self.qk
         q, k, v = (wide(x) for x in projected)
         k, v = (rearrange(x, "b t (n c) -> b (t n) c", n=self.updates) for x in (k, v))
-        return split_heads(q, self.qk, copies), split_heads(k, self.qk, copies), split_heads(v, self.heads)
+        return (
+            split_heads(q, self.qk, copies),
+            split_heads(k, self.qk, copies),
+            split_heads(v, self.heads),
+        )
 
     def _qkv(self, x: Float[Tensor, "b t w"]) -> Projected:
         return self._heads_of(self._project(x))
@@ -71,9 +107,14 @@ class RecurrentMixer(HeadsMixer):
         return self._heads_of(projected), conv
 
     def _out(
-        self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"], beside: Float[Tensor, "b h t e"] | None = None
+        self,
+        y: Float[Tensor, "b h t e"],
+        x: Float[Tensor, "b t w"],
+        beside: Float[Tensor, "b h t e"] | None = None,
     ) -> Float[Tensor, "b t w"]:
-        """The output map, after norm and gate; y are the heads' outputs for the tokens x, `beside` what is added between norm and gate."""
+        """The output map, after norm and gate; y are the heads' outputs for the tokens x,
+        `beside` what is added between norm and gate.
+        """
         if self.norm is not None:
             y = y * (y.square().mean(-1, keepdim=True) + self.epsilon).rsqrt() * self.norm
         merged = merge_heads(y if beside is None else y + beside).to(x.dtype)
@@ -92,7 +133,9 @@ def unit(x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
     return F.normalize(x, dim=-1, eps=SHORTEST_LENGTH)
 
 
-def divide(numerator: Float[Tensor, "*b e"], denominator: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b e"]:
+def divide(
+    numerator: Float[Tensor, "*b e"], denominator: Float[Tensor, "*b 1"]
+) -> Float[Tensor, "*b e"]:
     """The quotient, and 0 where the denominator is 0."""
     zero = denominator == 0
     return torch.where(zero, 0.0, numerator / torch.where(zero, 1.0, denominator))

@@ -1,6 +1,8 @@
-"""What the softmax mixers share: grouped key-value heads, rotation, sinks, and softmax attention under a mask.
+"""What the softmax mixers share: grouped key-value heads, rotation, sinks, and softmax attention
+under a mask.
 
-Shapes: b batch, t tokens, w model width, h query heads, g key-value heads, d key dimension, e value dimension.
+Shapes: b batch, t tokens, w model width, h query heads, g key-value heads, d key dimension, e value
+dimension.
 """
 
 from __future__ import annotations
@@ -17,17 +19,25 @@ from separatrix.mixers.base.mixer import Shapes, State, wide
 from separatrix.mixers.ops.rope import rotate
 
 EXPLICIT_UP_TO = 128
-"""Sequences up to this length use the explicit softmax, which is faster there than the fused kernel."""
+"""Sequences up to this length use the explicit softmax, which is faster there than the fused
+kernel.
+"""
 
 
 class SoftmaxMixer(HeadsMixer):
-    """Queries, keys and values of softmax attention, rotated where the mechanism says so, and its sinks: a number s per head that
-    adds exp(s) to the denominator of every softmax."""
+    """Queries, keys and values of softmax attention, rotated where the mechanism says so, and its
+    sinks: a number s per head that adds exp(s) to the denominator of every softmax.
+    """
 
     def __init__(self, mechanism: Softmax, *, width: int, sink: bool = False) -> None:
         heads, kv, head_dim, dv = mechanism.heads, mechanism.kv, mechanism.head_dim, mechanism.dv
         super().__init__(
-            mechanism, width=width, channels=(heads * head_dim, kv * head_dim, kv * dv), outputs=heads * dv, head_dim=head_dim, silu=False
+            mechanism,
+            width=width,
+            channels=(heads * head_dim, kv * head_dim, kv * dv),
+            outputs=heads * dv,
+            head_dim=head_dim,
+            silu=False,
         )
         self.heads, self.kv, self.head_dim, self.dv = heads, kv, head_dim, dv
         self.base = mechanism.rope_base if mechanism.rope else None
@@ -43,10 +53,19 @@ class SoftmaxMixer(HeadsMixer):
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
 
     def _qkv(self, projected: Projected, start: int = 0) -> Projected:
-        """q (b h t d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the queries being the last of them."""
-        q, k, v = split_heads(projected[0], self.heads), split_heads(projected[1], self.kv), split_heads(projected[2], self.kv)
+        """q (b h t d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
+        queries being the last of them.
+        """
+        q, k, v = (
+            split_heads(projected[0], self.heads),
+            split_heads(projected[1], self.kv),
+            split_heads(projected[2], self.kv),
+        )
         if self.base is not None:
-            q, k = rotate(q, self.base, start=start + k.shape[2] - q.shape[2]), rotate(k, self.base, start=start)
+            q, k = (
+                rotate(q, self.base, start=start + k.shape[2] - q.shape[2]),
+                rotate(k, self.base, start=start),
+            )
         return q, k, v
 
     def _qkv_step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Projected, State]:
@@ -56,18 +75,28 @@ class SoftmaxMixer(HeadsMixer):
 
     def _shared(self, x: Float[Tensor, "b g ..."]) -> Float[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
-        return x if self.kv == self.heads else repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
+        return (
+            x
+            if self.kv == self.heads
+            else repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
+        )
 
-    def _attend(self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]) -> Float[Tensor, "b h 1 e"]:
+    def _attend(
+        self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]
+    ) -> Float[Tensor, "b h 1 e"]:
         """The output of one token that sees all the keys and values given."""
-        return softmax(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self._shared(v), self.sink)
+        return softmax(
+            wide(q) @ wide(self._shared(k)).transpose(-1, -2), self._shared(v), self.sink
+        )
 
     def _out(self, y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t w"]:
         return self.o(merge_heads(y))
 
 
 def softmax(
-    scores: Float[Tensor, "*b h i j"], v: Float[Tensor, "*b h j e"], sink: Float[Tensor, " h"] | None = None
+    scores: Float[Tensor, "*b h i j"],
+    v: Float[Tensor, "*b h j e"],
+    sink: Float[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "*b h i e"]:
     """softmax(scores) v, the softmax with one score more, `sink`, of a value of 0."""
     scores = wide(scores)
@@ -78,18 +107,26 @@ def softmax(
 
 
 def causal_softmax(
-    q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], sink: Float[Tensor, " h"] | None = None
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    sink: Float[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "b h t e"]:
     """Causal softmax attention with scores <q, k>, and with sinks."""
     tokens = q.shape[2]
     if not _fused(tokens):
-        return masked_softmax(q, k, v, torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril(), sink)
+        return masked_softmax(
+            q, k, v, torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril(), sink
+        )
     if sink is None:
         return _fused_softmax(q, k, v, is_causal=True)
-    # a token before the first, of value 0, whose score with every query is the sink: <(q, 1), (0, s)>
+    # a token before the first, of value 0, whose score with every query is the sink: <(q, 1), (0,
+    # s)>
     q, k = F.pad(q, (0, 1), value=1.0), F.pad(k, (0, 1))
     first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
-    return _fused_softmax(F.pad(q, (0, 0, 1, 0)), torch.cat([first, k], 2), F.pad(v, (0, 0, 1, 0)), is_causal=True)[:, :, 1:]
+    return _fused_softmax(
+        F.pad(q, (0, 0, 1, 0)), torch.cat([first, k], 2), F.pad(v, (0, 0, 1, 0)), is_causal=True
+    )[:, :, 1:]
 
 
 def masked_softmax(
@@ -99,19 +136,30 @@ def masked_softmax(
     seen: Bool[Tensor, "... i j"],
     sink: Float[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "*b h i e"]:
-    """Softmax attention with scores <q, k> where query i sees key j if `seen[..., i, j]`; every query sees at least one key."""
+    """Softmax attention with scores <q, k> where query i sees key j if `seen[..., i, j]`; every
+    query sees at least one key.
+    """
     if _fused(k.shape[-2]) and q.dim() == 4 and sink is None:
         return _fused_softmax(q, k, v, attn_mask=seen)
     return softmax((wide(q) @ wide(k).transpose(-1, -2)).masked_fill(~seen, float("-inf")), v, sink)
 
 
-def _fused_softmax(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False, attn_mask: Tensor | None = None) -> Tensor:
-    """The fused kernel takes one dimension for q, k and v, or falls back to quadratic memory: the shorter ones are filled up with zeros."""
+def _fused_softmax(
+    q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False, attn_mask: Tensor | None = None
+) -> Tensor:
+    """The fused kernel takes one dimension for q, k and v, or falls back to quadratic memory:
+    the shorter ones are filled up with zeros.
+    """
     d, e = q.shape[-1], v.shape[-1]
-    q, k, v = (F.pad(x, (0, max(d, e) - x.shape[-1])) if x.shape[-1] < max(d, e) else x for x in (q, k, v))
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, is_causal=is_causal, scale=1.0)[..., :e]
+    q, k, v = (
+        F.pad(x, (0, max(d, e) - x.shape[-1])) if x.shape[-1] < max(d, e) else x for x in (q, k, v)
+    )
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask=attn_mask, is_causal=is_causal, scale=1.0
+    )[..., :e]
 
 
 def _fused(tokens: int) -> bool:
-    # the fused kernel has no batching rule, so under torch.func.vmap it would run model by model, with a warning
+    # the fused kernel has no batching rule, so under torch.func.vmap it would run model by model,
+    # with a warning
     return tokens > EXPLICIT_UP_TO and not torch._C._are_functorch_transforms_active()

@@ -1,8 +1,10 @@
-"""The third form: on CUDA the kernels of flash-linear-attention (extra `cuda`) in place of our chunked forms, behind the same parameters.
+"""The third form: on CUDA the kernels of flash-linear-attention (extra `cuda`) in place of our
+chunked forms, behind the same parameters.
 
-`chosen` says whether one runs here; `decayed` and `delta` are the two recurrences that several mixers share.
-Not used: `chunk_delta_rule` (refuses float32; the gated rule with log decays of 0 is the same), `chunk_gated_delta_product` (refuses float32;
-its backward pass is the gated rule's on all updates, as ours is here), `chunk_linear_attn` (simple GLA without decay).
+`chosen` says whether one runs here; `decayed` and `delta` are the two recurrences that several
+mixers share. Not used: `chunk_delta_rule` (refuses float32; the gated rule with log decays of 0 is
+the same), `chunk_gated_delta_product` (refuses float32; its backward pass is the gated rule's on
+all updates, as ours is here), `chunk_linear_attn` (simple GLA without decay).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ __all__ = ["KERNELS", "backend", "chosen", "decayed", "delta"]
 
 
 def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[..., Tensor] | None:
-    """The kernel for keys k (b h t d) and values v (b h t e) in a layer of this format, where it runs; else None, for our own form.
+    """The kernel for keys k (b h t d) and values v (b h t e) in a layer of this format, where it
+    runs; else None, for our own form.
 
     Raises BackendError where the kernels are demanded and this one cannot run.
     """
@@ -37,7 +40,10 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
     if reason is None and (backend.current == "fla" or keeps_precision(kernel, dtype)):
         return partial(_run, kernel, dtype)
     if backend.current == "fla":
-        raise BackendError(f"backend('fla'): {kernel.operator} cannot run: {reason}; backend('auto') runs the torch form in such cases")
+        raise BackendError(
+            f"backend('fla'): {kernel.operator} cannot run: {reason}; backend('auto') runs the"
+            " torch form in such cases"
+        )
     return None
 
 
@@ -50,7 +56,9 @@ def decayed(
     chunk: int,
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r e"]:
-    """y_i of the recurrence with decay (_decay.py), for every token or for the last one only, as there are queries."""
+    """y_i of the recurrence with decay (_decay.py), for every token or for the last one only, as
+    there are queries.
+    """
     kernel = chosen("simple_gla" if log_a.shape[-1] == 1 else "gla", k, v, dtype)
     if kernel is not None:
         return kernel(_from_first(q, k), k, v, log_a)[:, :, -q.shape[2] :]
@@ -69,7 +77,9 @@ def delta(
     chunk: int,
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r e"]:
-    """y_i of the delta rule (_delta.py), for every token or for the last one only, as there are queries."""
+    """y_i of the delta rule (_delta.py), for every token or for the last one only, as there are
+    queries.
+    """
     kernel = chosen("gated_delta_rule" if log_a.shape[-1] == 1 else "kda", k, v, dtype)
     if kernel is not None:
         return kernel(_from_first(q, k), k, v, log_a, b)[:, :, -q.shape[2] :]
@@ -78,7 +88,9 @@ def delta(
     return delta_rule(q, k, v, log_a, b, chunk=chunk)
 
 
-def _from_first(q: Float[Tensor, "b h r d"], k: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
+def _from_first(
+    q: Float[Tensor, "b h r d"], k: Float[Tensor, "b h t d"]
+) -> Float[Tensor, "b h t d"]:
     """Queries of 0 for the tokens before."""
     return F.pad(q, (0, 0, k.shape[2] - q.shape[2], 0)) if q.shape[2] < k.shape[2] else q
 
@@ -94,4 +106,7 @@ def _run(kernel: Kernel, dtype: torch.dtype, *tensors: Tensor | None) -> Tensor:
 def _first_derivatives(gradient: Tensor) -> None:
     # the kernels' backward passes would take part in second derivatives as constants, unnoticed
     if torch.is_grad_enabled():
-        raise BackendError("second derivatives (create_graph=True) of flash-linear-attention's kernels do not exist; run backend('torch')")
+        raise BackendError(
+            "second derivatives (create_graph=True) of flash-linear-attention's kernels do not"
+            " exist; run backend('torch')"
+        )

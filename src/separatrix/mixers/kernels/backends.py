@@ -1,4 +1,6 @@
-"""Which form runs on CUDA: flash-linear-attention's kernels or the chunked forms in torch. On a CPU: always the latter."""
+"""Which form runs on CUDA: flash-linear-attention's kernels or the chunked forms in torch. On a
+CPU: always the latter.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,23 @@ from separatrix.mixers.kernels.fla import Kernel
 
 BACKENDS = ("auto", "torch", "fla")
 VERSION = "0.6."
-"""Releases of fla-core whose conventions (layout, scale, gates in log space, no running sums) the calls were written for."""
+"""Releases of fla-core whose conventions (layout, scale, gates in log space, no running sums)
+the calls were written for.
+"""
 BLOCKS = 65_535
-"""Blocks of a CUDA grid along its second and third axis; the kernels put batch times heads there."""
+"""Blocks of a CUDA grid along its second and third axis; the kernels put batch times heads
+there.
+"""
 
 
 class backend:
-    """Sets which form mixers run: `backend("torch")` from here on, `with backend("torch"):` inside the block.
+    """Sets which form mixers run: `backend("torch")` from here on, `with backend("torch"):` inside
+    the block.
 
-    auto (at the start): the kernels where they can run and lose no precision that PyTorch is told to keep; torch: never; fla: wherever a
-    mechanism has one, else BackendError with the reason. Holds for the process, for forward passes; a backward pass follows its forward.
-    Raises UnknownNameError for another name.
+    auto (at the start): the kernels where they can run and lose no precision that PyTorch is told
+    to keep; torch: never; fla: wherever a mechanism has one, else BackendError with the reason.
+    Holds for the process, for forward passes; a backward pass follows its forward. Raises
+    UnknownNameError for another name.
     """
 
     current: ClassVar[str] = "auto"
@@ -42,7 +50,9 @@ class backend:
 
 
 def why_not(kernel: Kernel, k: Tensor, v: Tensor, dtype: torch.dtype) -> str | None:
-    """Why the kernel cannot run on keys k (b h t d) and values v (b h t e) in a layer of this format; None where it can."""
+    """Why the kernel cannot run on keys k (b h t d) and values v (b h t e) in a layer of this
+    format; None where it can.
+    """
     blocks, tokens = k[..., 0, 0].numel(), k.shape[-2]
     if not k.is_cuda:
         return f"inputs are on {k.device}, it runs on CUDA devices"
@@ -62,11 +72,15 @@ def why_not(kernel: Kernel, k: Tensor, v: Tensor, dtype: torch.dtype) -> str | N
 
 
 def keeps_precision(kernel: Kernel, dtype: torch.dtype) -> bool:
-    """Whether the kernel rounds no more than PyTorch may: it multiplies float32 in TF32, with 10 bits behind the point (as many as float16)."""
+    """Whether the kernel rounds no more than PyTorch may: it multiplies float32 in TF32, with 10
+    bits behind the point (as many as float16).
+    """
     if not kernel.tf32 or dtype != torch.float32:
         return True
     products = torch.backends.cuda.matmul
-    precision = getattr(products, "fp32_precision", None)  # PyTorch 2.9 on; reading the older name fails once the newer one was set
+    precision = getattr(
+        products, "fp32_precision", None
+    )  # PyTorch 2.9 on; reading the older name fails once the newer one was set
     return bool(products.allow_tf32) if precision is None else precision == "tf32"
 
 
@@ -85,9 +99,15 @@ def missing() -> str | None:
     except importlib.metadata.PackageNotFoundError:
         return "flash-linear-attention is not installed: pip install 'separatrix[cuda]'"
     if not version.startswith(VERSION):
-        return f"fla-core {version} is installed, calls are written for {VERSION}x: pip install 'separatrix[cuda]'"
+        return (
+            f"fla-core {version} is installed, calls are written for {VERSION}x: pip install"
+            " 'separatrix[cuda]'"
+        )
     try:
         importlib.import_module("fla.ops")
     except Exception as error:  # a broken installation may raise anything
-        return f"importing fla-core {version} fails: {type(error).__name__}: {' '.join(str(error).split())}"
+        return (
+            f"importing fla-core {version} fails: {type(error).__name__}:"
+            f" {' '.join(str(error).split())}"
+        )
     return None

@@ -1,9 +1,11 @@
-"""Calls of flash-linear-attention's kernels (fla-core 0.6) in our conventions: queries, keys, values (b h t d), log decays of single tokens,
-no scale; their layout is (b t h d). The first argument of every call is the operator, the second the format it computes in.
+"""Calls of flash-linear-attention's kernels (fla-core 0.6) in our conventions: queries, keys,
+values (b h t d), log decays of single tokens, no scale; their layout is (b t h d). The first
+argument of every call is the operator, the second the format it computes in.
 
-Head dimensions are filled up with zeros to multiples of 16: blocks of products are that large, and odd ones break in 16 bits (fla-org's
-`chunk_bwd_dv`). Zeros change nothing: keys of 0 write 0, decays of 0 keep it, and what values of 0 give is cut off.
-The kernels keep all exponents at or below 0, as our forms do, so gates of any strength are safe; RWKV-7's bounded ones are told to it.
+Head dimensions are filled up with zeros to multiples of 16: blocks of products are that large, and
+odd ones break in 16 bits (fla-org's `chunk_bwd_dv`). Zeros change nothing: keys of 0 write 0,
+decays of 0 keep it, and what values of 0 give is cut off. The kernels keep all exponents at or
+below 0, as our forms do, so gates of any strength are safe; RWKV-7's bounded ones are told to it.
 
 Shapes: b batch, h heads, t tokens, d key dimension, e value dimension, c channels, l levels.
 """
@@ -25,10 +27,14 @@ Operator = Callable[..., Any]
 LARGEST_KEY = 256
 MULTIPLE = 16
 LOGLINEAR_MULTIPLE, LOGLINEAR_LEVELS = 64, 7
-"""Key dimensions that `chunk_log_linear_attn` takes, and the levels inside its chunks of 64 tokens, which it reads unasked."""
+"""Key dimensions that `chunk_log_linear_attn` takes, and the levels inside its chunks of 64
+tokens, which it reads unasked.
+"""
 HALF = {torch.bfloat16: torch.bfloat16}
 FULL = HALF | {torch.float16: torch.float32, torch.float32: torch.float32}
-"""Format of a layer -> format of the products. float16 goes in as float32: kernels keep sums in the format of their inputs, which could overflow."""
+"""Format of a layer -> format of the products. float16 goes in as float32: kernels keep sums in
+the format of their inputs, which could overflow.
+"""
 SINGLE = dict.fromkeys((torch.bfloat16, torch.float16, torch.float32), torch.float32)
 
 
@@ -54,7 +60,12 @@ def gla(
     log_a: Float[Tensor, "b h t d"],
 ) -> Float[Tensor, "b h t e"]:
     """R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i."""
-    return _ours(operator(*(_theirs(x, dtype) for x in (q, k, v)), g=_theirs(log_a, torch.float32), scale=1.0), v)
+    return _ours(
+        operator(
+            *(_theirs(x, dtype) for x in (q, k, v)), g=_theirs(log_a, torch.float32), scale=1.0
+        ),
+        v,
+    )
 
 
 def delta(
@@ -66,9 +77,13 @@ def delta(
     log_a: Float[Tensor, "b h t s"],
     b: Float[Tensor, "b h t 1"],
 ) -> Float[Tensor, "b h t e"]:
-    """R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, y_i = R_i^T q_i, one decay for all key dimensions or one for each."""
+    """R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, y_i = R_i^T q_i, one decay
+    for all key dimensions or one for each.
+    """
     g = _per_token(log_a) if log_a.shape[-1] == 1 else _theirs(log_a, torch.float32)
-    return _ours(operator(*(_theirs(x, dtype) for x in (q, k, v)), g=g, beta=_per_token(b), scale=1.0), v)
+    return _ours(
+        operator(*(_theirs(x, dtype) for x in (q, k, v)), g=g, beta=_per_token(b), scale=1.0), v
+    )
 
 
 def rwkv7(
@@ -81,10 +96,14 @@ def rwkv7(
     r: Float[Tensor, "b h t d"],
     s: Float[Tensor, "b h t d"],
 ) -> Float[Tensor, "b h t e"]:
-    """R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, for log a of at least -e^{-1/2}; as fla's layer calls it."""
+    """R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, for log a of at least
+    -e^{-1/2}; as fla's layer calls it.
+    """
     q, k, v_, r, s = (_theirs(x, dtype) for x in (q, k, v, r, s))
     bounds = {"safe_gate": True, "lower_bound": -exp(-0.5), "chunk_size": 64}
-    return _ours(operator(r=q, w=_theirs(log_a, torch.float32), k=k, v=v_, a=r, b=s, scale=1.0, **bounds), v)
+    return _ours(
+        operator(r=q, w=_theirs(log_a, torch.float32), k=k, v=v_, a=r, b=s, scale=1.0, **bounds), v
+    )
 
 
 def log_linear(
@@ -98,21 +117,34 @@ def log_linear(
     """sum_{j<=i} weights[i, level(i, j)] <q_i, k_j> v_j."""
     q, k = (_theirs(x, dtype, LOGLINEAR_MULTIPLE) for x in (q, k))
     power = max(MULTIPLE, 1 << (v.shape[-1] - 1).bit_length())
-    scales = F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1]))).to(dtype).transpose(1, 2)  # multiplied with no widening
+    scales = (
+        F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1]))).to(dtype).transpose(1, 2)
+    )  # multiplied with no widening
     no_decay = torch.zeros(scales.shape[:3], device=scales.device)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Triton>3.2.0")  # said on every call; fla 0.6 itself asks for 3.3
-        return _ours(operator(q, k, _theirs(v, dtype, power), g=no_decay, level_scales=scales, scale=1.0), v)
+        warnings.filterwarnings(
+            "ignore", message="Triton>3.2.0"
+        )  # said on every call; fla 0.6 itself asks for 3.3
+        return _ours(
+            operator(q, k, _theirs(v, dtype, power), g=no_decay, level_scales=scales, scale=1.0), v
+        )
 
 
-def hgrn(operator: Operator, dtype: torch.dtype, log_a: Float[Tensor, "b t c"], added: Float[Tensor, "b t c"]) -> Float[Tensor, "b t c"]:
+def hgrn(
+    operator: Operator,
+    dtype: torch.dtype,
+    log_a: Float[Tensor, "b t c"],
+    added: Float[Tensor, "b t c"],
+) -> Float[Tensor, "b t c"]:
     """h_i = a_i h_{i-1} + added_i."""
     return operator(added.to(dtype), log_a.to(dtype))[0]
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """An operator of fla, how it is called, and what it takes: formats, whether it multiplies float32 in TF32, largest sizes."""
+    """An operator of fla, how it is called, and what it takes: formats, whether it multiplies
+    float32 in TF32, largest sizes.
+    """
 
     module: str
     operator: str
@@ -129,9 +161,19 @@ KERNELS = {
     "gla": Kernel("fla.ops.gla", "chunk_gla", gla, FULL),
     "gated_delta_rule": Kernel("fla.ops.gated_delta_rule", "chunk_gated_delta_rule", delta, FULL),
     "kda": Kernel("fla.ops.kda", "chunk_kda", delta, FULL),
-    "rwkv7": Kernel("fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF),  # warns that float32 fails on some platforms
+    "rwkv7": Kernel(
+        "fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF
+    ),  # warns that float32 fails on some platforms
     # sizes of fla's own layer: the state of a head stays in one block
-    "log_linear": Kernel("fla.ops.log_linear_attn", "chunk_log_linear_attn", log_linear, HALF, keys=128, values=64, tokens=1 << 17),
+    "log_linear": Kernel(
+        "fla.ops.log_linear_attn",
+        "chunk_log_linear_attn",
+        log_linear,
+        HALF,
+        keys=128,
+        values=64,
+        tokens=1 << 17,
+    ),
     "hgrn": Kernel("fla.ops.hgrn", "chunk_hgrn", hgrn, SINGLE, tf32=False, keys=None),
 }
 

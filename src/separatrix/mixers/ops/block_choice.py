@@ -1,6 +1,8 @@
-"""Which blocks or tokens a query reads: those with the largest scores, the earlier of equal ones first. No choice has a gradient.
+"""Which blocks or tokens a query reads: those with the largest scores, the earlier of equal ones
+first. No choice has a gradient.
 
-Shapes: b batch, h heads, n groups (sequence and key-value head), r query heads of one group, t tokens, d key dimension, m blocks, k chosen.
+Shapes: b batch, h heads, n groups (sequence and key-value head), r query heads of one group, t
+tokens, d key dimension, m blocks, k chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from torch import Tensor
 ROOM = 1 << 21
 """Scores held at a time, about."""
 SHORT = 512
-"""Sequences up to this length use a masked softmax over all pairs of tokens, which is faster there."""
+"""Sequences up to this length use a masked softmax over all pairs of tokens, which is faster
+there.
+"""
 
 
 def is_short(tokens: int) -> bool:
@@ -24,13 +28,16 @@ def is_short(tokens: int) -> bool:
 
 
 def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
-    """Places of the k largest of m numbers (of all, if k > m) in no particular order; the earlier of equal ones first. NaN counts as infinity."""
+    """Places of the k largest of m numbers (of all, if k > m) in no particular order; the
+    earlier of equal ones first. NaN counts as infinity.
+    """
     places = scores.shape[-1]
     if k >= places:
         return torch.arange(places, device=scores.device).expand(scores.shape)
     scores = torch.where(scores.isnan(), math.inf, scores.detach())
     values, found = scores.topk(k)
-    # topk takes any of several equal to the k-th largest: those that are not larger are taken again, earliest first
+    # topk takes any of several equal to the k-th largest: those that are not larger are taken
+    # again, earliest first
     backwards = torch.arange(places, 0, -1, dtype=torch.int32, device=scores.device)
     earliest = torch.where(scores == values[..., -1:], backwards, 0).topk(k).indices
     larger = values > values[..., -1:]
@@ -38,15 +45,23 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     return torch.where(larger, found, earliest.gather(-1, rank.clamp(min=0)))
 
 
-def choose(q: Float[Tensor, "n r t d"], keys: Float[Tensor, "n m d"], k: int, block: int, *, start: int = 0) -> Int[Tensor, "n r t j"]:
-    """The blocks with the largest <q, key> of those complete before the query's own block; m stands for none. `start`: the first place."""
+def choose(
+    q: Float[Tensor, "n r t d"], keys: Float[Tensor, "n m d"], k: int, block: int, *, start: int = 0
+) -> Int[Tensor, "n r t j"]:
+    """The blocks with the largest <q, key> of those complete before the query's own block; m
+    stands for none. `start`: the first place.
+    """
     blocks = keys.shape[1]
     q, keys, chosen = q.detach(), keys.detach(), []
     for first, last in spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * blocks), block):
         own = torch.arange(start + first, start + last, device=q.device)[:, None] // block
         seen = min(blocks, (start + last - 1) // block)
         scores = q[:, :, first:last] @ keys[:, None, :seen].transpose(-1, -2)
-        scores = torch.where(torch.arange(seen, device=q.device) < own, torch.where(scores.isnan(), math.inf, scores), -math.inf)
+        scores = torch.where(
+            torch.arange(seen, device=q.device) < own,
+            torch.where(scores.isnan(), math.inf, scores),
+            -math.inf,
+        )
         found = largest(scores, k)
         found = torch.where(found < own, found, blocks)
         chosen.append(F.pad(found, (0, min(k, blocks) - found.shape[-1]), value=blocks))
@@ -77,8 +92,12 @@ def tokens_of(chosen: Bool[Tensor, "b h t m"], block: int) -> Bool[Tensor, "b h 
     return F.pad(tokens, (0, chosen.shape[2] - tokens.shape[3]))
 
 
-def selected(x: Float[Tensor, "b h t d"], chosen: Tensor, blocks: int, block: int) -> Float[Tensor, "b h s d"]:
-    """The rows of the chosen ones (b h k) of `blocks` complete blocks, then those of the open block."""
+def selected(
+    x: Float[Tensor, "b h t d"], chosen: Tensor, blocks: int, block: int
+) -> Float[Tensor, "b h s d"]:
+    """The rows of the chosen ones (b h k) of `blocks` complete blocks, then those of the open
+    block.
+    """
     complete, opened = x[:, :, : blocks * block], x[:, :, blocks * block :]
     complete = rearrange(complete, "b h (m r) d -> b h m (r d)", m=blocks, r=block)
     picked = complete.gather(2, chosen[..., None].expand(*chosen.shape, complete.shape[-1]))

@@ -1,11 +1,14 @@
 """Softmax over the tokens of chosen blocks, and over complete blocks, without quadratic memory.
 
-Queries of one key-value head that chose the same block are brought together in tiles of one size; a tile multiplies with its block as dense
-matrices, and the partial sums (maximum, numerators, denominator) go back to their queries and are added up. A block's keys and values are so
-copied once per tile, not once per query. Everything is computed again in the backward pass, a few queries at a time.
+Queries of one key-value head that chose the same block are brought together in tiles of one size; a
+tile multiplies with its block as dense matrices, and the partial sums (maximum, numerators,
+denominator) go back to their queries and are added up. A block's keys and values are so copied once
+per tile, not once per query. Everything is computed again in the backward pass, a few queries at a
+time.
 
-Shapes: n groups (sequence and key-value head), r query heads of one group, t tokens, i = r t queries, d key dimension, e value dimension,
-m complete blocks, B tokens per block, k blocks chosen per query.
+Shapes: n groups (sequence and key-value head), r query heads of one group, t tokens, i = r t
+queries, d key dimension, e value dimension, m complete blocks, B tokens per block, k blocks chosen
+per query.
 """
 
 from __future__ import annotations
@@ -29,17 +32,31 @@ PARTS = 16
 
 
 def prefix_softmax(
-    q: Float[Tensor, "n r t d"], keys: Float[Tensor, "n m d"], values: Float[Tensor, "n m e"], block: int
+    q: Float[Tensor, "n r t d"],
+    keys: Float[Tensor, "n m d"],
+    values: Float[Tensor, "n m e"],
+    block: int,
 ) -> Float[Tensor, "n r t e"]:
-    """Softmax over the blocks that are complete before the query's own, one key and value each; 0 where there is none."""
+    """Softmax over the blocks that are complete before the query's own, one key and value each;
+    0 where there is none.
+    """
     places = spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * keys.shape[1]), block)
     outputs = []
-    for (first, last), part in zip(places, q.split([last - first for first, last in places], 2), strict=True):
+    for (first, last), part in zip(
+        places, q.split([last - first for first, last in places], 2), strict=True
+    ):
         seen = min(keys.shape[1], (last - 1) // block)
         if seen == 0:
             outputs.append(q.new_zeros(*q.shape[:2], last - first, values.shape[2]))
         else:
-            outputs.append(recomputed(partial(_prefix, block=block, first=first), part, keys[:, :seen], values[:, :seen]))
+            outputs.append(
+                recomputed(
+                    partial(_prefix, block=block, first=first),
+                    part,
+                    keys[:, :seen],
+                    values[:, :seen],
+                )
+            )
     return torch.cat(outputs, 2)
 
 
@@ -48,7 +65,11 @@ def _prefix(q: Tensor, keys: Tensor, values: Tensor, *, block: int, first: int) 
     scores = (q.flatten(1, 2) @ keys.transpose(-1, -2)).unflatten(1, q.shape[1:3])
     hidden = torch.arange(keys.shape[1], device=q.device) >= own
     # where no block is complete, scores of 0 keep the softmax and its gradient finite
-    weights = torch.where(hidden, torch.where(own > 0, -math.inf, 0.0), scores).softmax(-1).masked_fill(own == 0, 0.0)
+    weights = (
+        torch.where(hidden, torch.where(own > 0, -math.inf, 0.0), scores)
+        .softmax(-1)
+        .masked_fill(own == 0, 0.0)
+    )
     return (weights.flatten(1, 2) @ values).unflatten(1, q.shape[1:3])
 
 
@@ -59,26 +80,50 @@ def block_softmax(
     chosen: Int[Tensor, "n r t j"],
     block: int,
 ) -> Float[Tensor, "n r t e"]:
-    """One softmax over the tokens of the chosen complete blocks and of the query's own block up to the query."""
+    """One softmax over the tokens of the chosen complete blocks and of the query's own block up
+    to the query.
+    """
     _, heads, tokens, _ = q.shape
     full = tokens // block
     keys, values = (x[:, : full * block].unflatten(1, (full, block)) for x in (k, v))
     scores = heads * max(1, chosen.shape[-1]) * block  # per token
-    size, together = max(ROOM // scores, 8 * block, tokens // PARTS), max(1, ROOM // (scores * tokens))
+    size, together = (
+        max(ROOM // scores, 8 * block, tokens // PARTS),
+        max(1, ROOM // (scores * tokens)),
+    )
     places = spans(tokens, size, block)
-    lengths, run, outputs = [last - first for first, last in places], partial(_attended, block=block), []
-    for q_, k_, v_, keys_, values_, chosen_ in zip(*(x.split(together) for x in (q, k, v, keys, values, chosen)), strict=True):
-        queries = zip(places, q_.split(lengths, 2), k_.split(lengths, 1), v_.split(lengths, 1), chosen_.split(lengths, 2), strict=True)
+    lengths, run, outputs = (
+        [last - first for first, last in places],
+        partial(_attended, block=block),
+        [],
+    )
+    for q_, k_, v_, keys_, values_, chosen_ in zip(
+        *(x.split(together) for x in (q, k, v, keys, values, chosen)), strict=True
+    ):
+        queries = zip(
+            places,
+            q_.split(lengths, 2),
+            k_.split(lengths, 1),
+            v_.split(lengths, 1),
+            chosen_.split(lengths, 2),
+            strict=True,
+        )
         parts = []
         for (_, last), *own, picks in queries:
             seen = min(full, (last - 1) // block)
-            parts.append(recomputed(run, *own, keys_[:, :seen], values_[:, :seen], picks.clamp(max=seen)))
+            parts.append(
+                recomputed(run, *own, keys_[:, :seen], values_[:, :seen], picks.clamp(max=seen))
+            )
         outputs.append(torch.cat(parts, 2))
     return torch.cat(outputs)
 
 
-def _attended(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, chosen: Tensor, *, block: int) -> Tensor:
-    """Own blocks (q n r t d, k n t d, v n t e) and chosen ones (keys n m B d, values n m B e, chosen n r t k, m for none) in one softmax."""
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, chosen: Tensor, *, block: int
+) -> Tensor:
+    """Own blocks (q n r t d, k n t d, v n t e) and chosen ones (keys n m B d, values n m B e,
+    chosen n r t k, m for none) in one softmax.
+    """
     largest, total, sums = _own(q, k, v, block)
     if keys.shape[1] and chosen.shape[-1]:
         rows = q.flatten(1, 2)
@@ -92,10 +137,14 @@ def _attended(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, cho
 
 
 def _own(q: Tensor, k: Tensor, v: Tensor, block: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Maximum and denominator (n r t) and numerators (n r t e) over the query's own block, up to the query."""
+    """Maximum and denominator (n r t) and numerators (n r t e) over the query's own block, up to
+    the query.
+    """
     tokens = q.shape[2]
     size = min(block, tokens)
-    q, k, v = (F.pad(x, (0, 0, 0, -tokens % size)).unflatten(-2, (-1, size)) for x in (q, k, v))  # n r c B d, n c B d
+    q, k, v = (
+        F.pad(x, (0, 0, 0, -tokens % size)).unflatten(-2, (-1, size)) for x in (q, k, v)
+    )  # n r c B d, n c B d
     causal = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
     scores = (q @ k[:, None].transpose(-1, -2)).masked_fill(~causal, -math.inf)
     parts = _partial(scores, v[:, None])
@@ -103,18 +152,26 @@ def _own(q: Tensor, k: Tensor, v: Tensor, block: int) -> tuple[Tensor, Tensor, T
 
 
 def _partial(scores: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Maximum, denominator and numerators of a softmax over the last axis. The maximum counts as a constant: it cancels."""
+    """Maximum, denominator and numerators of a softmax over the last axis. The maximum counts as
+    a constant: it cancels.
+    """
     top = scores.detach().amax(-1).clamp(min=torch.finfo(scores.dtype).min)
     weights = (scores - top[..., None]).exp()
     return top, weights.sum(-1), weights @ values
 
 
-def _tiles(q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Maximum, denominator (n i k) and numerators (n i k e) of each query (n i d) in each block it chose (n i k; m for none)."""
+def _tiles(
+    q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Maximum, denominator (n i k) and numerators (n i k e) of each query (n i d) in each block
+    it chose (n i k; m for none).
+    """
     groups, queries, picks = chosen.shape
     blocks, pairs = keys.shape[1], queries * picks
     size = tile_size(pairs, blocks)
-    tiles = pairs // size + blocks + 1  # enough for any distribution, and one more for the pairs of no block
+    tiles = (
+        pairs // size + blocks + 1
+    )  # enough for any distribution, and one more for the pairs of no block
     slot, pair, block = place(chosen.flatten(1), blocks, size, tiles)
     offset = torch.arange(groups, device=q.device)[:, None]
     used = pair < pairs
@@ -123,7 +180,10 @@ def _tiles(q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor) -> tuple[Ten
     none = (chosen == blocks).flatten()
     q = _Moved.apply(q.flatten(0, 1), to_query, to_slot.flatten(), ~none, picks)
     tile = (block + offset * blocks).flatten()
-    keys, values = (_Copied.apply(x.flatten(0, 1).flatten(1), tile).unflatten(1, x.shape[2:]) for x in (keys, values))  # (n tiles) B d
+    keys, values = (
+        _Copied.apply(x.flatten(0, 1).flatten(1), tile).unflatten(1, x.shape[2:])
+        for x in (keys, values)
+    )  # (n tiles) B d
     top, total, sums = _partial(q.unflatten(0, (-1, size)) @ keys.transpose(-1, -2), values)
     to_pair = (pair.clamp(max=pairs - 1) + offset * pairs).flatten()
     back = (to_slot.flatten(), to_pair, used.flatten(), 1)
@@ -139,15 +199,18 @@ def _tiles(q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor) -> tuple[Ten
 
 
 def tile_size(pairs: int, blocks: int) -> int:
-    """Queries per tile: about a third of those that choose a block, on average, and a power of two from 8 to 128."""
+    """Queries per tile: about a third of those that choose a block, on average, and a power of
+    two from 8 to 128.
+    """
     return min(128, max(8, 1 << (pairs // (3 * blocks)).bit_length()))
 
 
 def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorts pairs (query, block) into tiles of one block each. Takes the block of each pair (n p), `blocks` for none.
+    """Sorts pairs (query, block) into tiles of one block each. Takes the block of each pair (n p),
+    `blocks` for none.
 
-    Returns the slot of each pair (n p), the pair in each slot (n tiles*size; p where it is empty) and the block of each tile (n tiles).
-    The last tile takes the pairs of no block.
+    Returns the slot of each pair (n p), the pair in each slot (n tiles*size; p where it is empty)
+    and the block of each tile (n tiles). The last tile takes the pairs of no block.
     """
     groups, pairs = chosen.shape
     ordered, order = chosen.sort(dim=-1, stable=True)
@@ -156,16 +219,24 @@ def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, T
     ends = ((starts.diff(dim=-1) + size - 1) // size).cumsum(-1)
     first = F.pad(ends, (1, 0))
     rank = torch.arange(pairs, device=chosen.device) - starts.gather(-1, ordered)
-    slots = torch.where(ordered < blocks, first.gather(-1, ordered) * size + rank, (tiles - 1) * size)
+    slots = torch.where(
+        ordered < blocks, first.gather(-1, ordered) * size + rank, (tiles - 1) * size
+    )
     slot = torch.empty_like(slots).scatter(-1, order, slots)
     numbers = torch.where(ordered < blocks, order, pairs)
-    pair = torch.full((groups, tiles * size), pairs, device=chosen.device).scatter(-1, slots, numbers)
-    block = torch.searchsorted(ends, torch.arange(tiles, device=chosen.device).expand(groups, -1).contiguous(), right=True)
+    pair = torch.full((groups, tiles * size), pairs, device=chosen.device).scatter(
+        -1, slots, numbers
+    )
+    block = torch.searchsorted(
+        ends, torch.arange(tiles, device=chosen.device).expand(groups, -1).contiguous(), right=True
+    )
     return slot, pair, block.clamp(max=blocks - 1)
 
 
 class _Copied(torch.autograd.Function):
-    """Rows x[there] of long rows, each taken about as often; autograd's own backward pass is slower."""
+    """Rows x[there] of long rows, each taken about as often; autograd's own backward pass is
+    slower.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, there: Tensor) -> Tensor:
@@ -180,11 +251,15 @@ class _Copied(torch.autograd.Function):
 
 
 class _Moved(torch.autograd.Function):
-    """Rows x[there]; backward: row j sums the gradients of the `copies` places back[j * copies : (j + 1) * copies], those with `counts` only.
-    Rows are gathered both ways, which is faster than adding them up one by one, and in one order."""
+    """Rows x[there]; backward: row j sums the gradients of the `copies` places back[j * copies : (j
+    + 1) * copies], those with `counts` only. Rows are gathered both ways, which is faster than
+    adding them up one by one, and in one order.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, counts: Tensor, copies: int) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, there: Tensor, back: Tensor, counts: Tensor, copies: int
+    ) -> Tensor:
         ctx.save_for_backward(back, counts)
         ctx.copies = copies
         return x.index_select(0, there)

@@ -1,6 +1,8 @@
-"""The short causal convolution, channel by channel: y_i = sum_{r<K} c_r x_{i-r}, tokens before the first taken as 0.
+"""The short causal convolution, channel by channel: y_i = sum_{r<K} c_r x_{i-r}, tokens before the
+first taken as 0.
 
-Shapes: b batch, t tokens, c channels, K kernel size. State after t tokens: the last min(t, K-1) inputs.
+Shapes: b batch, t tokens, c channels, K kernel size. State after t tokens: the last min(t, K-1)
+inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from separatrix.mixers.base.mixer import wide
 
 
 class Convolution(nn.Module):
-    """Kernels (c, K), the newest token's weight last; SiLU after them if `silu`, and then outputs in float32 at least."""
+    """Kernels (c, K), the newest token's weight last; SiLU after them if `silu`, and then
+    outputs in float32 at least.
+    """
 
     def __init__(self, channels: int, kernel: int, *, silu: bool) -> None:
         super().__init__()
@@ -28,8 +32,12 @@ class Convolution(nn.Module):
             y = torch.addcmul(y, padded[:, r : r + tokens], weights[r])
         return F.silu(y) if self.silu else y.to(x.dtype)
 
-    def step(self, x: Float[Tensor, "b c"], before: Float[Tensor, "b s c"]) -> tuple[Float[Tensor, "b c"], Float[Tensor, "b r c"]]:
+    def step(
+        self, x: Float[Tensor, "b c"], before: Float[Tensor, "b s c"]
+    ) -> tuple[Float[Tensor, "b c"], Float[Tensor, "b r c"]]:
         """One token; `before` and the second result are the state."""
         seen = torch.cat([before, x[:, None]], 1)
         y = (wide(seen) * wide(self.weight).T[-seen.shape[1] :]).sum(1)
-        return F.silu(y) if self.silu else y.to(x.dtype), seen[:, max(0, seen.shape[1] - self.weight.shape[1] + 1) :]
+        return F.silu(y) if self.silu else y.to(x.dtype), seen[
+            :, max(0, seen.shape[1] - self.weight.shape[1] + 1) :
+        ]

@@ -1,12 +1,16 @@
-"""Recurrences with decay, in chunks: R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, 0 < a_i <= 1 per key dimension or for all of them.
+"""Recurrences with decay, in chunks: R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, 0 < a_i
+<= 1 per key dimension or for all of them.
 
 With G_i = log a_1 + ... + log a_i inside a chunk and R the state before it,
 
-    y_i = (q_i exp(G_i))^T R + sum_{j<=i} <q_i, exp(G_i - G_j) k_j> v_j,   R' = exp(G_c) R + sum_j (exp(G_c - G_j) k_j) v_j^T
+    y_i = (q_i exp(G_i))^T R + sum_{j<=i} <q_i, exp(G_i - G_j) k_j> v_j,
+    R' = exp(G_c) R + sum_j (exp(G_c - G_j) k_j) v_j^T
 
-No exponent is above 0: exp(-G_j) alone would overflow. Scores where decay differs between key dimensions: _scores.py.
+No exponent is above 0: exp(-G_j) alone would overflow. Scores where decay differs between key
+dimensions: _scores.py.
 
-Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
+Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value
+dimension; G is (..., 1) or (..., d).
 """
 
 from __future__ import annotations
@@ -25,7 +29,12 @@ from separatrix.mixers.ops.segments import in_segments
 
 
 def decayed(
-    q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"], *, chunk: int
+    q: Float[Tensor, "b h t d"],
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t s"],
+    *,
+    chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """y_i of the recurrence for every i."""
     if q.shape[2] <= chunk:
@@ -34,7 +43,9 @@ def decayed(
     return in_segments(partial(_segment, chunk=chunk), q, k, v, log_a, chunk=chunk)
 
 
-def _segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+def _segment(
+    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | None, chunk: int
+) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
     log_a = bounded(log_a)
@@ -44,13 +55,17 @@ def _segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | 
     return join_chunks(scores(q, k, log_a, total) @ v + (total.exp() * q) @ states, tokens), last
 
 
-def final(k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]) -> Float[Tensor, "b h d e"]:
+def final(
+    k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]
+) -> Float[Tensor, "b h d e"]:
     """R after the last token."""
     return (after(log_a).exp() * k).transpose(-1, -2) @ v
 
 
 def carry(
-    kept: Float[Tensor, "b h n s 1"], added: Float[Tensor, "b h n d e"], state: Float[Tensor, "b h d e"] | None = None
+    kept: Float[Tensor, "b h n s 1"],
+    added: Float[Tensor, "b h n d e"],
+    state: Float[Tensor, "b h d e"] | None = None,
 ) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
     """The state before every chunk, from what each keeps and adds, and after the last."""
     state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
@@ -61,8 +76,9 @@ def carry(
 
 
 def bounded(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
-    """Decays whose exponential is 0 anyway raised to the border of that: sums of stronger ones would cost the differences of G their digits,
-    and at last overflow."""
+    """Decays whose exponential is 0 anyway raised to the border of that: sums of stronger ones
+    would cost the differences of G their digits, and at last overflow.
+    """
     format_ = torch.finfo(log_a.dtype)
     return log_a.clamp_min(log(format_.tiny * format_.eps) - 1)
 
@@ -78,18 +94,27 @@ def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
 
 
 def scores(
-    q: Float[Tensor, "... c d"], k: Float[Tensor, "... c d"], log_a: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
+    q: Float[Tensor, "... c d"],
+    k: Float[Tensor, "... c d"],
+    log_a: Float[Tensor, "... c s"],
+    total: Float[Tensor, "... c s"],
 ) -> Float[Tensor, "... c c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
     return lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril()
 
 
 def lower_scores(
-    q: Float[Tensor, "... c m d"], k: Float[Tensor, "... c d"], log_a: Float[Tensor, "... c s"], total: Float[Tensor, "... c s"]
+    q: Float[Tensor, "... c m d"],
+    k: Float[Tensor, "... c d"],
+    log_a: Float[Tensor, "... c s"],
+    total: Float[Tensor, "... c s"],
 ) -> Float[Tensor, "... c m c"]:
-    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere something finite. `total` is G."""
+    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere
+    something finite. `total` is G.
+    """
     if log_a.shape[-1] > 1:
         return scores_by_halves(q, k, total)
-    # log a_{j+1} + ... + log a_i summed up as it is: the difference of two sums from the start has fewer digits
+    # log a_{j+1} + ... + log a_i summed up as it is: the difference of two sums from the start has
+    # fewer digits
     between = log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2)
     return between.exp()[..., None, :] * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])

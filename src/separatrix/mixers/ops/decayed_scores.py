@@ -1,10 +1,13 @@
-"""Scores inside a chunk where decay differs between key dimensions: <q_i, exp(G_i - G_j) k_j> for j <= i, as matrix products.
+"""Scores inside a chunk where decay differs between key dimensions: <q_i, exp(G_i - G_j) k_j> for j
+<= i, as matrix products.
 
-No exponent may be above 0: exp(-G_j) alone would overflow. For a query i in the later half of a block and a key j in the earlier half, with
-G_m the sum up to the half, exp(G_i - G_j) = exp(G_i - G_m) exp(G_m - G_j); halves are halved again, down to single tokens.
+No exponent may be above 0: exp(-G_j) alone would overflow. For a query i in the later half of a
+block and a key j in the earlier half, with G_m the sum up to the half, exp(G_i - G_j) = exp(G_i -
+G_m) exp(G_m - G_j); halves are halved again, down to single tokens.
 
-Backward pass: the score s_ij depends on G through exp(G_i - G_j) alone, so the gradient by G_i is q_i dq_i - k_i dk_i, dimension by
-dimension, and none passes through an exponential; these are not kept but formed again.
+Backward pass: the score s_ij depends on G through exp(G_i - G_j) alone, so the gradient by G_i is
+q_i dq_i - k_i dk_i, dimension by dimension, and none passes through an exponential; these are not
+kept but formed again.
 
 Shapes: c tokens per chunk, m queries per token, d key dimension.
 """
@@ -19,7 +22,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 PRODUCT_FROM = 2
-"""Blocks of more than twice this many tokens use matrix products; below they cost more than what they save."""
+"""Blocks of more than twice this many tokens use matrix products; below they cost more than what
+they save.
+"""
 
 
 def scores_by_halves(
@@ -30,7 +35,9 @@ def scores_by_halves(
     missing = (1 << (tokens - 1).bit_length()) - tokens
     if missing:
         q, k = F.pad(q, (0, 0, 0, 0, 0, missing)), F.pad(k, (0, 0, 0, missing))
-        total = torch.cat([total, total[..., -1:, :].expand(*total.shape[:-2], missing, total.shape[-1])], -2)
+        total = torch.cat(
+            [total, total[..., -1:, :].expand(*total.shape[:-2], missing, total.shape[-1])], -2
+        )
     return _Scores.apply(q, k, total)[..., :tokens, :, :tokens]
 
 
@@ -80,9 +87,17 @@ def _gradients(q: Tensor, k: Tensor, total: Tensor, grad: Tensor) -> tuple[Tenso
         by_early = (across[..., None] * late[..., None, :]).sum((-4, -3))
     else:
         across = across.flatten(-3, -2)
-        by_late, by_early = (across @ early).unflatten(-2, late.shape[-3:-1]), across.mT @ late.flatten(-3, -2)
+        by_late, by_early = (
+            (across @ early).unflatten(-2, late.shape[-3:-1]),
+            across.mT @ late.flatten(-3, -2),
+        )
     (q_one, q_two), (k_one, k_two) = (
-        x.unbind(axis) for x, axis in zip(_gradients(*_halves(q, k, total), torch.stack([upper, lower], -4)), (-4, -3), strict=True)
+        x.unbind(axis)
+        for x, axis in zip(
+            _gradients(*_halves(q, k, total), torch.stack([upper, lower], -4)),
+            (-4, -3),
+            strict=True,
+        )
     )
     return torch.cat([q_one, torch.addcmul(q_two, by_late, decay_late)], -3), torch.cat(
         [torch.addcmul(k_one, by_early, decay_early), k_two], -2
@@ -95,9 +110,14 @@ def _halves(q: Tensor, k: Tensor, total: Tensor) -> tuple[Tensor, Tensor, Tensor
     return q.unflatten(-3, (2, half)), k.unflatten(-2, (2, half)), total.unflatten(-2, (2, half))
 
 
-def _across(q: Tensor, k: Tensor, total: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def _across(
+    q: Tensor, k: Tensor, total: Tensor
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """The later queries and the earlier keys, decayed from and to the middle, and these decays."""
     half = k.shape[-2] // 2
     middle = total[..., half - 1 : half, :]
-    late, early = (total[..., half:, :] - middle).exp()[..., None, :], (middle - total[..., :half, :]).exp()
+    late, early = (
+        (total[..., half:, :] - middle).exp()[..., None, :],
+        (middle - total[..., :half, :]).exp(),
+    )
     return (q[..., half:, :, :] * late, late), (k[..., :half, :] * early, early)

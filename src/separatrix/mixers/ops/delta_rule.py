@@ -4,20 +4,26 @@ The delta rule, with decay a_i per key dimension or for all of them:
 
     R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T
 
-It adds k_i u_i^T to diag(a_i) R_{i-1}, with u_i = b_i (v_i - (diag(a_i) R_{i-1})^T k_i). Unrolled from the state R before a chunk, with
-G_i = log a_1 + ... + log a_i, R_i = diag(exp G_i) R + sum_{j<=i} (exp(G_i - G_j) k_j) u_j^T, hence (the UT transform)
+It adds k_i u_i^T to diag(a_i) R_{i-1}, with u_i = b_i (v_i - (diag(a_i) R_{i-1})^T k_i). Unrolled
+from the state R before a chunk, with G_i = log a_1 + ... + log a_i, R_i = diag(exp G_i) R +
+sum_{j<=i} (exp(G_i - G_j) k_j) u_j^T, hence (the UT transform)
 
     (I + L) U = diag(b) V - diag(b) (exp(G) K) R,   L_ij = b_i <k_i, exp(G_i - G_j) k_j> for j < i
 
-The general form (diagonal plus low rank), R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, adds s_i u_i^T with u_i = R_{i-1}^T r_i:
+The general form (diagonal plus low rank), R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, adds
+s_i u_i^T with u_i = R_{i-1}^T r_i:
 
-    (I - N) U = (exp(G^-) r) R + M V,   N_ij = <r_i, exp(G_{i-1} - G_j) s_j>,  M_ij = <r_i, exp(G_{i-1} - G_j) k_j> for j < i
+    (I - N) U = (exp(G^-) r) R + M V,
+    N_ij = <r_i, exp(G_{i-1} - G_j) s_j>,  M_ij = <r_i, exp(G_{i-1} - G_j) k_j> for j < i
 
-Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that carries R. In the first no exponent is above
-0; the second takes a lower bound of log a, and forms exp(G_i) and exp(-G_j) apart.
-Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7), arXiv 2503.14456.
+Each is one triangular solve for all chunks at once, U = U_v + U_r R, and a loop over chunks that
+carries R. In the first no exponent is above 0; the second takes a lower bound of log a, and forms
+exp(G_i) and exp(-G_j) apart.
+Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7),
+arXiv 2503.14456.
 
-Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value dimension; G is (..., 1) or (..., d).
+Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value
+dimension; G is (..., 1) or (..., d).
 """
 
 from __future__ import annotations
@@ -33,7 +39,9 @@ from separatrix.mixers.ops.decay import after, before, bounded, lower_scores
 from separatrix.mixers.ops.segments import in_segments
 
 EXPONENT = 40.0
-"""Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room for numbers of any use."""
+"""Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room
+for numbers of any use.
+"""
 
 
 def delta_rule(
@@ -51,14 +59,17 @@ def delta_rule(
     return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
 
 
-def _delta_segment(q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+def _delta_segment(
+    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int
+) -> tuple[Tensor, Tensor]:
     return Delta(k, v, log_a, b, q, chunk=chunk).outputs(state)
 
 
 class Delta:
-    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R' = transition R + added, and, where
-    queries are given, `reads` (b h n c c), what they take of the u of their chunk.
-    `alone`: there is one chunk, and what it does to the state is not asked for."""
+    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R'
+    = transition R + added, and, where queries are given, `reads` (b h n c c), what they take of the
+    u of their chunk. `alone`: there is one chunk, and what it does to the state is not asked for.
+    """
 
     def __init__(
         self,
@@ -85,14 +96,20 @@ class Delta:
         if alone:
             return
         end = self.total[:, :, :, -1:]
-        self.added, changed = ((after(log_a).exp() * k).mT @ u).split([v.shape[-1], k.shape[-1]], -1)
-        self.transition = torch.addcmul(changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device))
+        self.added, changed = ((after(log_a).exp() * k).mT @ u).split(
+            [v.shape[-1], k.shape[-1]], -1
+        )
+        self.transition = torch.addcmul(
+            changed, end.mT.exp(), torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+        )
 
     def solve(self, right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
         """(I + L)^-1 right."""
         return solve(self.lower, right)
 
-    def outputs(self, state: Float[Tensor, "b h d e"] | None = None) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
+    def outputs(
+        self, state: Float[Tensor, "b h d e"] | None = None
+    ) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
         """R_i^T q_i for every i, and R after the last token."""
         states, last = propagate(self.transition, self.added, state)
         return join_chunks(self.reads @ self.u_v + self.queries() @ states, self.tokens), last
@@ -110,10 +127,14 @@ class Delta:
         return propagate(self.transition, self.added)[1]
 
 
-def solve(lower: Float[Tensor, "b h n c c"], right: Float[Tensor, "b h n c r"]) -> Float[Tensor, "b h n c r"]:
+def solve(
+    lower: Float[Tensor, "b h n c c"], right: Float[Tensor, "b h n c r"]
+) -> Float[Tensor, "b h n c r"]:
     """(I + L)^-1 right, L below the diagonal."""
     # transposed, PyTorch copies less on the way to LAPACK's column-major order
-    return torch.linalg.solve_triangular(wide(lower).mT, wide(right).mT, upper=True, left=False, unitriangular=True).mT
+    return torch.linalg.solve_triangular(
+        wide(lower).mT, wide(right).mT, upper=True, left=False, unitriangular=True
+    ).mT
 
 
 def delta_step(
@@ -139,13 +160,23 @@ def low_rank(
     chunk: int,
     least: float,
 ) -> Float[Tensor, "b h t e"]:
-    """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks of up to EXPONENT / -least tokens."""
+    """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks
+    of up to EXPONENT / -least tokens.
+    """
     chunk = max(1, min(chunk, int(EXPONENT / -least)))
     return in_segments(partial(_low_rank_segment, chunk=chunk), q, k, v, log_a, r, s, chunk=chunk)
 
 
 def _low_rank_segment(
-    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, r: Tensor, s: Tensor, *, state: Tensor | None, chunk: int
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_a: Tensor,
+    r: Tensor,
+    s: Tensor,
+    *,
+    state: Tensor | None,
+    chunk: int,
 ) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
@@ -162,13 +193,17 @@ def _low_rank_segment(
     values = torch.cat([u_v, v], 3)
     kept = total[:, :, :, -1:].mT.exp()
     eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-    states, last = propagate(kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state)
+    states, last = propagate(
+        kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state
+    )
     y = reads @ values + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
     return join_chunks(y, tokens), last
 
 
 def propagate(
-    transition: Float[Tensor, "b h n d d"], added: Float[Tensor, "b h n d e"], state: Float[Tensor, "b h d e"] | None = None
+    transition: Float[Tensor, "b h n d d"],
+    added: Float[Tensor, "b h n d e"],
+    state: Float[Tensor, "b h d e"] | None = None,
 ) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
     """The state before every chunk, and after the last."""
     state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []

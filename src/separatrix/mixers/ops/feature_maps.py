@@ -9,7 +9,9 @@ from torch import Tensor
 
 
 def features(name: str, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b f"]:
-    """phi(x): elu(x)+1, relu(x), x, or taylor (1, x, x (x) x / sqrt 2), of d, d, d or 1+d+d^2 numbers."""
+    """phi(x): elu(x)+1, relu(x), x, or taylor (1, x, x (x) x / sqrt 2), of d, d, d or 1+d+d^2
+    numbers.
+    """
     match name:
         case "elu":
             return F.elu(x) + 1
@@ -23,8 +25,12 @@ def features(name: str, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b f"]:
     raise ValueError(f"no feature map {name!r}")
 
 
-def kernel(name: str, q: Float[Tensor, "*b i d"], k: Float[Tensor, "*b j d"]) -> Float[Tensor, "*b i j"]:
-    """<phi(q_i), phi(k_j)>; for taylor 1 + s + s^2/2 with s = <q_i, k_j>, without writing the features out."""
+def kernel(
+    name: str, q: Float[Tensor, "*b i d"], k: Float[Tensor, "*b j d"]
+) -> Float[Tensor, "*b i j"]:
+    """<phi(q_i), phi(k_j)>; for taylor 1 + s + s^2/2 with s = <q_i, k_j>, without writing the
+    features out.
+    """
     if name == "taylor":
         s = q @ k.transpose(-1, -2)
         return 1 + s + 0.5 * s * s

@@ -1,8 +1,11 @@
-"""Levels of log-linear attention: which bucket of a Fenwick tree a token lies in, and the weights of the levels.
+"""Levels of log-linear attention: which bucket of a Fenwick tree a token lies in, and the weights
+of the levels.
 
-With tokens counted from 0, token i has i tokens before it, and these fall into one bucket of 2^l tokens for every bit l that is set in i, the
-largest bucket first; token i itself is a bucket of its own, level 0, and the bucket of bit l is level l+1.
-Source: Guo et al. 2025, arXiv 2506.04761, section 3.1. Shapes: b batch, t tokens, w model width, h heads, l levels.
+With tokens counted from 0, token i has i tokens before it, and these fall into one bucket of 2^l
+tokens for every bit l that is set in i, the largest bucket first; token i itself is a bucket of its
+own, level 0, and the bucket of bit l is level l+1.
+Source: Guo et al. 2025, arXiv 2506.04761, section 3.1. Shapes: b batch, t tokens, w model width, h
+heads, l levels.
 """
 
 from __future__ import annotations
@@ -28,16 +31,27 @@ class LevelWeights(nn.Linear):
         self.heads = heads
 
     def of(self, x: Float[Tensor, "b t w"], tokens: int) -> Float[Tensor, "b h t l"]:
-        """lambda for the levels that a sequence of so many tokens has. Raises SizeError for more than 2^31."""
+        """lambda for the levels that a sequence of so many tokens has. Raises SizeError for more
+        than 2^31.
+        """
         used = (tokens - 1).bit_length() + 1
         if used > LEVELS:
-            raise SizeError(f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels, enough for 2^{LEVELS - 1} tokens")
-        return rearrange(F.softplus(wide(F.linear(x, self.weight[: used * self.heads]))), "b t (l h) -> b h t l", h=self.heads)
+            raise SizeError(
+                f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels,"
+                f" enough for 2^{LEVELS - 1} tokens"
+            )
+        return rearrange(
+            F.softplus(wide(F.linear(x, self.weight[: used * self.heads]))),
+            "b t (l h) -> b h t l",
+            h=self.heads,
+        )
 
 
 def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:
     """The level at which token i sees token j <= i: bit_length(i xor j)."""
-    return torch.frexp((i ^ j).double()).exponent.long()  # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
+    return torch.frexp(
+        (i ^ j).double()
+    ).exponent.long()  # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
 
 
 def chunk_size(chunk: int, tokens: int) -> int:
@@ -48,7 +62,9 @@ def chunk_size(chunk: int, tokens: int) -> int:
 def split_runs(x: Float[Tensor, "b h t d"], chunk: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of `chunk` tokens, a power of two of them, filled up with zeros."""
     chunks = 1 << (-(-x.shape[2] // chunk) - 1).bit_length()
-    return rearrange(F.pad(x, (0, 0, 0, chunks * chunk - x.shape[2])), "b h (n c) d -> b h n c d", n=chunks)
+    return rearrange(
+        F.pad(x, (0, 0, 0, chunks * chunk - x.shape[2])), "b h (n c) d -> b h n c d", n=chunks
+    )
 
 
 def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c c"]:
@@ -59,7 +75,11 @@ def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c 
 
 
 def slots_after(slots: list[Tensor], own: Tensor, t: int) -> Tensor:
-    """The buckets (b l h d e) after token t: its own state joins slot 0; two buckets of one size merge into the next, as in adding 1 to t."""
-    full = (~t & (t + 1)).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
+    """The buckets (b l h d e) after token t: its own state joins slot 0; two buckets of one size
+    merge into the next, as in adding 1 to t.
+    """
+    full = (
+        ~t & (t + 1)
+    ).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
     merged = sum(slots[:full], own)
     return torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)

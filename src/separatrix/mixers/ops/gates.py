@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from separatrix.mixers.base.mixer import linear, wide
 
 STEPS = (1e-3, 1e-1)
-"""`draw_steps` draws softplus(c) log-uniformly between these, as the reference implementations draw their step sizes."""
+"""`draw_steps` draws softplus(c) log-uniformly between these, as the reference implementations
+draw their step sizes.
+"""
 RATES = (1.0, 16.0)
 """`draw_rates` draws e^s uniformly between these."""
 
@@ -43,4 +45,6 @@ def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
 @torch.no_grad()
 def draw_rates(rate: Tensor, generator: torch.Generator) -> None:
     """Fills s so that e^s is uniform between RATES."""
-    rate.copy_((RATES[0] + (RATES[1] - RATES[0]) * torch.rand(rate.shape, generator=generator)).log())
+    rate.copy_(
+        (RATES[0] + (RATES[1] - RATES[0]) * torch.rand(rate.shape, generator=generator)).log()
+    )

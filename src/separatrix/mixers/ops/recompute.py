@@ -1,6 +1,8 @@
-"""Functions whose intermediate results are not kept for the backward pass but computed again, under torch.func transforms too.
+"""Functions whose intermediate results are not kept for the backward pass but computed again, under
+torch.func transforms too.
 
-torch.utils.checkpoint does the same outside of such transforms only. Here models stacked by vmap become one larger batch.
+torch.utils.checkpoint does the same outside of such transforms only. Here models stacked by vmap
+become one larger batch.
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ import torch
 from torch import Tensor
 
 Pure = Callable[..., Tensor]
-"""Tensors whose first axis is the batch -> a tensor whose first axis is the batch, each row a function of the same rows of the inputs."""
+"""Tensors whose first axis is the batch -> a tensor whose first axis is the batch, each row a
+function of the same rows of the inputs.
+"""
 
 
 def recomputed(function: Pure, *tensors: Tensor) -> Tensor:
-    """function(*tensors); its backward pass calls it again. Derivatives of derivatives are not to be had."""
+    """function(*tensors); its backward pass calls it again. Derivatives of derivatives are not
+    to be had.
+    """
     return _Forward.apply(function, *tensors)
 
 
@@ -46,11 +52,20 @@ class _Forward(torch.autograd.Function):
 
 class _Backward(torch.autograd.Function):
     @staticmethod
-    def forward(function: Pure, wanted: tuple[bool, ...], grad: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        function: Pure, wanted: tuple[bool, ...], grad: Tensor, *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
         with torch.enable_grad():
-            inputs = [x.detach().requires_grad_(need) for x, need in zip(tensors, wanted, strict=True)]
+            inputs = [
+                x.detach().requires_grad_(need) for x, need in zip(tensors, wanted, strict=True)
+            ]
             y = function(*inputs)
-            return torch.autograd.grad(y, [x for x, need in zip(inputs, wanted, strict=True) if need], grad, materialize_grads=True)
+            return torch.autograd.grad(
+                y,
+                [x for x, need in zip(inputs, wanted, strict=True) if need],
+                grad,
+                materialize_grads=True,
+            )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -70,5 +85,6 @@ class _Backward(torch.autograd.Function):
 def _folded(size: int, in_dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
     """The axis that vmap hides, made a part of the batch."""
     return [
-        (x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)).flatten(0, 1) for axis, x in zip(in_dims, tensors, strict=True)
+        (x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)).flatten(0, 1)
+        for axis, x in zip(in_dims, tensors, strict=True)
     ]

@@ -1,7 +1,9 @@
-"""Rotary position embedding: dimension pair (r, r + d/2) of a token at place i turns by i base^(-2r/d).
+"""Rotary position embedding: dimension pair (r, r + d/2) of a token at place i turns by i
+base^(-2r/d).
 
-Source: Su et al. 2021, arXiv 2104.09864; halves instead of neighbours form the pairs, as in Llama and transformers.
-Scores depend on differences of places only. Shapes: b batch, h heads, t tokens, d head dimension.
+Source: Su et al. 2021, arXiv 2104.09864; halves instead of neighbours form the pairs, as in Llama
+and transformers. Scores depend on differences of places only. Shapes: b batch, h heads, t tokens, d
+head dimension.
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ from torch import Tensor
 
 
 def rotate(x: Float[Tensor, "b h t d"], base: int, *, start: int = 0) -> Float[Tensor, "b h t d"]:
-    """x with the pairs of its tokens, which stand at `start`, `start` + 1, ..., turned. Angles in float32 at least."""
+    """x with the pairs of its tokens, which stand at `start`, `start` + 1, ..., turned. Angles
+    in float32 at least.
+    """
     half = x.shape[-1] // 2
     dtype = torch.promote_types(x.dtype, torch.float32)
     place = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
-    angle = place[:, None] * float(base) ** -(torch.arange(half, dtype=dtype, device=x.device) / half)
+    angle = place[:, None] * float(base) ** -(
+        torch.arange(half, dtype=dtype, device=x.device) / half
+    )
     cos, sin = angle.cos(), angle.sin()
     one, other = x[..., :half], x[..., half:]
     return torch.cat([one * cos - other * sin, other * cos + one * sin], -1).to(x.dtype)

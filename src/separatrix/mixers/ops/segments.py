@@ -1,7 +1,8 @@
 """Long sequences in segments that hand on the state: what is formed on the way stays small.
 
-Allocators keep small pieces of memory for the next use. Large ones (in glibc those above 32 MiB) they give back to the system, which zeroes
-them page by page at every use: without segments, times more than double from 8,192 to 16,384 tokens.
+Allocators keep small pieces of memory for the next use. Large ones (in glibc those above 32 MiB)
+they give back to the system, which zeroes them page by page at every use: without segments, times
+more than double from 8,192 to 16,384 tokens.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ NUMBERS = 1 << 20
 
 
 Segment = Callable[..., tuple[Tensor, Tensor]]
-"""Inputs (b h t .) of a segment and, by the name `state`, the state before it, None for the empty one -> its outputs and the state after it."""
+"""Inputs (b h t .) of a segment and, by the name `state`, the state before it, None for the
+empty one -> its outputs and the state after it.
+"""
 
 
 def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
-    """The outputs for all tokens. Segments are multiples of `chunk` tokens; on CUDA, where large steps are cheap, there is one."""
-    tokens, per_token = inputs[0].shape[2], max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1]
+    """The outputs for all tokens. Segments are multiples of `chunk` tokens; on CUDA, where large
+    steps are cheap, there is one.
+    """
+    tokens, per_token = (
+        inputs[0].shape[2],
+        max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1],
+    )
     size = tokens if inputs[0].is_cuda else max(1, NUMBERS // per_token // chunk) * chunk
     state, outputs = None, []
     for part in zip(*(x.split(size, 2) for x in inputs), strict=True):

@@ -1,4 +1,6 @@
-"""Tasks of one kind at growing size, so that a theorem can name the smallest n at which it bites."""
+"""Tasks of one kind at growing size, so that a theorem can name the smallest n at which it
+bites.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Member = TypeVar("Member", covariant=True)
 
 @dataclass(frozen=True)
 class Family(Generic[Member]):
-    """What stays the same (for people), the task at a given n (SizeError where there is none), and the smallest n that has one.
+    """What stays the same (for people), the task at a given n (SizeError where there is none), and
+    the smallest n that has one.
 
     `grows` is the spelling of n in a task's text.
     """

@@ -1,4 +1,6 @@
-"""How often naming the most frequent value of a uniform function is right: what counts alone give away wherever a function stands in the prompt."""
+"""How often naming the most frequent value of a uniform function is right: what counts alone
+give away wherever a function stands in the prompt.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ _EXACT, _SUMMED = 128, 2048
 
 @lru_cache(maxsize=256)
 def share_of_the_mode(n: int, V: int) -> Fraction:
-    """E[max_v |f^-1(v)|] / n for uniform f: [n] -> [V], n >= 1, V >= 1 (SizeError otherwise): exact for n <= 128.
+    """E[max_v |f^-1(v)|] / n for uniform f: [n] -> [V], n >= 1, V >= 1 (SizeError otherwise): exact
+    for n <= 128.
 
-    It is the sum over k >= 0 of P(some value is taken more than k times), divided by n. Beyond n = 128 every term is replaced by its union bound
-    min(1, V P(Binomial(n, 1/V) > k)), and beyond n = 2,048 the whole by 1/V + (floor(sqrt(n)) + 1)/n, since (E max - n/V)^2 is at most the sum
-    of the V variances, n(1 - 1/V). Both are rational upper bounds, so that a level made of them is never too low.
+    It is the sum over k >= 0 of P(some value is taken more than k times), divided by n. Beyond n =
+    128 every term is replaced by its union bound min(1, V P(Binomial(n, 1/V) > k)), and beyond n =
+    2,048 the whole by 1/V + (floor(sqrt(n)) + 1)/n, since (E max - n/V)^2 is at most the sum of the
+    V variances, n(1 - 1/V). Both are rational upper bounds, so that a level made of them is never
+    too low.
     """
     require("share of the mode", "n", n, 1, 1 << 63)
     require("share of the mode", "V", V, 1, 1 << 63)
@@ -33,10 +38,12 @@ def share_of_the_mode(n: int, V: int) -> Fraction:
 
 
 def lookup_level(probe: str, n: int, V: int) -> Fraction:
-    """What a probe of `separatrix.tasks.PROBES` may reach on n independent uniform entries of [V] and a uniform place to look up.
+    """What a probe of `separatrix.tasks.PROBES` may reach on n independent uniform entries of [V]
+    and a uniform place to look up.
 
-    Counts tell which value is the most frequent. The token at a place, the one before the last, and the one behind an earlier token are entries:
-    such a one is asked for in one of n cases, and in the others agrees with the answer with probability 1/V.
+    Counts tell which value is the most frequent. The token at a place, the one before the last, and
+    the one behind an earlier token are entries: such a one is asked for in one of n cases, and in
+    the others agrees with the answer with probability 1/V.
     """
     if probe == "counts":
         return share_of_the_mode(n, V)
@@ -44,7 +51,9 @@ def lookup_level(probe: str, n: int, V: int) -> Fraction:
 
 
 def _one_value_above(n: int, V: int) -> list[int]:
-    """For k < n: pairs of a function [n] -> [V] and a value it takes more than k times. For k >= n/2, functions: there is but one such value."""
+    """For k < n: pairs of a function [n] -> [V] and a value it takes more than k times. For k >=
+    n/2, functions: there is but one such value.
+    """
     result, term, total = [0] * n, V, 0  # term: functions that take a given value c times, times V
     for c in range(n, 0, -1):
         total += term
@@ -56,7 +65,8 @@ def _one_value_above(n: int, V: int) -> list[int]:
 def _at_most(n: int, V: int, k: int) -> int:
     """Functions [n] -> [V] that take no value more than k times.
 
-    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k): of the V ways to go on, those are lost that take a value for the (k+1)-st time.
+    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k): of the V ways to go on, those are lost
+    that take a value for the (k+1)-st time.
     """
     choices = [0] * k + [1] + [0] * (n - k)  # binom(m, k)
     for m in range(k, n):

@@ -1,4 +1,6 @@
-"""What every task has: sizes, a sampler, an oracle, a chance level, and where known the number of prefix classes. NumPy only."""
+"""What every task has: sizes, a sampler, an oracle, a chance level, and where known the number
+of prefix classes. NumPy only.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ Tokens = NDArray[np.int64]
 NO_ANSWER = -1
 """Target of a place where no answer is due."""
 PLAIN = "none"
-"""The `shift` that is no shift: the sampler that every promise about chance and leaks is made for."""
+"""The `shift` that is no shift: the sampler that every promise about chance and leaks is made
+for.
+"""
 LARGEST_SAMPLE = 1 << 30
 """Most tokens one call of `sample` makes."""
 
@@ -43,7 +47,8 @@ LARGEST_SAMPLE = 1 << 30
 class Batch(NamedTuple):
     """`tokens` (batch, length) and the right answers: `targets` (batch,) after the last token.
 
-    Of a task with answers at several places, `targets` is (batch, length), the answer due after each token, or NO_ANSWER.
+    Of a task with answers at several places, `targets` is (batch, length), the answer due after
+    each token, or NO_ANSWER.
     """
 
     tokens: Tokens
@@ -52,13 +57,15 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
-    """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad size raises SizeError on construction.
+    """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
+    size raises SizeError on construction.
 
-    A prompt has `length` tokens from [0, vocabulary); an answer is a class in [0, answers), due after the last token, or, where `several` is
-    true, after those tokens whose target is not NO_ANSWER. The loss is taken there and nowhere else.
+    A prompt has `length` tokens from [0, vocabulary); an answer is a class in [0, answers), due
+    after the last token, or, where `several` is true, after those tokens whose target is not
+    NO_ANSWER. The loss is taken there and nowhere else.
 
-    A task with `shifts` has a field `shift: str = PLAIN`. A shift changes how `sample` draws, never what is asked nor what is right, so that
-    verdicts about all inputs do not depend on it.
+    A task with `shifts` has a field `shift: str = PLAIN`. A shift changes how `sample` draws, never
+    what is asked nor what is right, so that verdicts about all inputs do not depend on it.
     """
 
     name: ClassVar[str] = ""
@@ -69,9 +76,13 @@ class Task(ABC):
     several: ClassVar[bool] = False
     """Whether answers are due at several places."""
     shifts: ClassVar[dict[str, str]] = {}
-    """The ways to draw that stand nearer to practice than the worst case: spelling -> what it means."""
+    """The ways to draw that stand nearer to practice than the worst case: spelling -> what it
+    means.
+    """
     grid: ClassVar[tuple[str, ...]] = ()
-    """Sizes from easy to hard, as in a task text without its name: at least three, the first three small enough to audit in seconds."""
+    """Sizes from easy to hard, as in a task text without its name: at least three, the first
+    three small enough to audit in seconds.
+    """
 
     @property
     @abstractmethod
@@ -94,9 +105,11 @@ class Task(ABC):
         """Accuracy of the best constant guess under `sample`, exact."""
 
     def level(self, probe: str) -> Fraction:
-        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the task, exact: chance, unless what it sees gives more.
+        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the
+        task, exact: chance, unless what it sees gives more.
 
-        More than chance is stated only where no sampler could avoid it, and the docstring of the task derives it.
+        More than chance is stated only where no sampler could avoid it, and the docstring of the
+        task derives it.
         """
         return self.chance
 
@@ -107,10 +120,12 @@ class Task(ABC):
 
     @abstractmethod
     def prefix_classes(self) -> Count | None:
-        """Number of classes of prefixes of `prefix_length` tokens, exact; None where no count is known.
+        """Number of classes of prefixes of `prefix_length` tokens, exact; None where no count is
+        known.
 
-        Two are equivalent when every continuation has the same answers after both. Where not every continuation is allowed (a promise), it is the
-        size of the largest set of prefixes that are told apart two by two.
+        Two are equivalent when every continuation has the same answers after both. Where not every
+        continuation is allowed (a promise), it is the size of the largest set of prefixes that are
+        told apart two by two.
         """
 
     @abstractmethod
@@ -123,7 +138,9 @@ class Task(ABC):
 
     @abstractmethod
     def answer(self, tokens: Tokens) -> Tokens:
-        """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises SizeError for what is no instance of the task."""
+        """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises
+        SizeError for what is no instance of the task.
+        """
 
     @property
     def spec(self) -> str:
@@ -138,9 +155,13 @@ class Task(ABC):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or SizeError for an unknown, missing or bad size."""
+        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
+        SizeError for an unknown, missing or bad size.
+        """
         own = [f for f in fields(cls) if f.init]
-        check_names(cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING])
+        check_names(
+            cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING]
+        )
         return cls(**sizes)
 
     def __str__(self) -> str:
@@ -151,13 +172,22 @@ class Task(ABC):
         try:
             array = np.asarray(tokens)
         except ValueError:
-            raise SizeError(f"{self.spec}: the rows of tokens differ in length; an instance has {self.length} tokens") from None
+            raise SizeError(
+                f"{self.spec}: the rows of tokens differ in length; an instance has {self.length}"
+                " tokens"
+            ) from None
         if array.ndim != 2 or array.shape[1] != self.length:
-            raise SizeError(f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch, {self.length})")
+            raise SizeError(
+                f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch,"
+                f" {self.length})"
+            )
         if not np.issubdtype(array.dtype, np.integer):
             raise SizeError(f"{self.spec}: tokens are {array.dtype}; they must be integers")
         if array.size and not (array.min() >= 0 and array.max() < self.vocabulary):
-            raise SizeError(f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in [0, {self.vocabulary})")
+            raise SizeError(
+                f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in"
+                f" [0, {self.vocabulary})"
+            )
         return array.astype(np.int64, copy=False)
 
     def _check_shift(self, shift: str) -> None:
@@ -171,11 +201,16 @@ class Task(ABC):
             raise SizeError(f"{self.spec}: {what} holds {part.max()}; it must lie in [0, {bound})")
 
     def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is no positive integer or asks for too many tokens at once."""
+        """`batch`, or SizeError when it is no positive integer or asks for too many tokens at
+        once.
+        """
         if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
             raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
         if int(batch) * self.length > LARGEST_SAMPLE:
-            raise SizeError(f"{self.spec}: batch is {batch}; with {self.length} tokens each that is more than 2^30 tokens at once")
+            raise SizeError(
+                f"{self.spec}: batch is {batch}; with {self.length} tokens each that is more than"
+                " 2^30 tokens at once"
+            )
         return int(batch)
 
 
@@ -201,10 +236,14 @@ class Composition(Task):
 
     @abstractmethod
     def intermediate(self, tokens: Tokens) -> Tokens:
-        """The chain (batch, steps), the answer last, for prompts (batch, length). Raises SizeError for what is no instance of the task."""
+        """The chain (batch, steps), the answer last, for prompts (batch, length). Raises
+        SizeError for what is no instance of the task.
+        """
 
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
-        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under `sample`: ranges of ids that are equally likely."""
+        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under
+        `sample`: ranges of ids that are equally likely.
+        """
         return ((range(self.answers), Fraction(1, self.answers)),)
 
     def answer(self, tokens: Tokens) -> Tokens:
@@ -212,9 +251,13 @@ class Composition(Task):
 
 
 def require(task: str, name: str, value: Any, low: int, high: int) -> int:
-    """`value` as an int in [low, high], or a SizeError that names the task, the size and the smallest legal value."""
+    """`value` as an int in [low, high], or a SizeError that names the task, the size and the
+    smallest legal value.
+    """
     if type(value) is not int or not low <= value <= high:
-        raise SizeError(f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}")
+        raise SizeError(
+            f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}"
+        )
     return value
 
 
@@ -222,26 +265,36 @@ _MOST_DIGITS = 128
 
 
 def read_sizes(text: str, usage: str) -> dict[str, Any]:
-    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises SpecError, or SizeError for a number that is too long."""
+    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises
+    SpecError, or SizeError for a number that is too long.
+    """
     _, colon, rest = text.partition(":")
     sizes: dict[str, Any] = {}
     for part in rest.split(",") if colon else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key or not value:
-            raise SpecError(f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are {usage}")
+            raise SpecError(
+                f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are"
+                f" {usage}"
+            )
         if key in sizes:
             raise SpecError(f"size '{key}' is given twice in the task '{text}'")
         if not re.fullmatch(r"[-+]?[0-9]+(_[0-9]+)*", value):
             sizes[key] = value
             continue
         if len(value) > _MOST_DIGITS:
-            raise SizeError(f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes beyond 10^100")
+            raise SizeError(
+                f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes"
+                " beyond 10^100"
+            )
         sizes[key] = int(value)
     return sizes
 
 
 def _shown(value: Any) -> str:
-    """A value as an error message shows it: 10^12 and the like for powers of ten, and never thousands of digits."""
+    """A value as an error message shows it: 10^12 and the like for powers of ten, and never
+    thousands of digits.
+    """
     if not isinstance(value, int) or abs(value) < 10**9:
         return repr(value)[:60]
     if value.bit_length() > 1024:
@@ -250,8 +303,12 @@ def _shown(value: Any) -> str:
     return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
 
 
-def check_names(task: type[Task], sizes: dict[str, Any], known: Sequence[str], *, needed: Sequence[str]) -> None:
-    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is missing."""
+def check_names(
+    task: type[Task], sizes: dict[str, Any], known: Sequence[str], *, needed: Sequence[str]
+) -> None:
+    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is
+    missing.
+    """
     for name in sizes:
         if name not in known:
             raise UnknownNameError.of("size", name, known, where=f" of task '{task.name}'")

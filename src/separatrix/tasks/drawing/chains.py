@@ -1,4 +1,6 @@
-"""How a chain of letters is hidden in permutations: its end is to stand at no place more often than at others."""
+"""How a chain of letters is hidden in permutations: its end is to stand at no place more often
+than at others.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,14 @@ from separatrix.tasks.base.task import Tokens
 __all__ = ["path", "with_end", "with_pair"]
 
 
-def path(start: Tokens, end: Tokens, V: int, k: int, rng: np.random.Generator) -> tuple[Tokens, list[Fraction]]:
-    """Letters (batch, k + 1) from `start` to `end`, neighbours unlike, all such ways equally likely; and P(letter b = end) for uniform start and end.
+def path(
+    start: Tokens, end: Tokens, V: int, k: int, rng: np.random.Generator
+) -> tuple[Tokens, list[Fraction]]:
+    """Letters (batch, k + 1) from `start` to `end`, neighbours unlike, all such ways equally
+    likely; and P(letter b = end) for uniform start and end.
 
-    There are e_r = ((V-1)^r + (V-1)(-1)^r)/V ways of r steps from a letter to itself and d_r = ((V-1)^r - (-1)^r)/V to another one. `start` and `end`
-    differ if k = 1.
+    There are e_r = ((V-1)^r + (V-1)(-1)^r)/V ways of r steps from a letter to itself and d_r =
+    ((V-1)^r - (-1)^r)/V to another one. `start` and `end` differ if k = 1.
     """
 
     def same(steps: int) -> int:
@@ -28,30 +33,50 @@ def path(start: Tokens, end: Tokens, V: int, k: int, rng: np.random.Generator) -
     chain[:, 0], chain[:, k] = start, end
     for b in range(1, k):
         before, rest = chain[:, b - 1], k - b
-        home = rng.random(len(start)) < float(Fraction(same(rest), same(rest) + (V - 2) * other(rest)))
+        home = rng.random(len(start)) < float(
+            Fraction(same(rest), same(rest) + (V - 2) * other(rest))
+        )
         back = (end - before) % V  # the step that would lead to the end
         away = 1 + rng.integers(V - 1 - (back > 0))
         away += (back > 0) & (away >= back)
         chain[:, b] = np.where(home & (back > 0), end, (before + away) % V)
     met = [Fraction(1, V)]
     for b in range(1, k):
-        met.append(Fraction(same(b) * same(k - b), V * same(k)) + Fraction((V - 1) * other(b) * same(k - b), V * other(k)))
+        met.append(
+            Fraction(same(b) * same(k - b), V * same(k))
+            + Fraction((V - 1) * other(b) * same(k - b), V * other(k))
+        )
     return chain, met
 
 
 def with_pair(
-    block: Tokens, first: Tokens, second: Tokens, end: Tokens, first_is_end: Fraction, second_is_end: Fraction, rng: np.random.Generator
+    block: Tokens,
+    first: Tokens,
+    second: Tokens,
+    end: Tokens,
+    first_is_end: Fraction,
+    second_is_end: Fraction,
+    rng: np.random.Generator,
 ) -> Tokens:
-    """Makes `second` stand right behind `first` in the permutations `block` (batch, V), in place; returns the places of `end`, uniform on the whole.
+    """Makes `second` stand right behind `first` in the permutations `block` (batch, V), in place;
+    returns the places of `end`, uniform on the whole.
 
-    The pair is uniform where `end` belongs to it, so that `end` is never last or never first then, with the probabilities given. Where it does not
-    belong, its place is drawn first, with the probabilities that make up for this, and the pair is uniform beside it.
+    The pair is uniform where `end` belongs to it, so that `end` is never last or never first then,
+    with the probabilities given. Where it does not belong, its place is drawn first, with the
+    probabilities that make up for this, and the pair is uniform beside it.
     """
     V, batch = block.shape[1], len(block)
     rest, one = 1 - first_is_end - second_is_end, Fraction(1, V)
-    at_first, at_last = (one - first_is_end / (V - 1)) / rest, (one - second_is_end / (V - 1)) / rest
+    at_first, at_last = (
+        (one - first_is_end / (V - 1)) / rest,
+        (one - second_is_end / (V - 1)) / rest,
+    )
     drawn = rng.random(batch)
-    place = np.where(drawn < float(at_first), 0, np.where(drawn < float(at_first + at_last), V - 1, 1 + rng.integers(V - 2, size=batch)))
+    place = np.where(
+        drawn < float(at_first),
+        0,
+        np.where(drawn < float(at_first + at_last), V - 1, 1 + rng.integers(V - 2, size=batch)),
+    )
     # the pair may begin anywhere but at the end's place and right before it
     inside = (place > 0) & (place < V - 1)
     pair = rng.integers(V - 2 - inside)
@@ -65,8 +90,12 @@ def with_pair(
     return place
 
 
-def with_end(block: Tokens, before: Tokens, end: Tokens, border: Tokens, rng: np.random.Generator) -> None:
-    """Makes `end` stand right behind `before` in the permutations `block` (batch, V), in place; where `border`, `before` is last instead."""
+def with_end(
+    block: Tokens, before: Tokens, end: Tokens, border: Tokens, rng: np.random.Generator
+) -> None:
+    """Makes `end` stand right behind `before` in the permutations `block` (batch, V), in place;
+    where `border`, `before` is last instead.
+    """
     V = block.shape[1]
     place = rng.integers(1, V, size=len(block))
     _put(block, before, np.where(border, V - 1, place - 1))

@@ -13,16 +13,22 @@ from separatrix.tasks.base.task import Family, Tokens
 Member = TypeVar("Member")
 
 
-def by_modulus(make: Callable[[int, int], Member], *, n: int, M: int, smallest: int, least: int) -> Family[Member]:
+def by_modulus(
+    make: Callable[[int, int], Member], *, n: int, M: int, smallest: int, least: int
+) -> Family[Member]:
     """M/n stays when it is a whole number, else M; `make` takes n >= smallest and M >= least."""
     if M % n == 0:
         ratio = M // n
-        return Family(f"M = {ratio}n", lambda n: make(n, ratio * n), max(smallest, -(-least // ratio)))
+        return Family(
+            f"M = {ratio}n", lambda n: make(n, ratio * n), max(smallest, -(-least // ratio))
+        )
     return Family(f"M = {M:,}", lambda n: make(n, M), smallest)
 
 
 def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): uniform over [values] without the row's holes, shape (batch, number), which differ."""
+    """Shape (batch, n): uniform over [values] without the row's holes, shape (batch, number),
+    which differ.
+    """
     x = rng.integers(values - holes.shape[1], size=(len(holes), n))
     for hole in np.sort(holes, axis=1).T:
         x += x >= hole[:, None]
@@ -30,7 +36,9 @@ def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> To
 
 
 def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """A fair coin for every class of every row, shape as `classes`: equal entries of a row have equal coins."""
+    """A fair coin for every class of every row, shape as `classes`: equal entries of a row have
+    equal coins.
+    """
     order = np.argsort(classes, axis=1)
     ordered = np.take_along_axis(classes, order, axis=1)
     first = np.zeros_like(classes)

@@ -1,4 +1,6 @@
-"""Draws that several tasks share: different numbers, Zipf-distributed ones, and a uniform place among those that qualify."""
+"""Draws that several tasks share: different numbers, Zipf-distributed ones, and a uniform place
+among those that qualify.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ MOST_ZIPF = 1 << 17
 FEW = 4
 """How many values occur under the shift "few"."""
 LOOKUP_SHIFTS = {
-    "zipf": "entries are Zipf-distributed: value v has probability 1/((v+1) H_V), H_V = 1 + 1/2 + ... + 1/V",
+    "zipf": (
+        "entries are Zipf-distributed: value v has probability 1/((v+1) H_V), H_V = 1 + 1/2 + ..."
+        " + 1/V"
+    ),
     "few": f"entries are among the values 0..{FEW - 1} only",
     "local": "the entry asked for is one of the last ceil(sqrt(n))",
 }
@@ -33,24 +38,32 @@ _SORTED = 32
 
 
 def uniform(ids: int, size: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
-    """Independent uniform ids of [ids], in the narrowest unsigned type that draws fast. Needs ids <= 2^32.
+    """Independent uniform ids of [ids], in the narrowest unsigned type that draws fast. Needs ids
+    <= 2^32.
 
-    Of a power of two they are bits of the generator as they come, 16 or 32 each: two to four times as fast as numbers below any other bound.
+    Of a power of two they are bits of the generator as they come, 16 or 32 each: two to four times
+    as fast as numbers below any other bound.
     """
     if ids & (ids - 1):
         return rng.integers(ids, size=size, dtype=np.uint32)
     width, number = 2 if ids <= 1 << 16 else 4, prod(size)
-    drawn = rng.integers(0, 1 << 64, size=-(-number * width // 8), dtype=np.uint64).astype("<u8", copy=False)
+    drawn = rng.integers(0, 1 << 64, size=-(-number * width // 8), dtype=np.uint64).astype(
+        "<u8", copy=False
+    )
     bits = drawn.view(f"<u{width}")[:number].reshape(size)
     bits &= bits.dtype.type(ids - 1)
     return bits
 
 
-def distinct(batch: int, number: int, ids: int, rng: np.random.Generator, *, besides: Tokens | None = None) -> Tokens:
-    """Shape (batch, number): rows of different numbers from [ids], every ordered row equally likely. Needs number <= ids.
+def distinct(
+    batch: int, number: int, ids: int, rng: np.random.Generator, *, besides: Tokens | None = None
+) -> Tokens:
+    """Shape (batch, number): rows of different numbers from [ids], every ordered row equally
+    likely. Needs number <= ids.
 
-    `besides` (batch, more) holds numbers that differ within their row and are not to be drawn. Where ids are few, the first free entries of uniform
-    permutations, else the first free ones of independent draws.
+    `besides` (batch, more) holds numbers that differ within their row and are not to be drawn.
+    Where ids are few, the first free entries of uniform permutations, else the first free ones of
+    independent draws.
     """
     held = np.empty((batch, 0), np.int64) if besides is None else besides
     more = held.shape[1]
@@ -68,15 +81,22 @@ def distinct(batch: int, number: int, ids: int, rng: np.random.Generator, *, bes
     rows, result = _SLOTS // ids, np.empty((batch, number), np.int64)
     for start in range(0, batch, rows):
         block = slice(start, start + rows)
-        result[block] = first_different(number, ids, draws, lambda shape: uniform(ids, shape, rng), held=held[block])
+        result[block] = first_different(
+            number, ids, draws, lambda shape: uniform(ids, shape, rng), held=held[block]
+        )
     return result
 
 
 def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Generator) -> Tokens:
-    """Of more ids than there is room for slots: those that repeat an earlier entry of their row are drawn again until none does. No step tells free
-    ids apart but by whether they are equal, so exchanging two turns any row of different ones into another that is equally likely."""
+    """Of more ids than there is room for slots: those that repeat an earlier entry of their row are
+    drawn again until none does. No step tells free ids apart but by whether they are equal, so
+    exchanging two turns any row of different ones into another that is equally likely.
+    """
     batch, more = held.shape
-    drawn, rows = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1), np.arange(batch)
+    drawn, rows = (
+        np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1),
+        np.arange(batch),
+    )
     while len(rows):
         row, place = _repeats(drawn[rows], ids)
         drawn[rows[row], place] = rng.integers(ids, size=len(row))
@@ -87,10 +107,14 @@ def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Genera
 def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
     """Row and place of every entry that equals an earlier one of its row."""
     bits = drawn.shape[1].bit_length()
-    if ids.bit_length() + bits < 64:  # id and place in one number sort much faster than places by id
+    if (
+        ids.bit_length() + bits < 64
+    ):  # id and place in one number sort much faster than places by id
         packed = np.sort(drawn << bits | np.arange(drawn.shape[1]), axis=1)
         equal = packed[:, 1:] ^ packed[:, :-1] < 1 << bits
-        row, at = np.divmod(np.flatnonzero(equal), equal.shape[1])  # several times as fast as np.nonzero
+        row, at = np.divmod(
+            np.flatnonzero(equal), equal.shape[1]
+        )  # several times as fast as np.nonzero
         return row, packed[row, at + 1] & ((1 << bits) - 1)
     order = np.argsort(drawn, axis=1, kind="stable")
     ordered = np.take_along_axis(drawn, order, axis=1)
@@ -101,8 +125,9 @@ def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
 def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
     """Shape (batch, number): uniform permutations of [number].
 
-    Long rows are places sorted by random bits before them in one number; should two agree in these, which one in 2^20 batches may, all is drawn
-    anew: given that none do, every order is as likely as any other.
+    Long rows are places sorted by random bits before them in one number; should two agree in these,
+    which one in 2^20 batches may, all is drawn anew: given that none do, every order is as likely
+    as any other.
     """
     places, bits = np.arange(number), (number - 1).bit_length()
     if not number >= _SORTED or 2 * batch * number * number > 1 << (64 - bits - 20):
@@ -126,14 +151,16 @@ def one_of(qualified: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
 def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> Tokens:
     """Numbers k from [values], of probability proportional to 1/(k + 1).
 
-    floor(exp(u log(values + 1))) is k with probability proportional to log(1 + 1/k), which is 1/k within a factor between 1 and 1/log 2: rejection
-    takes care of the rest.
+    floor(exp(u log(values + 1))) is k with probability proportional to log(1 + 1/k), which is 1/k
+    within a factor between 1 and 1/log 2: rejection takes care of the rest.
     """
     drawn = np.empty(size, np.int64)
     flat = drawn.reshape(-1)
     open_places = np.arange(flat.size)
     while len(open_places):
-        k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(np.int64)
+        k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(
+            np.int64
+        )
         kept = rng.random(len(k)) * np.log1p(1 / k) * k < log1p(1)
         flat[open_places[kept]] = k[kept] - 1
         open_places = open_places[~kept]
@@ -153,15 +180,25 @@ def check_zipf(task: str, name: str, values: int, shift: str) -> None:
         require(task, name, values, 1, MOST_ZIPF)
 
 
-def lookup(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-    """Entries (batch, n) in [V] and places (batch,) in [n], all independent and uniform but for what the shift says."""
+def lookup(
+    batch: int, n: int, V: int, shift: str, rng: np.random.Generator
+) -> tuple[Tokens, Tokens]:
+    """Entries (batch, n) in [V] and places (batch,) in [n], all independent and uniform but for
+    what the shift says.
+    """
     near = min(n, 1 + isqrt(n - 1)) if shift == "local" else n
     return independent(batch, n, V, shift, rng), n - near + rng.integers(near, size=batch)
 
 
 def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): independent values of [V]: uniform, Zipf-distributed ("zipf") or of the first few ("few")."""
-    return zipf(V, (batch, n), rng) if shift == "zipf" else rng.integers(min(FEW, V) if shift == "few" else V, size=(batch, n))
+    """Shape (batch, n): independent values of [V]: uniform, Zipf-distributed ("zipf") or of the
+    first few ("few").
+    """
+    return (
+        zipf(V, (batch, n), rng)
+        if shift == "zipf"
+        else rng.integers(min(FEW, V) if shift == "few" else V, size=(batch, n))
+    )
 
 
 def lookup_chance(V: int, shift: str) -> Fraction:

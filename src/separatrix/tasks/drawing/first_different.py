@@ -1,4 +1,6 @@
-"""The first different ones of independent draws with replacement: draws one after the other without replacement."""
+"""The first different ones of independent draws with replacement: draws one after the other
+without replacement.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +13,57 @@ from numpy.typing import NDArray
 from separatrix.tasks.base.task import Tokens
 
 _SPARE = 4
-"""Standard deviations by which the number of different ids is expected to lie above what is needed."""
+"""Standard deviations by which the number of different ids is expected to lie above what is
+needed.
+"""
 
 
-def first_different(number: int, ids: int, draws: int, draw: Callable[[tuple[int, int]], NDArray[np.integer]], *, held: Tokens) -> Tokens:
-    """Shape (batch, number): of each row of draws the first ids that are new, and none of `held` (batch, any).
+def first_different(
+    number: int,
+    ids: int,
+    draws: int,
+    draw: Callable[[tuple[int, int]], NDArray[np.integer]],
+    *,
+    held: Tokens,
+) -> Tokens:
+    """Shape (batch, number): of each row of draws the first ids that are new, and none of `held`
+    (batch, any).
 
-    `draw(shape)` gives independent ids of [ids]. There are `draws` of them for each row, and more where that proves too few for one.
+    `draw(shape)` gives independent ids of [ids]. There are `draws` of them for each row, and more
+    where that proves too few for one.
     """
     batch = len(held)
     rows = ids * np.arange(batch)[:, None]
     drawn, met = draw((batch, draws)), np.empty(batch * ids, np.int32)
-    while True:  # draws run from right to left, so that the last one written to a slot is the first of its id
+    # draws run from right to left, so that the last one written to a slot is the first of its id
+    while True:
         slot, order = (drawn + rows).reshape(-1), np.arange(drawn.size, dtype=np.int32)
         met[slot] = order
         met[held + rows] = -1
         new = np.flatnonzero(np.take(met, slot, mode="wrap") == order)
         ends = np.searchsorted(new, np.arange(batch + 1) * drawn.shape[1])
         if (np.diff(ends) >= number).all():
-            return drawn.reshape(-1)[new[ends[1:, None] - np.arange(1, number + 1)]].astype(np.int64, copy=False)
+            return drawn.reshape(-1)[new[ends[1:, None] - np.arange(1, number + 1)]].astype(
+                np.int64, copy=False
+            )
         drawn = np.concatenate((draw((batch, draws)), drawn), axis=1)
 
 
 def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int = 1) -> int | None:
-    """Draws that show `number` different ids nearly always, `alike` ids of each weight; None where that takes more than `most`."""
+    """Draws that show `number` different ids nearly always, `alike` ids of each weight; None
+    where that takes more than `most`.
+    """
 
     def suffice(draws: int) -> bool:
-        """An id of weight w is met with probability p = 1 - (1 - w)^draws; how many are has a variance of at most the sum of p (1 - p)."""
+        """An id of weight w is met with probability p = 1 - (1 - w)^draws; how many are has a
+        variance of at most the sum of p (1 - p).
+        """
         missed = np.exp(draws * np.log1p(-weights))
-        return alike * float((1 - missed).sum()) - _SPARE * (alike * float((missed * (1 - missed)).sum())) ** 0.5 >= number
+        return (
+            alike * float((1 - missed).sum())
+            - _SPARE * (alike * float((missed * (1 - missed)).sum())) ** 0.5
+            >= number
+        )
 
     low, high = number, most
     if high < low or not suffice(high):
@@ -52,5 +76,7 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
 
 @lru_cache(maxsize=64)
 def enough_of_uniform(number: int, ids: int, besides: int) -> int | None:
-    """The same for ids that are alike, of which `besides` do not count; at most four times as many draws as ids needed."""
+    """The same for ids that are alike, of which `besides` do not count; at most four times as
+    many draws as ids needed.
+    """
     return enough(np.array([1 / ids]), number, 4 * number + 64, alike=ids - besides)

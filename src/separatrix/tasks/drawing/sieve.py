@@ -15,11 +15,14 @@ _SLOTS = 1 << 13
 _AT_ONCE = 1 << 17
 """Tokens drawn at once."""
 _SIEVE = 128
-"""Slots of a row's sieve per key, at least: one token in so many is looked up though it is no key."""
+"""Slots of a row's sieve per key, at least: one token in so many is looked up though it is no
+key.
+"""
 
 
 def find(keys: Tokens, tokens: Tokens, vocabulary: int) -> Tokens | None:
-    """Which of its row's keys each token is, or -1; keys (batch, k), tokens (batch, length). None where a row has a key twice.
+    """Which of its row's keys each token is, or -1; keys (batch, k), tokens (batch, length). None
+    where a row has a key twice.
 
     `batch * vocabulary` must lie below 2^63.
     """
@@ -37,10 +40,12 @@ def _look_up(ordered: Tokens, order: Tokens, asked: Tokens) -> Tokens:
 
 
 class Sieve:
-    """Draws tokens that are none of their row's keys. For `length` tokens and k keys a row, so many rows at once that a core's cache holds them.
+    """Draws tokens that are none of their row's keys. For `length` tokens and k keys a row, so many
+    rows at once that a core's cache holds them.
 
-    Where ids are few every id of a row has a slot, else those that agree in their low bits share one, and what falls on a key's slot is looked up.
-    All that is needed is allocated once: fresh memory would take longer than all else. Needs vocabulary <= 2^32.
+    Where ids are few every id of a row has a slot, else those that agree in their low bits share
+    one, and what falls on a key's slot is looked up. All that is needed is allocated once: fresh
+    memory would take longer than all else. Needs vocabulary <= 2^32.
     """
 
     def __init__(self, k: int, length: int, vocabulary: int) -> None:
@@ -48,10 +53,15 @@ class Sieve:
         self.vocabulary, most = vocabulary, max(_SLOTS, 1 << (_SIEVE * k - 1).bit_length())
         self.whole, self.slots = vocabulary <= most, min(vocabulary, most)
         self._held = np.zeros(rows * self.slots, np.bool_)
-        self._slot, self._met = np.empty((rows, length), np.int64), np.empty((rows, length), np.bool_)
+        self._slot, self._met = (
+            np.empty((rows, length), np.int64),
+            np.empty((rows, length), np.bool_),
+        )
 
     def fill(self, tokens: Tokens, keys: Tokens, rng: np.random.Generator) -> None:
-        """Tokens (batch, length) become independent, uniform over all ids but the row's `keys` (batch, k): those that are keys are drawn again."""
+        """Tokens (batch, length) become independent, uniform over all ids but the row's `keys`
+        (batch, k): those that are keys are drawn again.
+        """
         rows = len(self._slot)
         for start in range(0, len(keys), rows):
             tokens[start : start + rows] = self._draw(keys[start : start + rows], rng)
@@ -64,7 +74,9 @@ class Sieve:
         self._held[held_slots] = True
         tokens = uniform(self.vocabulary, slot.shape, rng)
         np.add(self._slots(tokens), self.slots * rows, out=slot)
-        np.take(self._held, slot, out=met, mode="wrap")  # "raise" would make a copy of what it writes
+        np.take(
+            self._held, slot, out=met, mode="wrap"
+        )  # "raise" would make a copy of what it writes
         flat, at = tokens.reshape(-1), np.flatnonzero(met)
         first = slot.reshape(-1)[at] - self._slots(flat[at])
         if ordered is not None:
@@ -80,8 +92,12 @@ class Sieve:
     def _slots(self, tokens: NDArray[Any]) -> NDArray[Any]:
         return tokens if self.whole else tokens & tokens.dtype.type(self.slots - 1)
 
-    def _are_keys(self, tokens: NDArray[Any], first: Tokens, ordered: Tokens | None) -> NDArray[np.bool_]:
-        """Of tokens of rows whose slots begin at `first`; `ordered` are all keys, each with `vocabulary` times its row, where ids share slots."""
+    def _are_keys(
+        self, tokens: NDArray[Any], first: Tokens, ordered: Tokens | None
+    ) -> NDArray[np.bool_]:
+        """Of tokens of rows whose slots begin at `first`; `ordered` are all keys, each with
+        `vocabulary` times its row, where ids share slots.
+        """
         held = self._held[first + self._slots(tokens)]
         if ordered is not None:
             asked = tokens + self.vocabulary * (first // self.slots)

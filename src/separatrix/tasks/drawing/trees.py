@@ -1,4 +1,6 @@
-"""Many small graphs at once, in NumPy: random trees, an exchange of two edges that makes a cycle and keeps all degrees, connectedness."""
+"""Many small graphs at once, in NumPy: random trees, an exchange of two edges that makes a cycle
+and keeps all degrees, connectedness.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,19 @@ _PAIRS, _AT_ONCE = 64, 16
 
 
 def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-    """Parents (batch, n) and roots (batch,) of independent trees, uniform over all n^(n-2); a root is its own parent.
+    """Parents (batch, n) and roots (batch,) of independent trees, uniform over all n^(n-2); a root
+    is its own parent.
 
-    Joyal's bijection takes a uniform map f of the vertices into themselves to a uniform tree with two marked vertices. The vertices c_1 < ... < c_k on
-    cycles of f give a path f(c_1), ..., f(c_k), whose ends are marked; every other vertex v hangs on f(v). Here f(c_k) is the root.
+    Joyal's bijection takes a uniform map f of the vertices into themselves to a uniform tree with
+    two marked vertices. The vertices c_1 < ... < c_k on cycles of f give a path f(c_1), ...,
+    f(c_k), whose ends are marked; every other vertex v hangs on f(v). Here f(c_k) is the root.
     """
     row = n * np.arange(batch)[:, None]
     f = (rng.integers(n, size=(batch, n)) + row).ravel()
     far = f
-    for _ in range((n - 1).bit_length()):  # f taken n times or more leads onto a cycle, and to all of it
+    for _ in range(
+        (n - 1).bit_length()
+    ):  # f taken n times or more leads onto a cycle, and to all of it
         far = far[far]
     on_cycle = np.zeros(batch * n, bool)
     on_cycle[far] = True
@@ -33,7 +39,9 @@ def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens,
 
 
 def grown(batch: int, n: int, rng: np.random.Generator, *, chains: bool) -> tuple[Tokens, Tokens]:
-    """Parents and roots (all 0) of trees to which vertex v > 0 is joined at a uniform earlier one, or in `chains` at one of the two before it."""
+    """Parents and roots (all 0) of trees to which vertex v > 0 is joined at a uniform earlier
+    one, or in `chains` at one of the two before it.
+    """
     earlier = np.arange(n)
     parents = rng.integers(np.maximum(earlier, 1), size=(batch, n))
     if chains:
@@ -41,10 +49,14 @@ def grown(batch: int, n: int, rng: np.random.Generator, *, chains: bool) -> tupl
     return parents, np.zeros(batch, np.int64)
 
 
-def crossed(parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generator) -> tuple[Tokens, Bools]:
-    """The edges (batch, n - 1, 2) of trees, by number of the lower end, and whether one of 64 uniform pairs of them is a-b and c-d with at least two
-    steps from b to c on the path a, b, ..., c, d, a of the degree of c, and b of that of d. Where one is and `cross` holds, a-d and b-c stand in the
-    places of the first such pair."""
+def crossed(
+    parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generator
+) -> tuple[Tokens, Bools]:
+    """The edges (batch, n - 1, 2) of trees, by number of the lower end, and whether one of 64
+    uniform pairs of them is a-b and c-d with at least two steps from b to c on the path a, b, ...,
+    c, d, a of the degree of c, and b of that of d. Where one is and `cross` holds, a-d and b-c
+    stand in the places of the first such pair.
+    """
     batch, n = parents.shape
     lower = np.tile(np.arange(n - 1), (batch, 1))
     lower += lower >= roots[:, None]
@@ -53,7 +65,9 @@ def crossed(parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generat
     degrees = np.bincount(cells, minlength=batch * n).reshape(batch, n)
     one_end, other_end = degrees.ravel()[cells].reshape(batch, n - 1, 2).transpose(2, 0, 1)
     low = np.minimum(one_end, other_end)
-    kinds = np.where(low > 1, n * low + np.maximum(one_end, other_end), 0)  # 0: b and c have more than one edge, so a and d do
+    kinds = np.where(
+        low > 1, n * low + np.maximum(one_end, other_end), 0
+    )  # 0: b and c have more than one edge, so a and d do
     fits, left = np.zeros(batch, bool), np.arange(batch)
     for _ in range(_PAIRS // _AT_ONCE):
         row, one, two, ends = _exchanges(left, parents, edges, degrees, kinds, rng)
@@ -70,9 +84,16 @@ def crossed(parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generat
 
 
 def _exchanges(
-    rows: Tokens, parents: Tokens, edges: Tokens, degrees: Tokens, kinds: Tokens, rng: np.random.Generator
+    rows: Tokens,
+    parents: Tokens,
+    edges: Tokens,
+    degrees: Tokens,
+    kinds: Tokens,
+    rng: np.random.Generator,
 ) -> tuple[Tokens, Tokens, Tokens, Tokens]:
-    """Of 16 uniform pairs of edges for each of the rows those that can be exchanged: their rows, the two edges' numbers, and the ends (4, pairs)."""
+    """Of 16 uniform pairs of edges for each of the rows those that can be exchanged: their rows,
+    the two edges' numbers, and the ends (4, pairs).
+    """
     number = edges.shape[1]
     row = np.repeat(rows, _AT_ONCE)
     one = rng.integers(number, size=len(row))
@@ -81,7 +102,10 @@ def _exchanges(
     alike = (kind > 0) & (kind == kinds[row, two])
     row, one, two = row[alike], one[alike], two[alike]
     (a, b), (d, c) = edges[row, one].T, edges[row, two].T
-    above, below = _above(parents, row, a, d), _above(parents, row, d, a)  # then the path leaves that edge downward
+    above, below = (
+        _above(parents, row, a, d),
+        _above(parents, row, d, a),
+    )  # then the path leaves that edge downward
     a, b = np.where(above, b, a), np.where(above, a, b)
     d, c = np.where(below, c, d), np.where(below, d, c)
     kept = (b != c) & (parents[row, b] != c) & (parents[row, c] != b)
@@ -101,18 +125,25 @@ def _above(parents: Tokens, rows: Tokens, top: Tokens, vertex: Tokens) -> Bools:
 
 
 def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
-    """The graphs (batch, edges, 2) with vertices renamed uniformly, and edges in uniform order where that is asked for."""
+    """The graphs (batch, edges, 2) with vertices renamed uniformly, and edges in uniform order
+    where that is asked for.
+    """
     batch, number, _ = edges.shape
     names = rng.random((batch, number + 1)).argsort(axis=1)
     edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)
-    return np.take_along_axis(edges, rng.random((batch, number)).argsort(axis=1)[..., None], axis=1) if order else edges
+    return (
+        np.take_along_axis(edges, rng.random((batch, number)).argsort(axis=1)[..., None], axis=1)
+        if order
+        else edges
+    )
 
 
 def joined(u: Tokens, v: Tokens, n: int) -> Bools:
     """Whether the edges u-v, each (batch, edges), join all n vertices of their graph.
 
-    Every vertex points to one of its group, at last to the smallest. In turn, each group with an edge to a group with a smaller (then larger) such
-    vertex is hung on the smallest (then largest) of those, and pointers are followed to their ends; until no edge runs between groups.
+    Every vertex points to one of its group, at last to the smallest. In turn, each group with an
+    edge to a group with a smaller (then larger) such vertex is hung on the smallest (then largest)
+    of those, and pointers are followed to their ends; until no edge runs between groups.
     """
     batch = len(u)
     row = n * np.arange(batch)[:, None]

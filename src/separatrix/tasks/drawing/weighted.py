@@ -26,11 +26,15 @@ class Weighted:
     number: int
     """Places of a set."""
     draws: int | None
-    """With replacement, that show so many different places nearly always; None where that takes too many."""
+    """With replacement, that show so many different places nearly always; None where that takes
+    too many.
+    """
     ends: Floats
     """Where the part of each place in [0, _CELLS) ends; parts are proportional to weights."""
     cells: NDArray[np.int32]
-    """The place that has all of [c, c + 1), or where several share it the complement (~) of the first of them, for c < _CELLS."""
+    """The place that has all of [c, c + 1), or where several share it the complement (~) of the
+    first of them, for c < _CELLS.
+    """
 
     def sets(self, batch: int, rng: np.random.Generator) -> Tokens:
         """Shape (batch, number), in no order that matters."""
@@ -39,16 +43,28 @@ class Weighted:
         if self.draws is None:
             return self._race(batch, rng)
         nothing = np.empty((batch, 0), np.int64)
-        return first_different(self.number, len(self.weights), self.draws, lambda shape: self._with_replacement(shape, rng), held=nothing)
+        return first_different(
+            self.number,
+            len(self.weights),
+            self.draws,
+            lambda shape: self._with_replacement(shape, rng),
+            held=nothing,
+        )
 
     def _race(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Those that arrive first at exponential times of such rates: the next to arrive is each with probability proportional to its weight."""
+        """Those that arrive first at exponential times of such rates: the next to arrive is each
+        with probability proportional to its weight.
+        """
         times = rng.standard_exponential((batch, len(self.weights)))
         times /= self.weights
         return np.argpartition(times, self.number - 1, axis=1)[:, : self.number]
 
-    def _with_replacement(self, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int32]:
-        """By the whole part of a uniform number of [0, _CELLS), and where several places share that, by the rest of it."""
+    def _with_replacement(
+        self, shape: tuple[int, int], rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        """By the whole part of a uniform number of [0, _CELLS), and where several places share
+        that, by the rest of it.
+        """
         whole = uniform(_CELLS, shape, rng).reshape(-1)
         drawn = np.take(self.cells, whole, mode="wrap")
         shared = np.flatnonzero(drawn < 0)
@@ -67,6 +83,11 @@ def weighted(places: int, a: float, number: int) -> Weighted:
     ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
     ends[-1] = np.inf
     cells = np.arange(_CELLS)
-    first, last = np.searchsorted(ends, cells, side="right"), np.searchsorted(ends, cells + 1, side="left")
+    first, last = (
+        np.searchsorted(ends, cells, side="right"),
+        np.searchsorted(ends, cells + 1, side="left"),
+    )
     draws = enough(weights, number, places // 2)  # more take longer than the race
-    return Weighted(weights, number, draws, ends, np.where(first == last, first, ~first).astype(np.int32))
+    return Weighted(
+        weights, number, draws, ends, np.where(first == last, first, ~first).astype(np.int32)
+    )

@@ -1,4 +1,6 @@
-"""What the two orders of sequential composition share: sizes, the token w, the way functions are drawn, and the chain of values."""
+"""What the two orders of sequential composition share: sizes, the token w, the way functions are
+drawn, and the chain of values.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from separatrix.tasks.base.task import PLAIN, Batch, Composition, Tokens, check_
 
 MOST_STEPS = 64
 LARGEST_PROMPT = 10**100
-"""Longest prompt, and largest m and n_l: theorems that bite at n = 10^25 are stated for tasks of that size."""
+"""Longest prompt, and largest m and n_l: theorems that bite at n = 10^25 are stated for tasks of
+that size.
+"""
 FEW = 4
 """Most distinct values of a function under the shift "few"."""
 NEAR = 2
@@ -29,15 +33,19 @@ Number = TypeVar("Number", int, Tokens)
 
 @dataclass(frozen=True, kw_only=True)
 class Functions(Composition):
-    """z_l: [N_{l-1}] -> [N_{l-1}] for l = 1..L, z_0 in [m] and w, in the order that a subclass lays out; answer i_L.
+    """z_l: [N_{l-1}] -> [N_{l-1}] for l = 1..L, z_0 in [m] and w, in the order that a subclass lays
+    out; answer i_L.
 
-    z_l, z_0 and w are independent and uniform, so every i_l is uniform and independent of z_L's entries but the one asked for. Under every shift
-    z_0 and w stay uniform and the z_l independent; what each says of the answer:
+    z_l, z_0 and w are independent and uniform, so every i_l is uniform and independent of z_L's
+    entries but the one asked for. Under every shift z_0 and w stay uniform and the z_l independent;
+    what each says of the answer:
 
-    zipf: every entry of z_l is 2^k - 1 plus a uniform number below 2^k, with k uniform among the values' numbers of binary digits (and the values
-    below N_{l-1}): value v has about the probability 1/(v+1) over the logarithm, Zipf's law by octaves. Value 0 has 1/(bits of N_{l-1}) exactly.
-    few: a row's z_l takes its values from 4 uniform ones: the answer is uniform still.
-    local: entry e of z_l is e + s mod N_{l-1}, s uniform in -2..2. Entry and s are independent and e is uniform, so the answer is uniform still.
+    zipf: every entry of z_l is 2^k - 1 plus a uniform number below 2^k, with k uniform among the
+    values' numbers of binary digits (and the values below N_{l-1}): value v has about the
+    probability 1/(v+1) over the logarithm, Zipf's law by octaves. Value 0 has 1/(bits of N_{l-1})
+    exactly. few: a row's z_l takes its values from 4 uniform ones: the answer is uniform still.
+    local: entry e of z_l is e + s mod N_{l-1}, s uniform in -2..2. Entry and s are independent and
+    e is uniform, so the answer is uniform still.
     """
 
     shifts: ClassVar[dict[str, str]] = {
@@ -55,20 +63,30 @@ class Functions(Composition):
         require(self.name, "L", self.L, 1, MOST_STEPS)
         require(self.name, "m", self.m, 2, LARGEST_PROMPT)
         if not isinstance(self.branching, tuple) or len(self.branching) != self.L - 1:
-            raise SizeError(f"{self.name}: branching must be a tuple of L-1 = {self.L - 1} integers n_1, n_2, ...")
+            raise SizeError(
+                f"{self.name}: branching must be a tuple of L-1 = {self.L - 1} integers n_1,"
+                " n_2, ..."
+            )
         for number, value in enumerate(self.branching, 1):
             require(self.name, f"n_{number}", value, 1, LARGEST_PROMPT)
         if self.length > LARGEST_PROMPT:
-            raise SizeError(f"{self.name}: about 2^{self.length.bit_length()} tokens, but a prompt has at most 10^100; lower m or the n_l")
+            raise SizeError(
+                f"{self.name}: about 2^{self.length.bit_length()} tokens, but a prompt has at most"
+                " 10^100; lower m or the n_l"
+            )
         self._check_shift(self.shift)
 
     @classmethod
     def of_length(cls, L: int, n: int, *, uniform: bool = False, shift: str = PLAIN) -> Self:
-        """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises SizeError when none does."""
+        """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises
+        SizeError when none does.
+        """
         steps, branch = require(cls.name, "L", L, 1, MOST_STEPS), 1 if uniform else 2
         units = sum(branch**level for level in range(steps))
         if require(cls.name, "n", n, 1, LARGEST_PROMPT) < 2 * units + 2:
-            raise SizeError(f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}")
+            raise SizeError(
+                f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}"
+            )
         return cls(L=L, m=(n - 2) // units, branching=(branch,) * (L - 1), shift=shift)
 
     @classmethod
@@ -77,24 +95,45 @@ class Functions(Composition):
             check_names(cls, {}, (), needed=("L",))
         L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
         names = tuple(f"n_{number}" for number in range(1, L))
-        known, shift, uniform = ("L", "m", "n", *names, "form", "shift"), sizes.get("shift", PLAIN), "form" in sizes
+        known, shift, uniform = (
+            ("L", "m", "n", *names, "form", "shift"),
+            sizes.get("shift", PLAIN),
+            "form" in sizes,
+        )
         if uniform and sizes["form"] != "uniform":
             raise UnknownNameError.of(f"form of {cls.name}", str(sizes["form"]), ("uniform",))
-        check_names(cls, sizes, known, needed=() if "n" in sizes else ("m",) if uniform else ("m", *names))
+        check_names(
+            cls, sizes, known, needed=() if "n" in sizes else ("m",) if uniform else ("m", *names)
+        )
         branches = [name for name in names if name in sizes]
         if "n" in sizes and ("m" in sizes or branches):
             given = ", ".join(name for name in ("m", *names) if name in sizes)
             fixed = "n_l = 1" if uniform else "n_l = 2"
-            raise SizeError(f"{cls.name}: n chooses m and every {fixed}, but {given} is given too; give either n, or m and n_1, n_2, ...")
+            raise SizeError(
+                f"{cls.name}: n chooses m and every {fixed}, but {given} is given too; give either"
+                " n, or m and n_1, n_2, ..."
+            )
         if uniform and branches:
-            raise SizeError(f"{cls.name}: form=uniform makes every n_l = 1, but {', '.join(branches)} is given too; leave one of them out")
+            raise SizeError(
+                f"{cls.name}: form=uniform makes every n_l = 1, but {', '.join(branches)} is given"
+                " too; leave one of them out"
+            )
         if "n" in sizes:
             return cls.of_length(L, sizes["n"], uniform=uniform, shift=shift)
-        return cls(L=L, m=sizes["m"], branching=(1,) * (L - 1) if uniform else tuple(sizes[name] for name in names), shift=shift)
+        return cls(
+            L=L,
+            m=sizes["m"],
+            branching=(1,) * (L - 1) if uniform else tuple(sizes[name] for name in names),
+            shift=shift,
+        )
 
     def sizes(self) -> dict[str, Any]:
         numbers = {f"n_{number}": value for number, value in enumerate(self.branching, 1)}
-        return {"L": self.L, "m": self.m} | numbers | ({} if self.shift == PLAIN else {"shift": self.shift})
+        return (
+            {"L": self.L, "m": self.m}
+            | numbers
+            | ({} if self.shift == PLAIN else {"shift": self.shift})
+        )
 
     def N(self, level: int) -> int:
         """N_l for 0 <= l <= L-1 (SizeError otherwise)."""
@@ -110,7 +149,9 @@ class Functions(Composition):
         """Position of the first entry of z_l, 1 <= l <= L; of z_0 for l = 0."""
 
     def position(self, level: int, w_before: Number, i_before: Number) -> Number:
-        """Position of entry (w_{l-1}, i_{l-1}) of z_l, 1 <= l <= L; for l = 1 the entry is z_0 and w_before counts for nothing."""
+        """Position of entry (w_{l-1}, i_{l-1}) of z_l, 1 <= l <= L; for l = 1 the entry is z_0
+        and w_before counts for nothing.
+        """
         require(self.name, "level", level, 1, self.L)
         row = self.N(level - 2) if level > 1 else 0
         return self.offset(level) + w_before * row + i_before
@@ -137,7 +178,9 @@ class Functions(Composition):
         return tuple(parts)
 
     def join_w(self, parts: Sequence[Number]) -> Number | int:
-        """Inverse of `split_w`; 0 for L = 1. Raises SizeError for another number of parts than L-1."""
+        """Inverse of `split_w`; 0 for L = 1. Raises SizeError for another number of parts than
+        L-1.
+        """
         if len(parts) != self.L - 1:
             raise SizeError(f"{self.spec}: w has {self.L - 1} parts, {len(parts)} are given")
         token: Number | int = 0
@@ -170,8 +213,12 @@ class Functions(Composition):
         values = self.entries(step)
         if self.shift != "zipf":
             return ((range(values), Fraction(1, values)),)
-        octaves = [range(2**k - 1, min(2 ** (k + 1) - 1, values)) for k in range(values.bit_length())]
-        return tuple((octave, Fraction(1, len(octaves) * (octave.stop - octave.start))) for octave in octaves)
+        octaves = [
+            range(2**k - 1, min(2 ** (k + 1) - 1, values)) for k in range(values.bit_length())
+        ]
+        return tuple(
+            (octave, Fraction(1, len(octaves) * (octave.stop - octave.start))) for octave in octaves
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -218,6 +265,8 @@ class Functions(Composition):
         return chain
 
     def _in_sight(self, seen: int) -> Fraction:
-        """Accuracy of naming the most frequent of `seen` <= N entries of z_L: of the N one is asked for, and each unseen one agrees by chance."""
+        """Accuracy of naming the most frequent of `seen` <= N entries of z_L: of the N one is
+        asked for, and each unseen one agrees by chance.
+        """
         N = self.entries(self.L)
         return (seen * share_of_the_mode(seen, N) + Fraction(N - seen, N)) / N

@@ -42,5 +42,7 @@ class Lookup(Task):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """V^n: two tables that differ at a place are told apart by asking for it (theory.md, section 3)."""
+        """V^n: two tables that differ at a place are told apart by asking for it (theory.md,
+        section 3).
+        """
         return Power(self.V, self.n)

@@ -25,7 +25,9 @@ def parse_text_task(text: str) -> TextTask:
 
 
 def parse_any_task(text: str) -> Task | TextTask:
-    """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both kinds are known."""
+    """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both
+    kinds are known.
+    """
     name = text.partition(":")[0].strip()
     if name in TEXT_TASKS:
         return parse_text_task(text)

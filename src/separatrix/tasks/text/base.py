@@ -1,4 +1,6 @@
-"""What every task in natural language has: sizes, a sampler of prompts, a reader that answers any prompt of the task, a chance level."""
+"""What every task in natural language has: sizes, a sampler of prompts, a reader that answers
+any prompt of the task, a chance level.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LARGEST_SAMPLE = 1 << 24
 
 
 class TextItem(NamedTuple):
-    """An instance: the prompt, its one right answer, the sentences that lead to it in order, and all candidates, the answer among them, by alphabet."""
+    """An instance: the prompt, its one right answer, the sentences that lead to it in order, and
+    all candidates, the answer among them, by alphabet.
+    """
 
     prompt: str
     answer: str
@@ -26,7 +30,8 @@ class TextItem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTask(ABC):
-    """A task in words at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad size raises on construction.
+    """A task in words at a size. Subclasses are final frozen dataclasses whose fields are the
+    sizes; a bad size raises on construction.
 
     A prompt ends where the answer is due; what follows it in training is " " and `target`.
     """
@@ -37,7 +42,9 @@ class TextTask(ABC):
     """The sizes a task text may give."""
     source: ClassVar[str] = ""
     pattern: ClassVar[str] = ""
-    """A regular expression, without groups, of what an answer looks like: all answers match, other words of a text hardly ever."""
+    """A regular expression, without groups, of what an answer looks like: all answers match,
+    other words of a text hardly ever.
+    """
     grid: ClassVar[tuple[str, ...]] = ()
     """Sizes from easy to hard, as in a task text without its name."""
 
@@ -62,11 +69,15 @@ class TextTask(ABC):
 
     @abstractmethod
     def answer(self, prompt: str) -> str:
-        """The right answer, read from the text alone. Raises SpecError or SizeError for text that is no instance of the task."""
+        """The right answer, read from the text alone. Raises SpecError or SizeError for text
+        that is no instance of the task.
+        """
 
     @abstractmethod
     def steps(self, prompt: str) -> list[str]:
-        """The sentences of the prompt that lead to the answer, in the order in which they are needed. Raises as `answer` does."""
+        """The sentences of the prompt that lead to the answer, in the order in which they are
+        needed. Raises as `answer` does.
+        """
 
     @abstractmethod
     def target(self, item: TextItem) -> str:
@@ -83,7 +94,9 @@ class TextTask(ABC):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or SizeError for an unknown or bad size."""
+        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
+        SizeError for an unknown or bad size.
+        """
         known = {f.name: f.default is MISSING for f in fields(cls)}
         for name in sizes:
             if name not in known:
@@ -97,9 +110,14 @@ class TextTask(ABC):
         return self.spec
 
     def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is no positive integer or asks for too much text at once."""
+        """`batch`, or SizeError when it is no positive integer or asks for too much text at
+        once.
+        """
         if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
             raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
         if int(batch) * self.sentences > LARGEST_SAMPLE:
-            raise SizeError(f"{self.spec}: batch is {batch}; with {self.sentences} sentences each that is more than 2^24 at once")
+            raise SizeError(
+                f"{self.spec}: batch is {batch}; with {self.sentences} sentences each that is more"
+                " than 2^24 at once"
+            )
         return int(batch)

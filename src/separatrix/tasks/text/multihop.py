@@ -1,17 +1,22 @@
-"""Composition in words: k hops through facts that stand in the prompt, among chains of facts of the same shape.
+"""Composition in words: k hops through facts that stand in the prompt, among chains of facts of the
+same shape.
 
     part      facts, n sentences                                     question                         cue
     input     Mavdok was born in the village of Fizgub. The ...      In which district is the ...?    Answer:
     target    .                                                      .                                the answer (after its steps)
 
-Each relation of the question joins m = floor(n / k) chains of k facts, the one asked for among them, with names that no two things share; where k
-does not divide n, the n mod k facts left over form one more chain, which stops short. The candidates are the m ends of whole chains: the objects
-of the relation asked for last. Style "direct" asks for the answer, "steps" for the facts of the chain in order and then the answer. The facts
-stand in any order ("shuffled"), all those of the first hop first ("forward"), or all those of the last hop first, as in L-SeqComp ("backward").
+Each relation of the question joins m = floor(n / k) chains of k facts, the one asked for among
+them, with names that no two things share; where k does not divide n, the n mod k facts left over
+form one more chain, which stops short. The candidates are the m ends of whole chains: the objects
+of the relation asked for last. Style "direct" asks for the answer, "steps" for the facts of the
+chain in order and then the answer. The facts stand in any order ("shuffled"), all those of the
+first hop first ("forward"), or all those of the last hop first, as in L-SeqComp ("backward").
 
-No shortcut [here]: take any hop and hide which subject of it belongs to which object, and show everything else. Names, places and chains are
-drawn independently of one another, so that this joining is a uniform one among those that leave the chain asked for whole, and every candidate
-ends that chain under equally many of them. Whoever does not follow every hop is right with probability 1/m at best.
+No shortcut [here]: take any hop and hide which subject of it belongs to which object, and show
+everything else. Names, places and chains are drawn independently of one another, so that this
+joining is a uniform one among those that leave the chain asked for whole, and every candidate ends
+that chain under equally many of them. Whoever does not follow every hop is right with probability
+1/m at best.
 Source: the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text.
 """
 
@@ -38,7 +43,9 @@ _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
 
 @dataclass(frozen=True)
 class Story:
-    """What an instance tells: chains of names, the one asked for first, joined by `hops`; `order` lists the facts by chain and hop as they stand."""
+    """What an instance tells: chains of names, the one asked for first, joined by `hops`;
+    `order` lists the facts by chain and hop as they stand.
+    """
 
     hops: tuple[Relation, ...]
     chains: list[list[str]]
@@ -49,20 +56,32 @@ class Story:
 class MultiHop(TextTask):
     """1 <= k <= 8 hops and 2k <= n facts, at most as many as there are names for.
 
-    Every instance draws a template (mixed: a uniform one of all), then k of its relations that can follow one another, then different uniform names
-    for everything the floor(n / k) chains of k facts, and the shorter one of the facts left over, lead through. The first chain is the one asked
-    for; the facts stand in uniform order (shuffled), or in uniform order among those of a hop (forward, backward). So all candidates, the ends of
-    the whole chains, are equally likely answers. Raises SizeError for bad sizes, UnknownNameError for an unknown style, template or order.
+    Every instance draws a template (mixed: a uniform one of all), then k of its relations that can
+    follow one another, then different uniform names for everything the floor(n / k) chains of k
+    facts, and the shorter one of the facts left over, lead through. The first chain is the one
+    asked for; the facts stand in uniform order (shuffled), or in uniform order among those of a hop
+    (forward, backward). So all candidates, the ends of the whole chains, are equally likely
+    answers. Raises SizeError for bad sizes, UnknownNameError for an unknown style, template or
+    order.
     """
 
     name: ClassVar[str] = "multihop"
     title: ClassVar[str] = "k hops through n facts told in words"
     usage: ClassVar[str] = (
-        f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of them), facts={'|'.join(_ORDERS)} (their order)"
+        f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"
+        f" them), facts={'|'.join(_ORDERS)} (their order)"
     )
     source: ClassVar[str] = "[Peng24], [CPW], told as text"
     pattern: ClassVar[str] = PATTERN
-    grid: ClassVar[tuple[str, ...]] = ("k=2,n=6", "k=2,n=12", "k=3,n=13", "k=2,n=64", "k=4,n=64", "k=4,n=256", "k=8,n=1024")
+    grid: ClassVar[tuple[str, ...]] = (
+        "k=2,n=6",
+        "k=2,n=12",
+        "k=3,n=13",
+        "k=2,n=64",
+        "k=4,n=64",
+        "k=4,n=256",
+        "k=8,n=1024",
+    )
 
     k: int
     n: int
@@ -74,9 +93,15 @@ class MultiHop(TextTask):
         require(self.name, "k", self.k, 1, MOST_HOPS)
         least, most = 2 * self.k, most_facts(self.k)
         if type(self.n) is int and self.n < least:
-            raise SizeError(f"{self.name}: n is {self.n}; the chain of k={self.k} facts and one beside it need n of at least {least}")
+            raise SizeError(
+                f"{self.name}: n is {self.n}; the chain of k={self.k} facts and one beside it need"
+                f" n of at least {least}"
+            )
         if type(self.n) is int and self.n > most:
-            raise SizeError(f"{self.name}: n is too large; with k={self.k} there are names for n of at most {most}")
+            raise SizeError(
+                f"{self.name}: n is too large; with k={self.k} there are names for n of at most"
+                f" {most}"
+            )
         require(self.name, "n", self.n, least, most)
         for size, value, known in (
             ("style", self.style, tuple(_CUES)),
@@ -98,7 +123,13 @@ class MultiHop(TextTask):
     @property
     def numbers(self) -> dict[str, int]:
         used = _names_needed(self.k, self.n)
-        return {"facts": self.n, "hops": self.k, "candidates": self.candidates, "names in a text": used, "names in all": len(names())}
+        return {
+            "facts": self.n,
+            "hops": self.k,
+            "candidates": self.candidates,
+            "names in a text": used,
+            "names in all": len(names()),
+        }
 
     @property
     def chance(self) -> Fraction:
@@ -124,16 +155,29 @@ class MultiHop(TextTask):
     def write(self, story: Story) -> TextItem:
         """The instance that tells a story."""
         hops, chains, asked = story.hops, story.chains, story.chains[0]
-        facts = [hops[hop].tell(chains[chain][hop], chains[chain][hop + 1]) for chain, hop in story.order]
+        facts = [
+            hops[hop].tell(chains[chain][hop], chains[chain][hop + 1]) for chain, hop in story.order
+        ]
         thing = hops[0].subject.of(asked[0])
         for hop in hops[:-1]:
             thing = hop.phrase.format(s=thing)
-        prompt = f"{' '.join(facts)}{QUESTION}{hops[-1].question.format(s=thing)}\n{_CUES[self.style]}"
+        prompt = (
+            f"{' '.join(facts)}{QUESTION}{hops[-1].question.format(s=thing)}\n{_CUES[self.style]}"
+        )
         steps = tuple(hop.tell(asked[place], asked[place + 1]) for place, hop in enumerate(hops))
-        return TextItem(prompt, asked[-1], steps, tuple(sorted(chain[-1] for chain in chains[: self.candidates])))
+        return TextItem(
+            prompt,
+            asked[-1],
+            steps,
+            tuple(sorted(chain[-1] for chain in chains[: self.candidates])),
+        )
 
     def target(self, item: TextItem) -> str:
-        return item.answer if self.style == "direct" else " ".join((*item.steps, f"The answer is {item.answer}."))
+        return (
+            item.answer
+            if self.style == "direct"
+            else " ".join((*item.steps, f"The answer is {item.answer}."))
+        )
 
     def answer(self, prompt: str) -> str:
         return self._chain(prompt)[-1].object
@@ -146,53 +190,84 @@ class MultiHop(TextTask):
         return tuple(TEMPLATES) if self.template == MIXED else (self.template,)
 
     def _chain(self, prompt: str) -> list[Fact]:
-        """The facts that the question leads through. Raises SpecError or SizeError for text that is no instance."""
+        """The facts that the question leads through. Raises SpecError or SizeError for text that
+        is no instance.
+        """
         reading = read(prompt, self._templates)
         if reading.cue != _CUES[self.style]:
-            raise SpecError(f"{self.spec}: the last line is '{short(reading.cue)}'; with style={self.style} it is '{_CUES[self.style]}'")
+            raise SpecError(
+                f"{self.spec}: the last line is '{short(reading.cue)}'; with style={self.style} it"
+                f" is '{_CUES[self.style]}'"
+            )
         if len(reading.hops) != self.k:
-            raise SizeError(f"{self.spec}: the question has {len(reading.hops)} hops; an instance has k={self.k}")
+            raise SizeError(
+                f"{self.spec}: the question has {len(reading.hops)} hops; an instance has"
+                f" k={self.k}"
+            )
         tables = self._tables(reading)
         chain, at = [], reading.subject
         for table in tables:
             if at not in table:
-                raise SizeError(f"{self.spec}: the chain breaks at {at}: no fact of the prompt leads on from there")
+                raise SizeError(
+                    f"{self.spec}: the chain breaks at {at}: no fact of the prompt leads on from"
+                    " there"
+                )
             chain.append(table[at])
             at = table[at].object
         return chain
 
     def _tables(self, reading: Reading) -> list[dict[str, Fact]]:
-        """For every hop its facts by subject, or SizeError where they are ambiguous or not those of an instance."""
+        """For every hop its facts by subject, or SizeError where they are ambiguous or not those
+        of an instance.
+        """
         hop_of = {hop.sentence: place for place, hop in enumerate(reading.hops)}
         tables: list[dict[str, Fact]] = [{} for _ in reading.hops]
         order: list[int] = []
         for fact in reading.facts:
             if fact.sentence not in hop_of:
-                raise SizeError(f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question")
+                raise SizeError(
+                    f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question"
+                )
             order.append(hop_of[fact.sentence])
             other = tables[order[-1]].setdefault(fact.subject, fact)
             if other is not fact:
-                what = "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
+                what = (
+                    "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
+                )
                 raise SizeError(f"{self.spec}: '{fact.text}' {what}")
         if len(order) != self.n:
-            raise SizeError(f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}")
+            raise SizeError(
+                f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}"
+            )
         self._check_chains(tables)
         if (way := _ORDERS[self.facts]) and order != sorted(order, key=lambda hop: way * hop):
-            raise SizeError(f"{self.spec}: the facts do not stand in the order of facts={self.facts}")
+            raise SizeError(
+                f"{self.spec}: the facts do not stand in the order of facts={self.facts}"
+            )
         return tables
 
     def _check_chains(self, tables: list[dict[str, Fact]]) -> None:
-        """Raises SizeError unless the facts form floor(n / k) chains of k facts, and one of the rest, of names that differ."""
+        """Raises SizeError unless the facts form floor(n / k) chains of k facts, and one of the
+        rest, of names that differ.
+        """
         for hop, table in enumerate(tables):
             due = self.candidates + (hop < self.n % self.k)
             if len(table) != due:
-                raise SizeError(f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}")
+                raise SizeError(
+                    f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}"
+                )
             reached = {fact.object for fact in tables[hop - 1].values()} if hop else table.keys()
             if not table.keys() <= reached:
-                raise SizeError(f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its chain is broken")
+                raise SizeError(
+                    f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its"
+                    " chain is broken"
+                )
         things = tables[0].keys() | {fact.object for table in tables for fact in table.values()}
         if len(things) != _names_needed(self.k, self.n):
-            raise SizeError(f"{self.spec}: two things bear one name, or two chains meet; the names of an instance are distinct")
+            raise SizeError(
+                f"{self.spec}: two things bear one name, or two chains meet; the names of an"
+                " instance are distinct"
+            )
 
 
 def _names_needed(k: int, n: int) -> int:

@@ -1,7 +1,9 @@
-"""Invented names: six letters each, any of them as fit for a person as for a river, so that no fact can be guessed from a name.
+"""Invented names: six letters each, any of them as fit for a person as for a river, so that no fact
+can be guessed from a name.
 
-A name is a consonant, a vowel, two consonants that seldom meet, a vowel, a consonant. The letters have values, and the last letter is the one
-that makes them sum to zero: two names then differ in at least two letters. All are of one length, so that none is the beginning of another.
+A name is a consonant, a vowel, two consonants that seldom meet, a vowel, a consonant. The letters
+have values, and the last letter is the one that makes them sum to zero: two names then differ in at
+least two letters. All are of one length, so that none is the beginning of another.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Final
 
 _FIRST: Final = "bdfgjklmnprstvz"
 _LAST: Final = "bdfgxklmnprstvz"
-_VALUE: Final = {letter: value for letters in (_FIRST, _LAST, "aeiou") for value, letter in enumerate(letters)}
+_VALUE: Final = {
+    letter: value for letters in (_FIRST, _LAST, "aeiou") for value, letter in enumerate(letters)
+}
 _PAIRS: Final = """
     bk bz dp dz fg fk fp fz gf gk gp gz kf kg kp kz mz pf pg pk pz tf tg vb vd vg vk vm vz zb zf zg zk zp
 """
@@ -26,9 +30,13 @@ _TAKEN: Final = """
     nepgen nezgod nikzad nizkov novkov pekpek radzak razguz robkes rozpuk rukfen safkat sapfan savkov sefker sevmis sovket sukfan
     tagzad topkov tukzar vedpal zikzin
 """
-"""Words, or names of people and places, found in lists of two million of them (gazetteers, name registers, word frequencies of 40 languages)."""
+"""Words, or names of people and places, found in lists of two million of them (gazetteers, name
+registers, word frequencies of 40 languages).
+"""
 
-PATTERN: Final = f"[{_FIRST.upper()}][aeiou](?:{'|'.join(_PAIRS.split())})[aeiou][{''.join(sorted(set(_LAST)))}]"
+PATTERN: Final = (
+    f"[{_FIRST.upper()}][aeiou](?:{'|'.join(_PAIRS.split())})[aeiou][{''.join(sorted(set(_LAST)))}]"
+)
 """A regular expression of names, which hardly any other word matches."""
 
 

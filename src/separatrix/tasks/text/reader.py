@@ -1,4 +1,6 @@
-"""From a prompt back to facts and a question. Knows the wordings and nothing of how a prompt was drawn."""
+"""From a prompt back to facts and a question. Knows the wordings and nothing of how a prompt was
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Fact:
 
 @dataclass(frozen=True)
 class Reading:
-    """A prompt understood: its facts in order, the relations that the question follows (first hop first) from `subject`, and its last line."""
+    """A prompt understood: its facts in order, the relations that the question follows (first
+    hop first) from `subject`, and its last line.
+    """
 
     facts: list[Fact]
     hops: tuple[Relation, ...]
@@ -57,26 +61,46 @@ def _wording(names: tuple[str, ...]) -> _Wording:
     relations = [relation for template in templates for relation in template.relations]
     questions = {relation.question.split("{s}")[0]: relation for relation in relations}
     phrases = {relation.phrase.removesuffix("{s}"): relation for relation in relations}
-    patterns = (re.compile("|".join(map(re.escape, beginnings))) for beginnings in (questions, phrases))
-    return _Wording(templates, {relation.sentence: relation for relation in relations}, questions, phrases, *patterns)
+    patterns = (
+        re.compile("|".join(map(re.escape, beginnings))) for beginnings in (questions, phrases)
+    )
+    return _Wording(
+        templates,
+        {relation.sentence: relation for relation in relations},
+        questions,
+        phrases,
+        *patterns,
+    )
 
 
 def read(prompt: str, templates: tuple[str, ...]) -> Reading:
-    """The facts and the question of a prompt in the words of these templates. Raises SpecError for any other text."""
+    """The facts and the question of a prompt in the words of these templates. Raises SpecError
+    for any other text.
+    """
     if not isinstance(prompt, str):
         raise SpecError(f"a prompt is text, but this is a {type(prompt).__name__}")
     if found := _SPACING.search(prompt):
         raise SpecError(
-            f"{_place(prompt, found.start())}: words stand one space apart, with no other white space between them or at either end"
+            f"{_place(prompt, found.start())}: words stand one space apart, with no other white"
+            " space between them or at either end"
         )
     told, parted, asked = prompt.partition(QUESTION)
     question, newline, cue = asked.partition("\n")
     if not parted or not newline:
-        raise SpecError(f"'{short(prompt)}' is no prompt: facts, an empty line, a line 'Question: ...' and a line that asks for the answer")
+        raise SpecError(
+            f"'{short(prompt)}' is no prompt: facts, an empty line, a line 'Question: ...' and a"
+            " line that asks for the answer"
+        )
     if "\n" in told:
-        raise SpecError(f"{_place(prompt, told.index(chr(10)))}: the facts stand on one line, an empty line above the question")
+        raise SpecError(
+            f"{_place(prompt, told.index(chr(10)))}: the facts stand on one line, an empty line"
+            " above the question"
+        )
     if "\n" in cue:
-        raise SpecError(f"{_place(prompt, prompt.rindex(cue) + cue.index(chr(10)))}: nothing follows the line that asks for the answer")
+        raise SpecError(
+            f"{_place(prompt, prompt.rindex(cue) + cue.index(chr(10)))}: nothing follows the line"
+            " that asks for the answer"
+        )
     wording = _wording(templates)
     hops, subject = _question(question, wording)
     return Reading(_facts(told, wording), hops, subject, cue)
@@ -88,11 +112,16 @@ def _facts(told: str, wording: _Wording) -> list[Fact]:
     names = _NAME.findall(told)
     facts = []
     if not told.endswith("."):
-        raise SpecError(f"sentence {len(texts)}, '{short(texts[-1])}', does not end with a full stop")
+        raise SpecError(
+            f"sentence {len(texts)}, '{short(texts[-1])}', does not end with a full stop"
+        )
     for place, (text, sentence) in enumerate(zip(texts, sentences, strict=True)):
         relation = wording.sentences.get(f"{sentence}.")
         if relation is None or HOLE in text:
-            raise SpecError(f"sentence {place + 1}, '{short(text)}', is no fact in the words of {_names(wording)}")
+            raise SpecError(
+                f"sentence {place + 1}, '{short(text)}', is no fact in the words of"
+                f" {_names(wording)}"
+            )
         first, second = names[2 * place : 2 * place + 2]
         subject, object = (first, second) if relation.subject_first else (second, first)
         facts.append(Fact(f"{text}.", relation.sentence, subject, object))
@@ -117,7 +146,9 @@ def _question(question: str, wording: _Wording) -> tuple[tuple[Relation, ...], s
     if len(names) != 1 or rest != hops[0].subject.of(names[0]):
         raise refused
     if not any(template.has(hops) for template in wording.templates):
-        raise SpecError(f"'{short(question)}' asks for hops that do not follow one another in {_names(wording)}")
+        raise SpecError(
+            f"'{short(question)}' asks for hops that do not follow one another in {_names(wording)}"
+        )
     return tuple(hops), names[0]
 
 

@@ -1,4 +1,6 @@
-"""Relations in words: how a fact is told, how it is asked for, and how a thing is named by way of another."""
+"""Relations in words: how a fact is told, how it is asked for, and how a thing is named by way
+of another.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ class Kind:
 class Relation:
     """A relation that gives every subject one object.
 
-    `fact` is its sentence with {s} and {o} for the two, `phrase` names the object by way of its subject, which stands last, and `question` asks for
-    the object.
+    `fact` is its sentence with {s} and {o} for the two, `phrase` names the object by way of its
+    subject, which stands last, and `question` asks for the object.
     """
 
     subject: Kind
@@ -61,15 +63,18 @@ class Relation:
 
 def relation(subject: Kind, object: Kind, *, words: tuple[str, str, str]) -> Relation:
     """A relation of these kinds; `words` are its fact, phrase and question."""
-    return Relation(subject=subject, object=object, fact=words[0], phrase=words[1], question=words[2])
+    return Relation(
+        subject=subject, object=object, fact=words[0], phrase=words[1], question=words[2]
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
     """Relations that tell a story of one sort.
 
-    Those of `free` lead from people to people and stand in any order; each of `path` leads on to the next. The hops of an instance are a piece of
-    the line of all of them, `free` shuffled before `path`.
+    Those of `free` lead from people to people and stand in any order; each of `path` leads on to
+    the next. The hops of an instance are a piece of the line of all of them, `free` shuffled before
+    `path`.
     """
 
     name: str
@@ -92,5 +97,7 @@ class Template:
         rest = tuple(hops[len(free) :])
         starts = range(1 if free else len(self.path) + 1)
         return (
-            len(set(free)) == len(free) and list(hops[: len(free)]) == free and any(rest == self.path[at : at + len(rest)] for at in starts)
+            len(set(free)) == len(free)
+            and list(hops[: len(free)]) == free
+            and any(rest == self.path[at : at + len(rest)] for at in starts)
         )

@@ -21,7 +21,12 @@ def hdp(architecture: Architecture) -> int:
     widths = [0]
     for layer, _ in architecture.counted():
         sizes = [(part.sizes(), part.p) for part in layer]
-        widths.append(sum(s.get("heads", 1) * (s.get("head_dim") or s.get("width") or 0) * _precision(s, p) for s, p in sizes))
+        widths.append(
+            sum(
+                s.get("heads", 1) * (s.get("head_dim") or s.get("width") or 0) * _precision(s, p)
+                for s, p in sizes
+            )
+        )
     return max(widths)
 
 
@@ -39,24 +44,30 @@ class Bite:
 
     @property
     def log2(self) -> str:
-        """log2 n: an integer where the base is a power of two, else a decimal enclosure's midpoint; a formula where that is too long to write."""
+        """log2 n: an integer where the base is a power of two, else a decimal enclosure's
+        midpoint; a formula where that is too long to write.
+        """
         if self.exponent > MOST_WRITTEN:
             return f"log2({self.base}) x 2^{self.exponent}"
         if self.base & (self.base - 1) == 0:
             return str((self.base.bit_length() - 1) << self.exponent)
         with ctx.workprec(64 + self.exponent):
-            return (arb(fmpz(self.base)).log() / arb.const_log2() * (arb(2) ** self.exponent)).str(8, radius=False)
+            return (arb(fmpz(self.base)).log() / arb.const_log2() * (arb(2) ** self.exponent)).str(
+                8, radius=False
+            )
 
     def __str__(self) -> str:
         return f"{self.base:,}^(2^{self.exponent})"
 
 
 class _Asymptotic(Theorem):
-    def _vacuous(self, architecture: Architecture, task: SeqComp, steps: int, exponent: int) -> Verdict:
+    def _vacuous(
+        self, architecture: Architecture, task: SeqComp, steps: int, exponent: int
+    ) -> Verdict:
         bite = Bite(hdp(architecture), exponent)
         sentence = (
-            f"vacuous here: its bound needs Hdp <= n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n = {bite}, "
-            f"that is log2 n = {_short(bite.log2)}"
+            f"vacuous here: its bound needs Hdp <= n^(2^-{exponent}), and with Hdp = {bite.base:,}"
+            f" it would bite at n = {bite}, that is log2 n = {_short(bite.log2)}"
         )
         numbers = {"Hdp": bite.base, "exponent": exponent, "steps": steps}
         return self.verdict(architecture, task, "OPEN", sentence, log2_n=bite.log2, numbers=numbers)
@@ -73,13 +84,22 @@ class ChenPengWu(_Asymptotic):
     premises = ("every layer with memory is full attention, at most L of them", REAL_NUMBERS)
     source = "[CPW, Theorem 1.1], arXiv 2412.02975"
     proof_sketch = (
-        "Players hold z_L, ..., z_0, w on a line; a layer is an epoch of autoregressive communication. Sets of inputs with one transcript are "
-        "grown player by player (the indistinguishable decomposition) until one transcript covers two answers."
+        "Players hold z_L, ..., z_0, w on a line; a layer is an epoch of autoregressive"
+        " communication. Sets of inputs with one transcript are grown player by player (the"
+        " indistinguishable decomposition) until one transcript covers two answers."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        memory = [(layer, times) for layer, times in architecture.counted() if any(part.cache_bits(1 << 20) for part in layer)]
-        full = all(part.group == "full" and not part.sizes()["conv"] for layer, _ in memory for part in layer)
+        memory = [
+            (layer, times)
+            for layer, times in architecture.counted()
+            if any(part.cache_bits(1 << 20) for part in layer)
+        ]
+        full = all(
+            part.group == "full" and not part.sizes()["conv"]
+            for layer, _ in memory
+            for part in layer
+        )
         layers = sum(times for _, times in memory)
         if not isinstance(task, SeqComp) or not full or not 1 <= layers <= task.L:
             return None
@@ -90,8 +110,8 @@ class YeEtAl(_Asymptotic):
     key = "Ye26-1.1"
     title = "hybrids with L-1 full layers fail L-SeqComp (asymptotic)"
     statement = (
-        "An (L-1, 2^(3L^2), ..., 2^(3L^2))-hybrid, L-1 full layers with at most 2^(3L^2) linear layers in each gap, fails L-SeqComp when "
-        "H d p <= n^(2^(-4L-2))."
+        "An (L-1, 2^(3L^2), ..., 2^(3L^2))-hybrid, L-1 full layers with at most 2^(3L^2) linear"
+        " layers in each gap, fails L-SeqComp when H d p <= n^(2^(-4L-2))."
     )
     premises = (
         "layer-wise hybrid of full and recurrent layers",
@@ -100,8 +120,9 @@ class YeEtAl(_Asymptotic):
     )
     source = "[Ye26, Theorem 1.1], arXiv 2602.01763"
     proof_sketch = (
-        "As for full layers, with the states of the recurrent layers handed along the line between epochs: each costs its bits once per player, "
-        "which the indistinguishable decomposition absorbs."
+        "As for full layers, with the states of the recurrent layers handed along the line between"
+        " epochs: each costs its bits once per player, which the indistinguishable decomposition"
+        " absorbs."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -109,8 +130,16 @@ class YeEtAl(_Asymptotic):
             return None
         parts = [part for layer, _ in architecture.counted() for part in layer]
         full = len(architecture.reading)
-        covered = all(part.name in ("full", "mla", "mlp") or (part.group == "recurrent" and part.name != "loglinear") for part in parts)
-        if not covered or not 1 <= full <= task.L - 1 or len(architecture) > 2 ** (3 * (full + 1) ** 2):
+        covered = all(
+            part.name in ("full", "mla", "mlp")
+            or (part.group == "recurrent" and part.name != "loglinear")
+            for part in parts
+        )
+        if (
+            not covered
+            or not 1 <= full <= task.L - 1
+            or len(architecture) > 2 ** (3 * (full + 1) ** 2)
+        ):
             return None
         if not any(part.group == "recurrent" for part in parts):
             return None

@@ -6,37 +6,56 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task
-from separatrix.theory.base import REAL_NUMBERS, Theorem, counted, first_excess, number, size_in_words
+from separatrix.theory.base import (
+    REAL_NUMBERS,
+    Theorem,
+    counted,
+    first_excess,
+    number,
+    size_in_words,
+)
 
 
 class TheoremI(Theorem):
     key = "I"
     title = "bounded caches: fewer cache states than prefix classes"
     statement = (
-        "A causal model fails at length n if, over all layers together, cache_bits(n) < log2 C(n), where C(n) counts the prefixes "
-        "that some continuation tells apart. Chain of thought does not help: what is written is a function of the cache."
+        "A causal model fails at length n if, over all layers together, cache_bits(n) < log2 C(n),"
+        " where C(n) counts the prefixes that some continuation tells apart. Chain of thought does"
+        " not help: what is written is a function of the cache."
     )
     premises = ("the model is causal", REAL_NUMBERS, "the cache holds the declared number of bits")
     source = "[Ye26, Lemma 2.2 and its bounds]; theory.md, section 3, Theorem I"
     proof_sketch = (
-        "There are fewer caches than classes, so two inequivalent prefixes leave the same cache. Continue both with a suffix that tells "
-        "them apart: the model gives one answer where two are right. Anything it writes in between is a function of the cache and the suffix."
+        "There are fewer caches than classes, so two inequivalent prefixes leave the same cache."
+        " Continue both with a suffix that tells them apart: the model gives one answer where two"
+        " are right. Anything it writes in between is a function of the cache and the suffix."
     )
 
     def compare(self, architecture: Architecture, task: Task) -> LogSign | None:
-        """The certified sign of log2 C - cache_bits for the task's prefixes; None for a task without a count."""
+        """The certified sign of log2 C - cache_bits for the task's prefixes; None for a task
+        without a count.
+        """
         count = task.prefix_classes()
-        return None if count is None else count.compare_bits(architecture.cache_bits(task.prefix_length))
+        return (
+            None
+            if count is None
+            else count.compare_bits(architecture.cache_bits(task.prefix_length))
+        )
 
     def threshold(self, architecture: Architecture, task: Task) -> int | None:
-        """The smallest n of the task's family at which the theorem bites (for composed functions: the prompt length); None if none up to 10^12."""
+        """The smallest n of the task's family at which the theorem bites (for composed
+        functions: the prompt length); None if none up to 10^12.
+        """
         if task.prefix_classes() is None:
             return None
         least = self._least(architecture, task)
         return None if least is None else size_in_words(least)[1]
 
     def _least(self, architecture: Architecture, task: Task) -> Task | None:
-        """The smallest task of the family that fails. All larger ones fail too: they have its prefixes, and more, at the same place."""
+        """The smallest task of the family that fails. All larger ones fail too: they have its
+        prefixes, and more, at the same place.
+        """
         tasks = task.family()
         found = first_excess(
             lambda n: counted(tasks.at(n)),
@@ -53,7 +72,8 @@ class TheoremI(Theorem):
         least, decisive, fails = self._least(architecture, task), task, sign.positive
         grows = task.family().grows
         if not fails and least is not None and least.sizes()[grows] <= task.sizes()[grows]:
-            # The caches have grown again since a smaller member of the family, whose prefixes they could not tell apart: it decides.
+            # The caches have grown again since a smaller member of the family, whose prefixes they
+            # could not tell apart: it decides.
             decisive, fails = least, True
         if least is None and not fails:
             return None
@@ -61,14 +81,29 @@ class TheoremI(Theorem):
         tokens = f"{decisive.prefix_length:,} tokens"
         what, n = ("n", None) if least is None else size_in_words(least)
         what = "n" if what.endswith(" n") else what
-        since = "it fails" if n is None else f"it fails from {what} = {number(n)} on ({task.family().described})"
+        since = (
+            "it fails"
+            if n is None
+            else f"it fails from {what} = {number(n)} on ({task.family().described})"
+        )
         if fails:
             sentence = (
-                f"{number(cache)} bits of cache after {tokens} cannot tell {count} prefixes apart (log2 = {count.log2_str()}); "
-                f"{since}, with or without chain of thought"
+                f"{number(cache)} bits of cache after {tokens} cannot tell {count} prefixes apart"
+                f" (log2 = {count.log2_str()}); {since}, with or without chain of thought"
             )
         else:
-            sentence = f"{number(cache)} bits of cache after {tokens} could hold {count} prefixes (log2 = {count.log2_str()}); {since}"
+            sentence = (
+                f"{number(cache)} bits of cache after {tokens} could hold {count} prefixes (log2 ="
+                f" {count.log2_str()}); {since}"
+            )
         numbers = {"prefix": decisive.prefix_length, "cache_bits": cache}
         sign = count.compare_bits(cache)
-        return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign)
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS" if fails else "OPEN",
+            sentence,
+            n=n,
+            numbers=numbers,
+            sign=sign,
+        )

@@ -34,12 +34,20 @@ class BlockSizes:
         return -(-self.N * (self.T - self.k) // self.T)
 
     def traces(self, u: int) -> Count:
-        """g(u): what a block of B tokens, repeats allowed, can leave on u given values: sum_{j<=min(u,B)} binomial(u, j), minus 1 if u = N."""
+        """g(u): what a block of B tokens, repeats allowed, can leave on u given values:
+        sum_{j<=min(u,B)} binomial(u, j), minus 1 if u = N.
+        """
         if u == 0:
             return Exact(1)
         whole = u == self.N
         if min(u, self.B) == u:
-            return Power(2, u) if not whole else Exact((1 << u) - 1) if u <= 4096 else BinomialSum(u, u)
+            return (
+                Power(2, u)
+                if not whole
+                else Exact((1 << u) - 1)
+                if u <= 4096
+                else BinomialSum(u, u)
+            )
         above = BinomialSum(u, self.B)
         return above if whole else _OneMore(above)
 
@@ -73,26 +81,38 @@ class TheoremII(Theorem):
     key = "II"
     title = "one block-sparse layer on 2-Sum: block messages too short"
     statement = (
-        "T blocks of B tokens are compressed to c bits each and the k best are opened. With u_1 = ceil(N'(1 - k/T)) the layer fails 2-Sum if "
-        "g(u_1) > 2^c, where g(u) counts the traces of a block on u values; as a statement about protocols this is an equivalence. "
-        "So H d p = Omega(B log n)."
+        "T blocks of B tokens are compressed to c bits each and the k best are opened. With u_1 ="
+        " ceil(N'(1 - k/T)) the layer fails 2-Sum if g(u_1) > 2^c, where g(u) counts the traces of"
+        " a block on u values; as a statement about protocols this is an equivalence. So H d p ="
+        " Omega(B log n)."
     )
     premises = (
-        "exactly one layer has memory, and it is (B, k)-sparse or mixture of block attention, without a short convolution",
-        "blocks that a window touches are seen: ceil(s/B) of them are not counted for a window of s tokens",
+        (
+            "exactly one layer has memory, and it is (B, k)-sparse or mixture of block attention,"
+            " without a short convolution"
+        ),
+        (
+            "blocks that a window touches are seen: ceil(s/B) of them are not counted for a window"
+            " of s tokens"
+        ),
         "the choice of blocks is a function of the block messages and the query",
         REAL_NUMBERS,
     )
     source = "theory.md, section 4, Theorem II; [Ye26, Theorem 1.2] is its asymptotic form"
     proof_sketch = (
-        "Call a value clear for a block if its message decides whether the block has it. A block's clear set has at most u_1 - 1 values, so some "
-        "value is unclear in more than k blocks. Fill each of these with the twin that lacks it; one of them is not opened; swap in the twin "
-        "that has it: same messages, same choice, same output, another answer."
+        "Call a value clear for a block if its message decides whether the block has it. A block's"
+        " clear set has at most u_1 - 1 values, so some value is unclear in more than k blocks."
+        " Fill each of these with the twin that lacks it; one of them is not opened; swap in the"
+        " twin that has it: same messages, same choice, same output, another answer."
     )
 
     def sizes(self, architecture: Architecture, task: Task) -> BlockSizes | None:
-        """The sizes of the only layer with memory on the task, or None where the theorem does not apply."""
-        memory = [layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)]
+        """The sizes of the only layer with memory on the task, or None where the theorem does
+        not apply.
+        """
+        memory = [
+            layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)
+        ]
         if len(memory) != 1 or len(memory[0]) != 1 or not isinstance(task, TwoSum):
             return None
         part = memory[0][0]
@@ -102,12 +122,15 @@ class TheoremII(Theorem):
         values = task.M if task.form == "query" else task.pairs
         window = part.window if isinstance(part, Sparse) else 0
         seen = -(-window // part.block)
-        # fills the open block and those the window touches, whose tokens are seen: any value but the one the proof ends up asking for
+        # fills the open block and those the window touches, whose tokens are seen: any value but
+        # the one the proof ends up asking for
         filler = before % part.block > 0 or seen > 0
         blocks = before // part.block - seen
         if blocks < 1 or values < 1 + filler:
             return None
-        return BlockSizes(T=blocks, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values)
+        return BlockSizes(
+            T=blocks, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values
+        )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum):
@@ -118,17 +141,45 @@ class TheoremII(Theorem):
             return None
         sign = sizes.compare()
         fails = sign is not None and sign.positive
-        numbers = {"T": sizes.T, "B": sizes.B, "k": sizes.k, "c": sizes.c, "values": sizes.N, "u1": max(0, sizes.u1)}
+        numbers = {
+            "T": sizes.T,
+            "B": sizes.B,
+            "k": sizes.k,
+            "c": sizes.c,
+            "values": sizes.N,
+            "u1": max(0, sizes.u1),
+        }
         traces = sizes.traces(max(0, sizes.u1)).log2_str()
-        sentence = f"{sizes.T:,} blocks of {sizes.B} tokens, {sizes.k} opened, {sizes.c} bits of message each: "
+        sentence = (
+            f"{sizes.T:,} blocks of {sizes.B} tokens, {sizes.k} opened, {sizes.c} bits of message"
+            " each: "
+        )
         if fails:
-            sentence += f"a block leaves 2^{traces} traces on u_1 = {sizes.u1:,} of {sizes.N:,} values, more than 2^{sizes.c} messages"
-            sentence += f"; it fails from n = {number(n)} on ({task.family().described})" if n is not None else ""
+            sentence += (
+                f"a block leaves 2^{traces} traces on u_1 = {sizes.u1:,} of {sizes.N:,} values,"
+                f" more than 2^{sizes.c} messages"
+            )
+            sentence += (
+                f"; it fails from n = {number(n)} on ({task.family().described})"
+                if n is not None
+                else ""
+            )
         elif n is not None:
-            sentence += f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it fails from n = {number(n)} on"
+            sentence += (
+                f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it"
+                f" fails from n = {number(n)} on"
+            )
         else:
             return None
-        return self.verdict(architecture, task, "FAILS" if fails else "OPEN", sentence, n=n, numbers=numbers, sign=sign if fails else None)
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS" if fails else "OPEN",
+            sentence,
+            n=n,
+            numbers=numbers,
+            sign=sign if fails else None,
+        )
 
     def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
         """The smallest n of the family at which the theorem bites; None if none up to 10^12."""
@@ -145,6 +196,7 @@ class TheoremII(Theorem):
 
 
 def _has_blocks(part: Mechanism) -> TypeGuard[Sparse | MoBA]:
-    """Whether each head opens k blocks by their messages and the query. Rotation and gates change neither: messages may depend on the place
-    of their block, and gates on the query's token only."""
+    """Whether each head opens k blocks by their messages and the query. Rotation and gates change
+    neither: messages may depend on the place of their block, and gates on the query's token only.
+    """
     return isinstance(part, Sparse | MoBA)

@@ -1,4 +1,6 @@
-"""Theorem IV: two reading layers without bounded layers before or between fail L-SeqComp, L >= 2, at a finite n."""
+"""Theorem IV: two reading layers without bounded layers before or between fail L-SeqComp, L >=
+2, at a finite n.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ class TheoremIV(DepthTheorem):
     key = "IV"
     title = "two reading layers fail L-SeqComp, L >= 2, at finite n"
     statement = (
-        "Two reading layers of h_1 and h_2 bits, bounded heads of sigma_1 bits inside the first, bounded heads inside the second and layers after "
-        "it of sigma_2 bits, none before or between. With 2 <= r <= q <= m, t <= m, g <= n_1 they fail 2-SeqComp if (a) t log(q/(r-1)) > "
-        "sigma_1 + g h_1 and (b) n_1 r log N_1 > sigma_1 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 + ceil(n_1/g) r sigma_2. Lifting "
-        "extends it to every L >= 2."
+        "Two reading layers of h_1 and h_2 bits, bounded heads of sigma_1 bits inside the first,"
+        " bounded heads inside the second and layers after it of sigma_2 bits, none before or"
+        " between. With 2 <= r <= q <= m, t <= m, g <= n_1 they fail 2-SeqComp if (a) t"
+        " log(q/(r-1)) > sigma_1 + g h_1 and (b) n_1 r log N_1 > sigma_1 + n_1 (h_1 + h_2) + (qt +"
+        " min(t, ceil(n_1/g))) h_1 + ceil(n_1/g) r sigma_2. Lifting extends it to every L >= 2."
     )
     premises = (
         "exactly two reading layers",
@@ -29,8 +32,10 @@ class TheoremIV(DepthTheorem):
     )
     source = "theory.md, section 5, Theorem IV and Lifting"
     proof_sketch = (
-        "Layer-1 queries depend on token and place only: fix all reads of z_2. Cut the values of w into groups of g; by (a) for each group r contents "
-        "of z_1 differ at one place and look alike to it. Then w's second query knows w only; fix its read and the last caches and count as in III."
+        "Layer-1 queries depend on token and place only: fix all reads of z_2. Cut the values of w"
+        " into groups of g; by (a) for each group r contents of z_1 differ at one place and look"
+        " alike to it. Then w's second query knows w only; fix its read and the last caches and"
+        " count as in III."
     )
     reading_layers, least_steps, parameters = 2, 2, depth_two.Parameters
 
@@ -38,8 +43,13 @@ class TheoremIV(DepthTheorem):
         before, between, after = architecture.groups(n)
         if before.sigma or between.between:
             return None
-        (h_1, h_2), opened = readers(architecture), open_bits(architecture, architecture.reading[1], n)
-        return depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=between.inside, sigma_2=after.sigma - opened, open_2=opened)
+        (h_1, h_2), opened = (
+            readers(architecture),
+            open_bits(architecture, architecture.reading[1], n),
+        )
+        return depth_two.Sizes(
+            h_1=h_1, h_2=h_2, sigma_1=between.inside, sigma_2=after.sigma - opened, open_2=opened
+        )
 
     def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
         return depth_two.best(sizes, steps=steps, quick=quick)

@@ -1,4 +1,6 @@
-"""Lifting: what fails L-SeqComp by Theorem III, IV or V fails (L+k)-SeqComp too. Its verdicts are those theorems' own, at the larger L."""
+"""Lifting: what fails L-SeqComp by Theorem III, IV or V fails (L+k)-SeqComp too. Its verdicts
+are those theorems' own, at the larger L.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,16 @@ class Lifting(Theorem):
     key = "lifting"
     title = "from L steps to L+k: Theorems III and IV hold for every L >= 2, V for every L >= 3"
     statement = (
-        "If the arguments of III, IV or V show failure on L-SeqComp at (m, n_1..n_{L-1}), the same architecture fails (L+k)-SeqComp at "
-        "(m, n_1..n_{L-1}, 1, .., 1), with k N_{L-1} more tokens; and at any further n_l, with the tokens these take."
+        "If the arguments of III, IV or V show failure on L-SeqComp at (m, n_1..n_{L-1}), the same"
+        " architecture fails (L+k)-SeqComp at (m, n_1..n_{L-1}, 1, .., 1), with k N_{L-1} more"
+        " tokens; and at any further n_l, with the tokens these take."
     )
     premises = ("those of the theorem that is lifted, with caches sized for the longer prompt",)
     source = "theory.md, section 5, Lifting"
     proof_sketch = (
-        "Let the first row of each of z_{L+1}, ..., z_{L+k} be the identity and w ask for it. They are a constant prefix, so they change only the "
-        "first caches and each query's first accumulator, and the answer is i_L."
+        "Let the first row of each of z_{L+1}, ..., z_{L+k} be the identity and w ask for it. They"
+        " are a constant prefix, so they change only the first caches and each query's first"
+        " accumulator, and the answer is i_L."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:

@@ -1,4 +1,6 @@
-"""The last step of the searches behind Theorems IV and V: from a good integer point downhill, coarse lattice first."""
+"""The last step of the searches behind Theorems IV and V: from a good integer point downhill,
+coarse lattice first.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,20 @@ _REACH = 3
 _MOVES = 30
 
 
-def descend(value: Callable[[Floats], Floats], start: Floats, low: Sequence[float], high: Sequence[float]) -> Floats:
+def descend(
+    value: Callable[[Floats], Floats], start: Floats, low: Sequence[float], high: Sequence[float]
+) -> Floats:
     """An integer point (d,) of a box with `value` at most that of `start`; the same every time.
 
-    `value` takes points as columns (d, count) and may answer infinity. Up to three coordinates move at once, by multiples of a stride that
-    starts at an eighth of each coordinate and shrinks to 1; the best point of the lattice is the next centre.
+    `value` takes points as columns (d, count) and may answer infinity. Up to three coordinates move
+    at once, by multiples of a stride that starts at an eighth of each coordinate and shrinks to 1;
+    the best point of the lattice is the next centre.
     """
-    bottom, top, steps = np.array(low, float)[:, None], np.array(high, float)[:, None], _lattice(len(start))
+    bottom, top, steps = (
+        np.array(low, float)[:, None],
+        np.array(high, float)[:, None],
+        _lattice(len(start)),
+    )
     centre, least, share = start.astype(float), float(value(start.astype(float)[:, None])[0]), 1 / 8
     while True:
         stride = np.maximum(np.round(centre * share), 1)

@@ -14,10 +14,12 @@ LARGEST = 1e150
 
 
 def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
-    """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed, elementwise; infinite beyond `LARGEST`.
+    """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed, elementwise; infinite
+    beyond `LARGEST`.
 
-    With x = y 2^turn, at which r log2(x base) equals cost, it reads y ln y > z: Newton's method on that convex function, from 1 + z, is
-    at the root to the last digits after five steps. r > 0, owed >= 0.
+    With x = y 2^turn, at which r log2(x base) equals cost, it reads y ln y > z: Newton's method on
+    that convex function, from 1 + z, is at the root to the last digits after five steps. r > 0,
+    owed >= 0.
     """
     base, r, cost, owed = np.broadcast_arrays(base, r, cost, owed)
     turn = cost / r - np.log2(base)
@@ -33,7 +35,9 @@ def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
 
 
 def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
-    """A smallest integer near a float estimate at which an exact predicate holds (it fails one below); None if none is near."""
+    """A smallest integer near a float estimate at which an exact predicate holds (it fails one
+    below); None if none is near.
+    """
     value, step = max(1, int(estimate)), 1
     while not holds(value):
         value, step = value + step, step * 2

@@ -14,17 +14,26 @@ class BlockRetrieval(Theorem):
     key = "block-retrieval"
     title = "one block-sparse layer retrieves"
     statement = (
-        "Mean-pooled over a block of 2^b tokens, keys of address bits keep the high bits and lose the b low ones, so the block asked for scores "
-        "highest, is the one opened, and holds the token asked for. One (B, k)-sparse layer solves Eva for every k >= 1."
+        "Mean-pooled over a block of 2^b tokens, keys of address bits keep the high bits and lose"
+        " the b low ones, so the block asked for scores highest, is the one opened, and holds the"
+        " token asked for. One (B, k)-sparse layer solves Eva for every k >= 1."
     )
     premises = (
-        "a sparse head without convolution, rotation, window and gates, with room for the address bits and two tags in its keys and for the "
-        "answer's bits in its values",
+        (
+            "a sparse head without convolution, rotation, window and gates, with room for the"
+            " address bits and two tags in its keys and for the answer's bits in its values"
+        ),
         "blocks of a power of two, pooled by the mean; float32 or wider",
         "weights, embeddings and position-wise maps may be chosen",
     )
-    source = "this program: constructions/sparse_retrieval.py derives the weights; the retrieval head is [CPW]"
-    proof_sketch = "Low bits cancel exactly in the mean; the right block leads by 2 s^2, and within it the retrieval head does the rest."
+    source = (
+        "this program: constructions/sparse_retrieval.py derives the weights; the retrieval head is"
+        " [CPW]"
+    )
+    proof_sketch = (
+        "Low bits cancel exactly in the mean; the right block leads by 2 s^2, and within it the"
+        " retrieval head does the rest."
+    )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):
@@ -32,15 +41,26 @@ class BlockRetrieval(Theorem):
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Sparse) or not part.plain or not {part.format, part.accumulator or part.format} <= set(WIDE):
+                if (
+                    not isinstance(part, Sparse)
+                    or not part.plain
+                    or not {part.format, part.accumulator or part.format} <= set(WIDE)
+                ):
                     continue
                 if part.block < 2 or part.block & (part.block - 1):
                     continue
                 if address + TAGS <= part.head_dim and payload <= part.dv and address <= 256:
                     sentence = (
-                        f"one sparse layer (layer {index + 1}) solves it, opening 1 block of {part.block} tokens: {address} address bits "
-                        f"and {TAGS} tags of {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value dimensions"
+                        f"one sparse layer (layer {index + 1}) solves it, opening 1 block of"
+                        f" {part.block} tokens: {address} address bits and {TAGS} tags of"
+                        f" {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value"
+                        " dimensions"
                     )
-                    numbers = {"address_bits": address, "payload_bits": payload, "block": part.block, "layer": index}
+                    numbers = {
+                        "address_bits": address,
+                        "payload_bits": payload,
+                        "block": part.block,
+                        "layer": index,
+                    }
                     return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
         return None

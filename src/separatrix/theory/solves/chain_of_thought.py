@@ -1,4 +1,6 @@
-"""What a chain of thought buys: one full layer composes any number of steps by writing them down."""
+"""What a chain of thought buys: one full layer composes any number of steps by writing them
+down.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,36 @@ class Thought(Theorem):
     key = "thought"
     title = "one full layer composes L steps in L written tokens"
     statement = (
-        "A decoder with one full layer that may write before it answers solves L-SeqComp for every L with room for L level tags: it writes the "
-        "composites (w, z_0), (w, i_1), ..., (w, i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next query "
-        "would not know w_l."
+        "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
+        " L with room for L level tags: it writes the composites (w, z_0), (w, i_1), ..., (w,"
+        " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
+        " query would not know w_l."
     )
     premises = (
-        "a full head with room for the address bits and a tag for each level in its keys and for the values' bits in its values",
+        (
+            "a full head with room for the address bits and a tag for each level in its keys and"
+            " for the values' bits in its values"
+        ),
         "written tokens from a vocabulary of composites; decoding is deterministic",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+        (
+            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
+            " them, may be chosen"
+        ),
     )
     source = "[CPW]; theory.md, section 6, chain of thought"
     proof_sketch = (
-        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), all of which the token just written holds."
+        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), all of"
+        " which the token just written holds."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """None: a verdict about answering at once is another matter; see `solve`."""
         return None
 
-    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict | None:
+    def again(
+        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
+    ) -> Verdict | None:
         return self.solve(architecture, task)
 
     def solve(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -45,9 +57,15 @@ class Thought(Theorem):
         for index, part in full_heads(architecture):
             if has_room(part, address, payload) and address <= 256:
                 sentence = (
-                    f"with a chain of thought of {task.L:,} tokens one full layer (layer {index + 1}) solves it: {address} address and tag bits "
-                    f"of {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value dimensions"
+                    f"with a chain of thought of {task.L:,} tokens one full layer (layer"
+                    f" {index + 1}) solves it: {address} address and tag bits of {part.head_dim}"
+                    f" key dimensions, {payload} answer bits of {part.dv} value dimensions"
                 )
-                numbers = {"address_bits": address, "payload_bits": payload, "layer": index, "written": task.L}
+                numbers = {
+                    "address_bits": address,
+                    "payload_bits": payload,
+                    "layer": index,
+                    "written": task.L,
+                }
                 return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
         return None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import RGLRU, Mamba, Mamba2, MatrixState, Mechanism, ShortConvolution, Window
+from separatrix.mechanisms import (
+    RGLRU,
+    Mamba,
+    Mamba2,
+    MatrixState,
+    Mechanism,
+    ShortConvolution,
+    Window,
+)
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import Theorem
 from separatrix.theory.solves.room import FORMATS, bits_of, full_heads, has_room
@@ -14,19 +22,27 @@ class Composition(Theorem):
     key = "composition"
     title = "L+1 full layers, or L and a bounded one, compose L steps"
     statement = (
-        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step. L full layers and one recurrent layer, window "
-        "or short convolution before the first full layer (it carries z_0 to w, the next token) or between the first and the second (it carries "
-        "i_1) do too."
+        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step."
+        " L full layers and one recurrent layer, window or short convolution before the first full"
+        " layer (it carries z_0 to w, the next token) or between the first and the second (it"
+        " carries i_1) do too."
     )
     premises = (
-        "full heads with room for the address bits and a tag for each level in their keys and for the values' bits in their values",
+        (
+            "full heads with room for the address bits and a tag for each level in their keys and"
+            " for the values' bits in their values"
+        ),
         "a carrier, where one is used, with room for the bits of z_0 in one head",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+        (
+            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
+            " them, may be chosen"
+        ),
     )
     source = "[CPW]; theory.md, sections 5 (tightness) and 6"
     proof_sketch = (
-        "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by one more of them, or by the recurrence."
+        "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by"
+        " one more of them, or by the recurrence."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -34,35 +50,63 @@ class Composition(Theorem):
             return None
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
-        layers = sorted({i for i, part in full_heads(architecture) if has_room(part, address, payload) and address <= 256})
+        layers = sorted(
+            {
+                i
+                for i, part in full_heads(architecture)
+                if has_room(part, address, payload) and address <= 256
+            }
+        )
         steps, carried = composable(architecture, layers, bits_of(task.m))
         if steps < task.L:
             return None
-        how = "the first fetches z_0" if not carried or len(layers) > task.L else "a bounded layer carries z_0 or i_1 to w"
-        sentence = (
-            f"{len(layers)} full layers solve it ({how}, each further one follows a step): {address} address and tag bits in the keys"
+        how = (
+            "the first fetches z_0"
+            if not carried or len(layers) > task.L
+            else "a bounded layer carries z_0 or i_1 to w"
         )
-        numbers = {"address_bits": address, "payload_bits": payload, "full_layers": len(layers), "steps": steps}
+        sentence = (
+            f"{len(layers)} full layers solve it ({how}, each further one follows a step):"
+            f" {address} address and tag bits in the keys"
+        )
+        numbers = {
+            "address_bits": address,
+            "payload_bits": payload,
+            "full_layers": len(layers),
+            "steps": steps,
+        }
         return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
 
 
-def composable(architecture: Architecture, full_layers: list[int], carried_bits: int) -> tuple[int, bool]:
-    """(largest L that the constructions cover with these full layers, whether a bounded layer carries z_0 or i_1, of that many bits).
+def composable(
+    architecture: Architecture, full_layers: list[int], carried_bits: int
+) -> tuple[int, bool]:
+    """(largest L that the constructions cover with these full layers, whether a bounded layer
+    carries z_0 or i_1, of that many bits).
 
-    The carrier stands before the first full layer or between the first and the second; heads beside the first would come too late (Theorem IV).
-    It hands the bits on from z_0 to w, which is the next token.
+    The carrier stands before the first full layer or between the first and the second; heads beside
+    the first would come too late (Theorem IV). It hands the bits on from z_0 to w, which is the
+    next token.
     """
     if not full_layers:
         return 0, False
     first, second = full_layers[0], full_layers[1] if len(full_layers) > 1 else full_layers[0]
-    carried = any(carries(part, carried_bits) for i in range(second) if i != first for part in architecture.layers[i])
+    carried = any(
+        carries(part, carried_bits)
+        for i in range(second)
+        if i != first
+        for part in architecture.layers[i]
+    )
     return len(full_layers) - 1 + carried, carried
 
 
 def carries(part: Mechanism, bits: int) -> bool:
     """Whether one head can hand that many bits, each as +-1, from one token to the next."""
     sizes = part.sizes()
-    if not {part.format, *(sizes.get(key) or part.format for key in ("state_format", "accumulator"))} <= set(FORMATS):
+    if not {
+        part.format,
+        *(sizes.get(key) or part.format for key in ("state_format", "accumulator")),
+    } <= set(FORMATS):
         return False
     if isinstance(part, Window):
         return part.size >= 2 and part.dv >= bits and not part.shared

@@ -14,18 +14,29 @@ class IndexedRetrieval(Theorem):
     key = "indexed-retrieval"
     title = "one indexed layer retrieves"
     statement = (
-        "With address bits as +-1 in the indexer's keys and the query, the token asked for has the highest score, so it is among the k >= 1 tokens "
-        "read; among those the retrieval head finds it. One indexed layer solves Eva."
+        "With address bits as +-1 in the indexer's keys and the query, the token asked for has the"
+        " highest score, so it is among the k >= 1 tokens read; among those the retrieval head"
+        " finds it. One indexed layer solves Eva."
     )
     premises = (
-        "an indexer whose score of a token grows with the product of one query and the token's key, with room for the address bits and two tags",
-        "a head with room for the address bits and two tags in its keys and for the answer's bits in its values (both within the latent)",
+        (
+            "an indexer whose score of a token grows with the product of one query and the token's"
+            " key, with room for the address bits and two tags"
+        ),
+        (
+            "a head with room for the address bits and two tags in its keys and for the answer's"
+            " bits in its values (both within the latent)"
+        ),
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+        (
+            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
+            " them, may be chosen"
+        ),
     )
     source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
     proof_sketch = (
-        "Products are D - 2 hamming, largest at hamming 0 alone; ReLU and a sum over index heads keep the order where they are positive."
+        "Products are D - 2 hamming, largest at hamming 0 alone; ReLU and a sum over index heads"
+        " keep the order where they are positive."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -34,14 +45,18 @@ class IndexedRetrieval(Theorem):
         address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Indexed) or not {part.format, part.accumulator or part.format} <= set(FORMATS):
+                if not isinstance(part, Indexed) or not {
+                    part.format,
+                    part.accumulator or part.format,
+                } <= set(FORMATS):
                     continue
                 if part.rope or part.block != 1 or part.index_dim < address + TAGS or address > 256:
                     continue
                 if has_room(part, address + TAGS, payload):
                     sentence = (
-                        f"one indexed layer (layer {index + 1}) solves it: {address} address bits and {TAGS} tags of {part.index_dim} index "
-                        f"dimensions and {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value dimensions"
+                        f"one indexed layer (layer {index + 1}) solves it: {address} address bits"
+                        f" and {TAGS} tags of {part.index_dim} index dimensions and {part.head_dim}"
+                        f" key dimensions, {payload} answer bits of {part.dv} value dimensions"
                     )
                     numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
                     return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)

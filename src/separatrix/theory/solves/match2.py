@@ -16,8 +16,9 @@ class Match2(Theorem):
     key = "match2"
     title = "one full layer solves 2-Sum per query"
     statement = (
-        "With phi(x) = (cos, sin, 1) of 2 pi x/M a head of dimension 3 scores c cos(2 pi (x_i + x_j)/M), largest exactly where the two cancel; "
-        "a blank key takes the weight otherwise. Beyond the M that the format separates, a bit code of log2 M + 1 dimensions does it."
+        "With phi(x) = (cos, sin, 1) of 2 pi x/M a head of dimension 3 scores c cos(2 pi (x_i +"
+        " x_j)/M), largest exactly where the two cancel; a blank key takes the weight otherwise."
+        " Beyond the M that the format separates, a bit code of log2 M + 1 dimensions does it."
     )
     premises = (
         "a full head of dimension 3 (or log2 M + 2)",
@@ -25,18 +26,36 @@ class Match2(Theorem):
         "weights and embeddings may be chosen",
     )
     source = "[San23]; theory.md, section 6, Match2"
-    proof_sketch = "Match over blank and blank over best non-match are both c sin^2(pi/M); c = ln(8n)/sin^2(pi/M) outweighs n tokens."
+    proof_sketch = (
+        "Match over blank and blank over best non-match are both c sin^2(pi/M); c ="
+        " ln(8n)/sin^2(pi/M) outweighs n tokens."
+    )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum) or task.form != "query":
             return None
         for index, part in full_heads(architecture):
             if has_room(part, 3, 1) and MATCH_LIMIT[part.format] >= task.M:
-                how, dimensions = f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,} in {part.format}", 3
+                how, dimensions = (
+                    (
+                        f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,}"
+                        f" in {part.format}"
+                    ),
+                    3,
+                )
             elif has_room(part, bits_of(task.M) + TAGS, 1):
-                how, dimensions = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions", bits_of(task.M) + TAGS
+                how, dimensions = (
+                    f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions",
+                    bits_of(task.M) + TAGS,
+                )
             else:
                 continue
             sentence = f"one full layer (layer {index + 1}) solves it: {how}"
-            return self.verdict(architecture, task, "SOLVABLE", sentence, numbers={"dimensions": dimensions, "layer": index})
+            return self.verdict(
+                architecture,
+                task,
+                "SOLVABLE",
+                sentence,
+                numbers={"dimensions": dimensions, "layer": index},
+            )
         return None

@@ -13,34 +13,58 @@ class TwoLayerPairs(Theorem):
     key = "pairs"
     title = "two full layers decide 2-Sum"
     statement = (
-        "In the first layer every token asks for the bits of the value that cancels its own. The start token scores exactly as much as a match, so its "
-        "weight is 1/(1 + c) for c matches, the token itself among them where it cancels itself (0, and M/2 for even M): above 3/4 without one, else "
-        "at most 1/2; and above 5/12 with itself alone, else at most 1/3. A token with an earlier match is flagged. In the second layer the last token "
-        "looks for a flagged one, as in equality of strings."
+        "In the first layer every token asks for the bits of the value that cancels its own. The"
+        " start token scores exactly as much as a match, so its weight is 1/(1 + c) for c matches,"
+        " the token itself among them where it cancels itself (0, and M/2 for even M): above 3/4"
+        " without one, else at most 1/2; and above 5/12 with itself alone, else at most 1/3. A"
+        " token with an earlier match is flagged. In the second layer the last token looks for a"
+        " flagged one, as in equality of strings."
     )
     premises = (
         "two full layers, the first with room in its keys for the bits of a value and two tags",
         "a start token may stand before the prompt",
         "scores exact in the format: s a power of two, at most 256 bits",
-        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+        (
+            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
+            " them, may be chosen"
+        ),
     )
-    source = "[San23] for Match2, with a bit code and a start token that counts matches [here]; theory.md, section 6; the retrieval head is [CPW]"
+    source = (
+        "[San23] for Match2, with a bit code and a start token that counts matches [here];"
+        " theory.md, section 6; the retrieval head is [CPW]"
+    )
     proof_sketch = (
-        "In the first layer values that do not cancel score 2 s^2 less and weigh at most (n-1) e^(-2 s^2) together, which moves no weight across its "
-        "threshold once s^2 > ln(8n)/2; of a pair that cancels the later token sees the earlier one. In the second a flag scores s^2, the start token "
-        "0 and the rest -s^2, and s^2 > ln(2n) suffices."
+        "In the first layer values that do not cancel score 2 s^2 less and weigh at most (n-1)"
+        " e^(-2 s^2) together, which moves no weight across its threshold once s^2 > ln(8n)/2; of a"
+        " pair that cancels the later token sees the earlier one. In the second a flag scores s^2,"
+        " the start token 0 and the rest -s^2, and s^2 > ln(2n) suffices."
     )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum) or task.form != "decision":
             return None
         bits = bits_of(task.M)
-        first = next((i for i, part in full_heads(architecture) if has_room(part, bits + TAGS, 1) and bits <= 256), None)
-        second = next((i for i, _ in full_heads(architecture) if first is not None and i > first), None)
+        first = next(
+            (
+                i
+                for i, part in full_heads(architecture)
+                if has_room(part, bits + TAGS, 1) and bits <= 256
+            ),
+            None,
+        )
+        second = next(
+            (i for i, _ in full_heads(architecture) if first is not None and i > first), None
+        )
         if first is None or second is None:
             return None
         sentence = (
-            f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels ({bits} value bits and {TAGS} tags in its keys), "
-            f"layer {second + 1} looks for a flag"
+            f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
+            f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
         )
-        return self.verdict(architecture, task, "SOLVABLE", sentence, numbers={"value_bits": bits, "first": first, "second": second})
+        return self.verdict(
+            architecture,
+            task,
+            "SOLVABLE",
+            sentence,
+            numbers={"value_bits": bits, "first": first, "second": second},
+        )

@@ -13,16 +13,26 @@ class Retrieval(Theorem):
     key = "retrieval"
     title = "one full layer retrieves"
     statement = (
-        "A head whose keys hold D address bits as +-1 and whose query asks for one address scores s^2 (D - 2 hamming): the right token wins by "
-        "2 s^2, the rest weighs at most (n-1) e^(-2 s^2), and a threshold restores the payload exactly. One full layer solves Eva."
+        "A head whose keys hold D address bits as +-1 and whose query asks for one address scores"
+        " s^2 (D - 2 hamming): the right token wins by 2 s^2, the rest weighs at most (n-1) e^(-2"
+        " s^2), and a threshold restores the payload exactly. One full layer solves Eva."
     )
     premises = (
-        "a full head with room for the address bits and two tags in its keys and for the answer's bits in its values",
+        (
+            "a full head with room for the address bits and two tags in its keys and for the"
+            " answer's bits in its values"
+        ),
         "scores exact in the format: s a power of two, at most 256 address bits",
-        "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among them, may be chosen",
+        (
+            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
+            " them, may be chosen"
+        ),
     )
     source = "[CPW]; theory.md, section 6, retrieval head"
-    proof_sketch = "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write nothing."
+    proof_sketch = (
+        "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write"
+        " nothing."
+    )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):
@@ -31,8 +41,9 @@ class Retrieval(Theorem):
         for index, part in full_heads(architecture):
             if has_room(part, address + TAGS, payload) and address <= 256:
                 sentence = (
-                    f"one full layer (layer {index + 1}) solves it: {address} address bits and {TAGS} tags of {part.head_dim} key dimensions, "
-                    f"{payload} answer bits of {part.dv} value dimensions"
+                    f"one full layer (layer {index + 1}) solves it: {address} address bits and"
+                    f" {TAGS} tags of {part.head_dim} key dimensions, {payload} answer bits of"
+                    f" {part.dv} value dimensions"
                 )
                 numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
                 return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)

@@ -1,4 +1,6 @@
-"""What the constructions share: full layers with a head to spare, and room for the bits they write."""
+"""What the constructions share: full layers with a head to spare, and room for the bits they
+write.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ TAGS = 2
 
 
 def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full | Latent]]:
-    """(layer, heads) of the full attention, latent attention included, in formats that keep scores exact."""
+    """(layer, heads) of the full attention, latent attention included, in formats that keep
+    scores exact.
+    """
     for index, layer in enumerate(architecture):
         for part in layer:
             if (
@@ -28,9 +32,13 @@ def full_heads(architecture: Architecture) -> Iterator[tuple[int, Full | Latent]
 
 
 def has_room(part: Full | Latent | Sparse | Indexed, keys: int, values: int) -> bool:
-    """Whether a head has that many key and value dimensions; a latent must hold both, since it is all that is kept of a token."""
+    """Whether a head has that many key and value dimensions; a latent must hold both, since it
+    is all that is kept of a token.
+    """
     latent = part.latent if isinstance(part, Latent | Indexed) else None
-    return keys <= part.head_dim and values <= part.dv and (latent is None or keys + values <= latent)
+    return (
+        keys <= part.head_dim and values <= part.dv and (latent is None or keys + values <= latent)
+    )
 
 
 def bits_of(values: int) -> int:

@@ -1,4 +1,6 @@
-"""Families of softmax attention alone on small files: layers, keys and values, windows and notes worked out by hand; what is refused."""
+"""Families of softmax attention alone on small files: layers, keys and values, windows and notes
+worked out by hand; what is refused.
+"""
 
 from __future__ import annotations
 
@@ -93,34 +95,60 @@ def test_every_reader_has_a_small_file() -> None:
 
 
 def test_compressed_attention_by_hand() -> None:
-    """100 tokens. Ratio 4: 25 entries of 20 + 14, 11 raw vectors of 20, 7 tokens waiting with content and gate of two entries; ratio 128:
-    no entry yet, all 100 tokens waiting with content and gate; windows alone: 11 vectors, key and value in one."""
+    """100 tokens. Ratio 4: 25 entries of 20 + 14, 11 raw vectors of 20, 7 tokens waiting with
+    content and gate of two entries; ratio 128: no entry yet, all 100 tokens waiting with content
+    and gate; windows alone: 11 vectors, key and value in one.
+    """
     read = from_config(DEEPSEEK_V4)
     assert "".join(layer[0].symbol for layer in read) == "wzzzzz"
     assert read.cache(100)["kv"].numbers == 3 * 25 * 34
-    assert read.cache(100)["window"].numbers == 220 + 3 * (220 + 7 * 2 * 2 * 34) + 2 * (220 + 100 * 2 * 20)
+    assert read.cache(100)["window"].numbers == 220 + 3 * (220 + 7 * 2 * 2 * 34) + 2 * (
+        220 + 100 * 2 * 20
+    )
     typed = from_config(DEEPSEEK_V4_TYPED)
     assert "".join(layer[0].symbol for layer in typed) == "wzzwzz"
     assert typed.cache(100)["kv"].numbers == 2 * 33 * 34 + 2 * 3 * 20
-    assert typed.cache(100)["window"].numbers == 2 * 220 + 2 * (220 + 5 * 2 * 2 * 34) + 2 * (220 + 31 * 2 * 20)
+    assert typed.cache(100)["window"].numbers == 2 * 220 + 2 * (220 + 5 * 2 * 2 * 34) + 2 * (
+        220 + 31 * 2 * 20
+    )
 
 
 def test_sizes_of_single_layers() -> None:
-    assert from_config(DEEPSEEK).layers[0] == (Latent(heads=6, head_dim=16, value_dim=24, latent=40, rope_dim=8, **BF16),)
-    indexed = Indexed(heads=6, head_dim=24, value_dim=24, latent=48, index_heads=5, index_dim=14, topk=9, **BF16)
+    assert from_config(DEEPSEEK).layers[0] == (
+        Latent(heads=6, head_dim=16, value_dim=24, latent=40, rope_dim=8, **BF16),
+    )
+    indexed = Indexed(
+        heads=6, head_dim=24, value_dim=24, latent=48, index_heads=5, index_dim=14, topk=9, **BF16
+    )
     assert from_config(DEEPSEEK_INDEXED).layers[0] == (indexed,)
-    blocks = Indexed(heads=6, kv_heads=3, head_dim=20, index_heads=3, index_dim=14, topk=7, block=16, **BF16)
+    blocks = Indexed(
+        heads=6, kv_heads=3, head_dim=20, index_heads=3, index_dim=14, topk=7, block=16, **BF16
+    )
     assert from_config(MINIMAX_M3).layers[2] == from_config(MINIMAX_M3_FLAT).layers[1] == (blocks,)
     window, sparse, heavy = (layer[0] for layer in from_config(DEEPSEEK_V4).layers[:3])
     assert window == Window(heads=6, kv_heads=1, head_dim=20, size=11, shared=True, **BF16)
-    assert sparse == Compressed(heads=6, head_dim=20, ratio=4, topk=9, index_heads=5, index_dim=14, size=11, overlap=True, **BF16)
+    assert sparse == Compressed(
+        heads=6,
+        head_dim=20,
+        ratio=4,
+        topk=9,
+        index_heads=5,
+        index_dim=14,
+        size=11,
+        overlap=True,
+        **BF16,
+    )
     assert heavy == Compressed(heads=6, head_dim=20, ratio=128, size=11, **BF16)
     full, own = (layer[0] for layer in from_config(MIMO).layers[:2])
     assert full == Full(heads=6, kv_heads=3, head_dim=20, value_dim=12, **BF16)
     assert own == Window(heads=8, kv_heads=4, head_dim=22, value_dim=14, size=11, **BF16)
-    assert from_config(STEP).layers[1] == (Window(heads=9, kv_heads=3, head_dim=20, size=11, **BF16),)
+    assert from_config(STEP).layers[1] == (
+        Window(heads=9, kv_heads=3, head_dim=20, size=11, **BF16),
+    )
     assert from_config(GEMMA4).layers[1] == (Full(heads=6, kv_heads=2, head_dim=28, **BF16),)
-    assert from_config(GPT2).layers[0] == (Full(heads=4, kv_heads=4, head_dim=12, **{**BF16, "format": "fp32"}),)
+    assert from_config(GPT2).layers[0] == (
+        Full(heads=4, kv_heads=4, head_dim=12, **{**BF16, "format": "fp32"}),
+    )
 
 
 def symbols(config: dict[str, Any]) -> str:
@@ -135,7 +163,11 @@ def test_defaults_of_a_model_class_are_noted() -> None:
     for config, pattern, said in [
         (without(GEMMA3, "sliding_window_pattern"), "wwwwwf", "every 6 layers (assumed)"),
         (without(LLAMA4, "no_rope_layers"), "cccfcc", "every 4 layers (assumed)"),
-        (without(LLAMA4, "no_rope_layers") | {"no_rope_layers": []}, "cccfcc", "every 4 layers (assumed)"),
+        (
+            without(LLAMA4, "no_rope_layers") | {"no_rope_layers": []},
+            "cccfcc",
+            "every 4 layers (assumed)",
+        ),
         (without(MIMO, "hybrid_layer_pattern"), "fwwwwf", "first and every 6th layer (assumed)"),
         (without(STEP, "layer_types"), "ffffff", "everywhere (assumed)"),
         (without(GEMMA4, "layer_types"), "wwwwwf", "every 6 layers (assumed)"),
@@ -153,8 +185,12 @@ def test_the_last_layer_of_gemma_4_is_full() -> None:
 
 
 def test_key_heads_of_gemma_4_are_gated() -> None:
-    """Without attention_k_eq_v the full layers have the key heads of all layers: 3 of 28 numbers, keys and values."""
-    assert from_config(GEMMA4 | {"attention_k_eq_v": False}).cache(1)["kv"].numbers == 2 * 2 * 3 * 28
+    """Without attention_k_eq_v the full layers have the key heads of all layers: 3 of 28
+    numbers, keys and values.
+    """
+    assert (
+        from_config(GEMMA4 | {"attention_k_eq_v": False}).cache(1)["kv"].numbers == 2 * 2 * 3 * 28
+    )
 
 
 def test_layer_lists_win_over_periods_and_switches() -> None:
@@ -178,7 +214,8 @@ def test_sparse_attention_switched_off() -> None:
 def test_layers_for_multi_token_prediction_are_left_out_and_noted() -> None:
     for config in (DEEPSEEK, DEEPSEEK_V4, STEP, MINIMAX_M3):
         assert any(
-            "multi-token prediction ('num_nextn_predict_layers' = 1) are not part of the stack" in n for n in from_config(config).notes
+            "multi-token prediction ('num_nextn_predict_layers' = 1) are not part of the stack" in n
+            for n in from_config(config).notes
         )
     assert not any("prediction" in note for note in from_config(LLAMA).notes)
 
@@ -236,16 +273,28 @@ TYPED = UNKNOWN["typed"]
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (NEW | {"layer_types": ["linear_attention"] * 5 + ["full_attention"]}, "makes 5 of 6 layers recurrent"),
+        (
+            NEW | {"layer_types": ["linear_attention"] * 5 + ["full_attention"]},
+            "makes 5 of 6 layers recurrent",
+        ),
         (NEW | {"layers_block_type": ["mamba", "attention"] * 3}, "makes 3 of 6 layers recurrent"),
         (NEW | {"layer_types": ["hybrid"] * 6}, "makes 6 of 6 layers attention and recurrence"),
-        (NEW | {"layer_types": ["hybrid_sliding", "full_attention"] * 3}, "attention and recurrence"),
+        (
+            NEW | {"layer_types": ["hybrid_sliding", "full_attention"] * 3},
+            "attention and recurrence",
+        ),
         (NEW | {"attn_type_list": [0, 1] * 3}, "makes 3 of 6 layers recurrent"),
         (NEW | {"hybrid_override_pattern": "M*M*M*"}, "makes 3 of 6 layers recurrent"),
-        (NEW | {"layer_types": ["linear_attention_v2"] * 6}, "'layer_types'[0] is 'linear_attention_v2'"),
+        (
+            NEW | {"layer_types": ["linear_attention_v2"] * 6},
+            "'layer_types'[0] is 'linear_attention_v2'",
+        ),
         (NEW | {"layer_types": ["window_attention"] * 6}, "'layer_types'[0] is 'window_attention'"),
         (NEW | {"layer_types": ["full_attention"] * 5}, "has 5 entries"),
-        (NEW | {"layer_types": ["full_attention"] * 6, "mamba_d_state": 4}, "'mamba_d_state' is there"),
+        (
+            NEW | {"layer_types": ["full_attention"] * 6, "mamba_d_state": 4},
+            "'mamba_d_state' is there",
+        ),
         (TYPED | {"layers_block_type": ["attention"] * 6}, "disagree"),
         (NEW | {"ssm_state_size": 4}, "'ssm_state_size' is there but"),
         (NEW | {"lightning_heads": 4}, "'lightning_heads' is there but"),
@@ -260,7 +309,10 @@ TYPED = UNKNOWN["typed"]
         (NEW | {"is_encoder_decoder": True}, "left to right"),
         (NEW | {"per_layer_config": {"1": {"head_dim": 4}}}, "'per_layer_config'"),
         (without(NEW, "num_attention_heads"), "'model_type' is 'brand_new', which is not read"),
-        (UNKNOWN["latent"] | {"layer_types": ["sliding_attention"] * 6, "sliding_window": 4}, "'kv_lora_rank' is there"),
+        (
+            UNKNOWN["latent"] | {"layer_types": ["sliding_attention"] * 6, "sliding_window": 4},
+            "'kv_lora_rank' is there",
+        ),
         (UNKNOWN["indexed"] | {"index_topk_freq": 4}, "share an indexer"),
     ],
 )
@@ -271,12 +323,18 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (LLAMA | {"mamba_d_state": 16}, "'mamba_d_state' is there but no field says which layers are recurrent"),
+        (
+            LLAMA | {"mamba_d_state": 16},
+            "'mamba_d_state' is there but no field says which layers are recurrent",
+        ),
         (LLAMA | {"hidden_size": 97}, "hidden_size / num_attention_heads is 97 / 6"),
         (LLAMA | {"num_key_value_heads": 4}, "does not divide"),
         (LLAMA | {"layer_types": ["linear_attention"] * 6}, "'layer_types'[0]"),
         (LLAMA | {"use_bidirectional_attention": True}, "left to right"),
-        (QWEN2 | {"use_sliding_window": False, "layer_types": ["sliding_attention"] * 6}, "'use_sliding_window' is false"),
+        (
+            QWEN2 | {"use_sliding_window": False, "layer_types": ["sliding_attention"] * 6},
+            "'use_sliding_window' is false",
+        ),
         (without(QWEN2, "max_window_layers"), "'max_window_layers' is missing"),
         (QWEN3_MOE | {"use_sliding_window": True, "sliding_window": 11}, "disagree on the layers"),
         (GEMMA3 | {"sliding_window_pattern": 0}, "'sliding_window_pattern' is 0"),
@@ -289,15 +347,26 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (LLAMA4 | {"no_rope_layers": [True] * 6}, "'no_rope_layers'[0] is True"),
         (MIMO | {"hybrid_layer_pattern": [0, 1]}, "'hybrid_layer_pattern' has 2 entries"),
         (MIMO | {"layer_types": ["full_attention"] * 6}, "disagree"),
-        (MIMO | {"sliding_window_size": 7}, "'sliding_window' and 'sliding_window_size' name one thing and disagree"),
+        (
+            MIMO | {"sliding_window_size": 7},
+            "'sliding_window' and 'sliding_window_size' name one thing and disagree",
+        ),
         (SMALLTHINKER | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (STEP | {"num_nextn_predict_layers": 2}, "'layer_types' has 7 entries"),
-        (STEP | {"attention_other_setting": {"num_attention_heads": 8}}, "3 key-value heads do not divide 8 heads"),
+        (
+            STEP | {"attention_other_setting": {"num_attention_heads": 8}},
+            "3 key-value heads do not divide 8 heads",
+        ),
         (MINIMAX_M2 | {"attn_type_list": [1, 1, 0, 1, 1, 1]}, "'attn_type_list'[2] is 0"),
         (MINIMAX_M3 | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (without(MINIMAX_M3, "sparse_attention_config"), "sparse_attention_freq"),
         (
-            MINIMAX_M3 | {"sparse_attention_config": MINIMAX_M3["sparse_attention_config"] | {"sparse_disable_index_value": [0] * 6}},
+            MINIMAX_M3
+            | {
+                "sparse_attention_config": (
+                    MINIMAX_M3["sparse_attention_config"] | {"sparse_disable_index_value": [0] * 6}
+                )
+            },
             "indexers that keep values",
         ),
         (DEEPSEEK | {"use_mla": False}, "'use_mla' is false"),
@@ -339,7 +408,9 @@ def test_missing_sizes_are_named_and_not_guessed(config: dict[str, Any], missing
 
 
 def test_sizes_that_a_model_class_defines_by_others() -> None:
-    assert from_config(without(LLAMA, "num_key_value_heads")).layers[0] == (Full(heads=6, kv_heads=6, head_dim=16, **BF16),)
+    assert from_config(without(LLAMA, "num_key_value_heads")).layers[0] == (
+        Full(heads=6, kv_heads=6, head_dim=16, **BF16),
+    )
 
 
 def test_a_decoy_changes_nothing() -> None:

@@ -1,4 +1,6 @@
-"""Files that cannot be read without guessing: one line that names the file, the field and the remedy."""
+"""Files that cannot be read without guessing: one line that names the file, the field and the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,35 @@ def without(config: dict[str, Any], *names: str) -> dict[str, Any]:
 
 NEEDED = {
     "qwen3_next": [
-        *("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "linear_num_key_heads", "linear_num_value_heads"),
+        *(
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "linear_num_key_heads",
+            "linear_num_value_heads",
+        ),
         *("linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"),
     ],
     "nemotron_h": [
-        *("num_attention_heads", "num_key_value_heads", "attention_head_dim", "mamba_num_heads", "mamba_head_dim"),
+        *(
+            "num_attention_heads",
+            "num_key_value_heads",
+            "attention_head_dim",
+            "mamba_num_heads",
+            "mamba_head_dim",
+        ),
         *("ssm_state_size", "n_groups", "conv_kernel"),
     ],
     "recurrent_gemma": [
-        *("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "lru_width", "attention_window_size"),
+        *(
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "lru_width",
+            "attention_window_size",
+        ),
         "conv1d_width",
     ],
 }
@@ -60,7 +82,9 @@ def test_a_missing_size_is_named_and_not_guessed(family: str, name: str) -> None
 
 
 @pytest.mark.parametrize(("family", "name"), SIZES)
-@pytest.mark.parametrize("value", [0, -1, 10**9 + 1, 10**30, True, False, 2.0, float("inf"), "4", [4], {"a": 1}])
+@pytest.mark.parametrize(
+    "value", [0, -1, 10**9 + 1, 10**30, True, False, 2.0, float("inf"), "4", [4], {"a": 1}]
+)
 def test_a_size_that_is_none_is_named(family: str, name: str, value: Any) -> None:
     message = refusal(FAMILIES[family] | {name: value})
     assert f"'{name}' is " in message
@@ -74,7 +98,9 @@ def test_too_many_layers(value: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_missing_or_unknown_dtype_is_named(family: str) -> None:
-    assert "'dtype' is missing (also looked for torch_dtype)" in refusal(without(FAMILIES[family], "torch_dtype"))
+    assert "'dtype' is missing (also looked for torch_dtype)" in refusal(
+        without(FAMILIES[family], "torch_dtype")
+    )
     for value in ("auto", "bf16", 16, ["bfloat16"], True):
         assert "'torch_dtype' is" in refusal(FAMILIES[family] | {"torch_dtype": value})
     assert "disagree" in refusal(FAMILIES[family] | {"dtype": "float32"})
@@ -102,7 +128,10 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
     ("config", "field"),
     [
         (QWEN | {"layer_types": ["full_attention"] * 7 + ["full"]}, "'layer_types'[7] is 'full'"),
-        (QWEN | {"layer_types": ["linear_attention_v2"] * 8}, "'layer_types'[0] is 'linear_attention_v2'"),
+        (
+            QWEN | {"layer_types": ["linear_attention_v2"] * 8},
+            "'layer_types'[0] is 'linear_attention_v2'",
+        ),
         (QWEN | {"layer_types": ["sliding_attention"] * 8}, "'layer_types'[0]"),
         (QWEN | {"layer_types": [1] * 8}, "'layer_types'[0] is 1"),
         (QWEN | {"layer_types": [["full_attention"]] * 8}, "'layer_types'[0]"),
@@ -110,7 +139,10 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
         (QWEN | {"layer_types": {"0": "full_attention"}}, "'layer_types' is"),
         (NEMOTRON | {"hybrid_override_pattern": "M-M*Mm"}, "'hybrid_override_pattern'[5] is 'm'"),
         (NEMOTRON | {"hybrid_override_pattern": 5}, "'hybrid_override_pattern' is 5"),
-        (GEMMA | {"_block_types": ["recurrent", "full_attention"]}, "'_block_types'[1] is 'full_attention'"),
+        (
+            GEMMA | {"_block_types": ["recurrent", "full_attention"]},
+            "'_block_types'[1] is 'full_attention'",
+        ),
         (GEMMA | {"_block_types": "recurrent"}, "'_block_types'[0] is 'r'"),
     ],
 )
@@ -121,13 +153,19 @@ def test_words_outside_the_vocabulary(config: dict[str, Any], field: str) -> Non
 @pytest.mark.parametrize(
     ("config", "key", "looked_for"),
     [
-        (without(NEMOTRON, "hybrid_override_pattern"), "mamba_num_heads", "hybrid_override_pattern"),
+        (
+            without(NEMOTRON, "hybrid_override_pattern"),
+            "mamba_num_heads",
+            "hybrid_override_pattern",
+        ),
         (without(GEMMA, "_block_types"), "lru_width", "block_types"),
         ({"mamba_d_state": 16, "num_hidden_layers": 4}, "mamba_d_state", "layer_types"),
         ({"rwkv_heads": 16}, "rwkv_heads", "layers_block_type"),
     ],
 )
-def test_recurrent_keys_without_a_pattern_are_refused(config: dict[str, Any], key: str, looked_for: str) -> None:
+def test_recurrent_keys_without_a_pattern_are_refused(
+    config: dict[str, Any], key: str, looked_for: str
+) -> None:
     message = refusal(config)
     assert f"'{key}' is there but no field says which layers are recurrent" in message
     assert looked_for in message
@@ -142,15 +180,29 @@ def test_unknown_model_types_are_refused_by_name(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "meant"), [("qwen3_nxt", "qwen3_next"), ("Nemotron_h", "nemotron_h"), ("recurrent_gemma2", "recurrent_gemma")]
+    ("kind", "meant"),
+    [
+        ("qwen3_nxt", "qwen3_next"),
+        ("Nemotron_h", "nemotron_h"),
+        ("recurrent_gemma2", "recurrent_gemma"),
+    ],
 )
 def test_a_misspelt_model_type_is_corrected(kind: str, meant: str) -> None:
-    assert f"did you mean {meant}?" in refusal(without(QWEN, "architectures") | {"model_type": kind})
+    assert f"did you mean {meant}?" in refusal(
+        without(QWEN, "architectures") | {"model_type": kind}
+    )
     assert meant in refusal({"model_type": kind})
 
 
 @pytest.mark.parametrize(
-    "config", [{}, {"hidden_size": 3}, {"architectures": []}, {"architectures": [5]}, {"architectures": "Qwen3NextForCausalLM"}]
+    "config",
+    [
+        {},
+        {"hidden_size": 3},
+        {"architectures": []},
+        {"architectures": [5]},
+        {"architectures": "Qwen3NextForCausalLM"},
+    ],
 )
 def test_no_model_type_at_all(config: dict[str, Any]) -> None:
     assert "'model_type' is missing" in refusal(config)
@@ -162,12 +214,16 @@ def test_json_that_is_no_object(data: Any) -> None:
 
 
 def test_contradictions_are_refused() -> None:
-    assert "'num_key_value_heads' is 3, which does not divide 'num_attention_heads' = 4" in refusal(QWEN | {"num_key_value_heads": 3})
+    assert "'num_key_value_heads' is 3, which does not divide 'num_attention_heads' = 4" in refusal(
+        QWEN | {"num_key_value_heads": 3}
+    )
     assert "'linear_num_key_heads' is 3" in refusal(QWEN | {"linear_num_key_heads": 3})
     assert "'n_groups' is 3" in refusal(NEMOTRON | {"n_groups": 3})
     assert "'attention_head_dim' and 'head_dim'" in refusal(NEMOTRON | {"head_dim": 64})
     assert "'block_types' and '_block_types'" in refusal(GEMMA | {"block_types": ["attention"]})
-    assert "'use_sliding_window' is true" in refusal(QWEN | {"use_sliding_window": True, "sliding_window": 32})
+    assert "'use_sliding_window' is true" in refusal(
+        QWEN | {"use_sliding_window": True, "sliding_window": 32}
+    )
     assert "'use_sliding_window' is 1" in refusal(QWEN | {"use_sliding_window": 1})
     assert "'block_configs'" in refusal(NEMOTRON | {"block_configs": [{}]})
     assert "'full_attention_interval' is 0" in refusal(QWEN | {"full_attention_interval": 0})
@@ -239,7 +295,18 @@ def test_large_files(tmp_path: Path) -> None:
 
 
 def test_messages_stay_short_whatever_the_file_holds() -> None:
-    for value in ("x" * 10_000, ["y" * 10_000] * 100, {"k" * 10_000: 1}, "two\nlines", 10**4000, 10**9000):
+    for value in (
+        "x" * 10_000,
+        ["y" * 10_000] * 100,
+        {"k" * 10_000: 1},
+        "two\nlines",
+        10**4000,
+        10**9000,
+    ):
         untyped = without(QWEN, "architectures")
-        for config in (QWEN | {"head_dim": value}, untyped | {"model_type": value}, QWEN | {"layer_types": [value] * 8}):
+        for config in (
+            QWEN | {"head_dim": value},
+            untyped | {"model_type": value},
+            QWEN | {"layer_types": [value] * 8},
+        ):
             assert len(refusal(config)) < 700

@@ -12,7 +12,9 @@ from separatrix.mechanisms import RGLRU, Full, GatedDeltaNet, Mamba2, PositionWi
 
 FULL = {"accumulator": "fp32", "running_max": True, "format": "bf16"}
 QWEN_FULL = Full(heads=4, kv_heads=2, head_dim=32, **FULL)
-QWEN_GDN = GatedDeltaNet(heads=4, key_heads=2, head_dim=16, value_dim=8, conv=4, format="bf16", state_format="fp32")
+QWEN_GDN = GatedDeltaNet(
+    heads=4, key_heads=2, head_dim=16, value_dim=8, conv=4, format="bf16", state_format="fp32"
+)
 
 
 def kinds(config: dict[str, Any]) -> str:
@@ -23,7 +25,8 @@ def test_qwen3_next_sizes() -> None:
     read = from_config(QWEN, "small")
     assert read.layers == tuple(((QWEN_FULL,) if i in (3, 7) else (QWEN_GDN,)) for i in range(8))
     assert (read.name, read.vocabulary, read.context) == ("small", 100, 1024)
-    # 6 layers x 4 heads x 16 x 8 fp32; 6 x 3 columns x (2 x 2 x 16 + 4 x 8) channels bf16; 2 layers x 2 x 2 x 32 bf16 per token
+    # 6 layers x 4 heads x 16 x 8 fp32; 6 x 3 columns x (2 x 2 x 16 + 4 x 8) channels bf16; 2 layers
+    # x 2 x 2 x 32 bf16 per token
     cache = read.cache(50)
     assert cache["state"].total == 6 * 4 * 16 * 8 * 32
     assert cache["convolution"].total == 6 * 3 * 96 * 16
@@ -33,7 +36,9 @@ def test_qwen3_next_sizes() -> None:
 
 def test_nemotron_h_sizes() -> None:
     read = from_config(NEMOTRON)
-    mamba = Mamba2(heads=8, head_dim=4, state=16, groups=2, conv=4, format="bf16", state_format="fp32")
+    mamba = Mamba2(
+        heads=8, head_dim=4, state=16, groups=2, conv=4, format="bf16", state_format="fp32"
+    )
     attention, mlp = Full(heads=4, kv_heads=1, head_dim=32, **FULL), PositionWise(format="bf16")
     assert read.layers == ((mamba,), (mlp,), (mamba,), (attention,), (mamba,), (mlp,))
     assert read.cache(50)["state"].total == 3 * 8 * 4 * 16 * 32
@@ -47,7 +52,11 @@ def test_recurrent_gemma_sizes() -> None:
     window = Window(heads=2, kv_heads=1, head_dim=32, size=10, **FULL)
     assert read.layers == ((rglru,), (rglru,), (window,), (rglru,), (rglru,))
     cache = read.cache(50)
-    assert (cache["state"].total, cache["convolution"].total, cache["window"].total) == (4 * 48 * 32, 4 * 3 * 48 * 16, 10 * 2 * 32 * 16)
+    assert (cache["state"].total, cache["convolution"].total, cache["window"].total) == (
+        4 * 48 * 32,
+        4 * 3 * 48 * 16,
+        10 * 2 * 32 * 16,
+    )
     assert read.reading == ()
 
 
@@ -57,7 +66,9 @@ def test_explicit_layer_types_win_over_the_interval() -> None:
     assert kinds(QWEN | {"layer_types": ["mamba"] * 7 + ["attention"]}) == "gggggggf"
 
 
-@pytest.mark.parametrize(("interval", "expected"), [(1, "ffffffff"), (2, "gfgfgfgf"), (3, "ggfggfgg"), (9, "gggggggg")])
+@pytest.mark.parametrize(
+    ("interval", "expected"), [(1, "ffffffff"), (2, "gfgfgfgf"), (3, "ggfggfgg"), (9, "gggggggg")]
+)
 def test_full_attention_interval(interval: int, expected: str) -> None:
     assert kinds(QWEN | {"full_attention_interval": interval}) == expected
 
@@ -70,8 +81,15 @@ def test_interval_is_four_where_the_file_is_silent_and_the_card_says_so() -> Non
 
 
 def test_nemotron_lists_newer_spellings() -> None:
-    newer = {key: value for key, value in NEMOTRON.items() if key not in ("hybrid_override_pattern", "attention_head_dim")}
-    newer |= {"layers_block_type": ["mamba", "mlp", "mamba", "attention", "mamba", "moe"], "head_dim": 32}
+    newer = {
+        key: value
+        for key, value in NEMOTRON.items()
+        if key not in ("hybrid_override_pattern", "attention_head_dim")
+    }
+    newer |= {
+        "layers_block_type": ["mamba", "mlp", "mamba", "attention", "mamba", "moe"],
+        "head_dim": 32,
+    }
     assert from_config(newer) == from_config(NEMOTRON)
 
 
@@ -85,7 +103,9 @@ def test_nemotron_state_format_stated_by_the_file() -> None:
     read = from_config(NEMOTRON | {"mamba_ssm_cache_dtype": "bfloat16"})
     assert read.cache(50)["state"].total == 3 * 8 * 4 * 16 * 16
     assert any("as the file states in mamba_ssm_cache_dtype" in note for note in read.notes)
-    assert not any(note.startswith("recurrent state") and "(assumed)" in note for note in read.notes)
+    assert not any(
+        note.startswith("recurrent state") and "(assumed)" in note for note in read.notes
+    )
 
 
 def test_both_spellings_of_the_block_types() -> None:
@@ -94,7 +114,9 @@ def test_both_spellings_of_the_block_types() -> None:
     assert kinds(GEMMA | {"num_hidden_layers": 2}) == "rr"
 
 
-@pytest.mark.parametrize(("dtype", "bits"), [("float32", 32), ("float16", 16), ("bfloat16", 16), ("torch.bfloat16", 16)])
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float32", 32), ("float16", 16), ("bfloat16", 16), ("torch.bfloat16", 16)]
+)
 def test_dtype_in_both_spellings(dtype: str, bits: int) -> None:
     silent = {key: value for key, value in GEMMA.items() if key != "torch_dtype"}
     for name in ("dtype", "torch_dtype"):
@@ -104,8 +126,18 @@ def test_dtype_in_both_spellings(dtype: str, bits: int) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_assumptions_name_state_buffers_and_accumulators(family: str) -> None:
     notes = from_config(FAMILIES[family]).notes
-    assert [note for note in notes if note.startswith("recurrent state fp32 (assumed)") and "transformers" in note and "vLLM" in note]
-    assert [note for note in notes if note.startswith("softmax accumulators fp32 with a running maximum (assumed)")]
+    assert [
+        note
+        for note in notes
+        if note.startswith("recurrent state fp32 (assumed)")
+        and "transformers" in note
+        and "vLLM" in note
+    ]
+    assert [
+        note
+        for note in notes
+        if note.startswith("softmax accumulators fp32 with a running maximum (assumed)")
+    ]
     assert [note for note in notes if note.startswith("convolution buffers bf16 (assumed)")]
 
 
@@ -130,5 +162,8 @@ def test_architectures_stand_in_for_a_missing_model_type() -> None:
 
 
 def test_remote_code_is_never_followed() -> None:
-    hostile = QWEN | {"auto_map": {"AutoConfig": "no_such_module_here.Config"}, "trust_remote_code": True}
+    hostile = QWEN | {
+        "auto_map": {"AutoConfig": "no_such_module_here.Config"},
+        "trust_remote_code": True,
+    }
     assert from_config(hostile) == from_config(QWEN)

@@ -18,7 +18,11 @@ from separatrix.architecture.resolve import resolve
 from separatrix.architecture.settings import Settings
 from separatrix.errors import ConfigError, SeparatrixError, SizeError, SpecError, UnknownNameError
 
-NEW: dict[str, Any] = {key: value for key, value in QWEN.items() if key not in ("model_type", "architectures", "full_attention_interval")}
+NEW: dict[str, Any] = {
+    key: value
+    for key, value in QWEN.items()
+    if key not in ("model_type", "architectures", "full_attention_interval")
+}
 
 
 def read(config: dict[str, Any], pattern: str, *texts: str) -> Architecture:
@@ -39,15 +43,22 @@ def test_sizes_of_the_pattern_win() -> None:
         **{"heads": 8, "kv_heads": 1},
     }
     # p8 holds for every layer; 8 layers of 4 x 16 x 8 numbers
-    assert read(NEW, "gdn*8 @ p8, state_format=p8").cache(50)["state"].parts == ((8 * 4 * 16 * 8, 8),)
+    assert read(NEW, "gdn*8 @ p8, state_format=p8").cache(50)["state"].parts == (
+        (8 * 4 * 16 * 8, 8),
+    )
 
 
 def test_heads_side_by_side() -> None:
-    assert {tuple(part.name for part in layer) for layer in read(NEW, "full|gdn + gdn*7")} == {("full", "gdn"), ("gdn",)}
+    assert {tuple(part.name for part in layer) for layer in read(NEW, "full|gdn + gdn*7")} == {
+        ("full", "gdn"),
+        ("gdn",),
+    }
 
 
 def test_mamba_2_of_nemotron() -> None:
-    assert read(NEMOTRON, "mamba2 + mlp + mamba2 + full(head_dim=32) + mamba2 + mlp") == from_config(NEMOTRON)
+    assert read(
+        NEMOTRON, "mamba2 + mlp + mamba2 + full(head_dim=32) + mamba2 + mlp"
+    ) == from_config(NEMOTRON)
 
 
 def test_the_pattern_wins_over_a_known_model_type() -> None:
@@ -120,7 +131,9 @@ def test_settings_over_a_spec() -> None:
         (["full.heads=0"], SizeError, "heads is 0"),
     ],
 )
-def test_settings_that_do_not_fit_a_spec(texts: list[str], error: type[Exception], said: str) -> None:
+def test_settings_that_do_not_fit_a_spec(
+    texts: list[str], error: type[Exception], said: str
+) -> None:
     with pytest.raises(error, match=said):
         resolve("gdn*2 + full", settings=Settings.parse(texts))
 

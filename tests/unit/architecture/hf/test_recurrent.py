@@ -1,4 +1,6 @@
-"""Families with recurrence or short convolutions on small files: layers and sizes worked out by hand from the fields."""
+"""Families with recurrence or short convolutions on small files: layers and sizes worked out by
+hand from the fields.
+"""
 
 from __future__ import annotations
 
@@ -70,9 +72,18 @@ BY_HAND: dict[str, dict[str, Mechanism]] = {
         "k": KDA(heads=3, head_dim=24, conv=4, **S),
         "a": Latent(heads=4, head_dim=16, value_dim=20, latent=40, rope_dim=8, **F),
     },
-    "olmo_hybrid": {"g": GatedDeltaNet(heads=4, key_heads=2, head_dim=12, value_dim=20, conv=4, **S), "f": FULL_16},
-    "minimax_text_01": {"y": Lightning(heads=4, head_dim=24, **S), "f": Full(heads=4, kv_heads=2, head_dim=24, **F)},
-    "minimax": {"y": Lightning(heads=4, head_dim=24, format="bf16"), "f": Full(heads=4, kv_heads=2, head_dim=24, **F)},
+    "olmo_hybrid": {
+        "g": GatedDeltaNet(heads=4, key_heads=2, head_dim=12, value_dim=20, conv=4, **S),
+        "f": FULL_16,
+    },
+    "minimax_text_01": {
+        "y": Lightning(heads=4, head_dim=24, **S),
+        "f": Full(heads=4, kv_heads=2, head_dim=24, **F),
+    },
+    "minimax": {
+        "y": Lightning(heads=4, head_dim=24, format="bf16"),
+        "f": Full(heads=4, kv_heads=2, head_dim=24, **F),
+    },
     "jamba": {"b": Mamba(width=192, state=8, conv=4, **S), "f": FULL_16},
     "bamba": {"m": MIXED_M2, "f": FULL_16},
     "granitemoehybrid": {"m": MIXED_M2, "f": FULL_16},
@@ -98,13 +109,28 @@ BY_HAND: dict[str, dict[str, Mechanism]] = {
         "f": Full(heads=4, kv_heads=4, head_dim=16, **F),
         "w": Window(heads=8, kv_heads=2, head_dim=8, size=10, **F),
     },
-    "gated_deltaproduct": {"p": DeltaProduct(heads=4, key_heads=2, head_dim=12, value_dim=24, conv=4, householders=3, negative=False, **S)},
+    "gated_deltaproduct": {
+        "p": DeltaProduct(
+            heads=4,
+            key_heads=2,
+            head_dim=12,
+            value_dim=24,
+            conv=4,
+            householders=3,
+            negative=False,
+            **S,
+        )
+    },
     "kda": {"k": KDA(heads=2, key_heads=2, head_dim=12, value_dim=12, conv=4, **S)},
     "hgrn2": {"e": HGRN2(heads=4, head_dim=16, value_dim=16, **S)},
-    "linear_attn": {"l": Linear(heads=4, head_dim=8, value_dim=16, feature="identity", normaliser=True, **S)},
+    "linear_attn": {
+        "l": Linear(heads=4, head_dim=8, value_dim=16, feature="identity", normaliser=True, **S)
+    },
     "rwkv6": {"v": Rwkv67(heads=4, head_dim=8, value_dim=16, width=64, shifts=2, version=6, **S)},
     "samba": {"b": Mamba(width=128, state=8, conv=4, **S), "w": WINDOW_16},
-    "log_linear_mamba2": {"o": LogLinear(heads=6, key_heads=2, head_dim=24, value_dim=16, conv=4, **S)},
+    "log_linear_mamba2": {
+        "o": LogLinear(heads=6, key_heads=2, head_dim=24, value_dim=16, conv=4, **S)
+    },
     "mamba_ssm": {"m": PLAIN_M2, "f": Full(heads=4, kv_heads=2, head_dim=20, conv=3, **F)},
 }
 PATTERNS = {
@@ -146,19 +172,36 @@ def kinds(config: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct"])
 def test_negative_eigenvalues_are_read(family: str) -> None:
-    (part,) = {p for layer in from_config(RECURRENT[family] | {"allow_neg_eigval": True, "attn": None}) for p in layer}
+    (part,) = {
+        p
+        for layer in from_config(RECURRENT[family] | {"allow_neg_eigval": True, "attn": None})
+        for p in layer
+    }
     assert part.sizes()["negative"] is True
 
 
 def test_every_recurrent_reader_has_a_small_file() -> None:
-    small = {READERS[str(config["model_type"])] for config in RECURRENT.values() if "model_type" in config}
+    small = {
+        READERS[str(config["model_type"])]
+        for config in RECURRENT.values()
+        if "model_type" in config
+    }
     assert small == set(READERS.values()) - {READERS["phi4flash"]}
     assert (
         set(BY_HAND)
         == set(PATTERNS)
         == set(RECURRENT)
         - {
-            *("qwen3_next", "qwen3_5", "nemotron_h", "recurrent_gemma", "kimi_k3", "minimax_m1", "lfm2_moe", "rwkv7"),  # tested elsewhere
+            *(
+                "qwen3_next",
+                "qwen3_5",
+                "nemotron_h",
+                "recurrent_gemma",
+                "kimi_k3",
+                "minimax_m1",
+                "lfm2_moe",
+                "rwkv7",
+            ),  # tested elsewhere
         }
     )
 
@@ -166,12 +209,18 @@ def test_every_recurrent_reader_has_a_small_file() -> None:
 @pytest.mark.parametrize("family", BY_HAND)
 def test_layers_and_sizes(family: str) -> None:
     read = from_config(RECURRENT[family])
-    expected = tuple(tuple(BY_HAND[family][symbol] for symbol in layer.split("|")) for layer in PATTERNS[family].split())
+    expected = tuple(
+        tuple(BY_HAND[family][symbol] for symbol in layer.split("|"))
+        for layer in PATTERNS[family].split()
+    )
     assert read.layers == expected
     assert read.vocabulary == 100
 
 
-@pytest.mark.parametrize(("family", "plain"), [("kimi_k3", "kimi_linear"), ("minimax_m1", "minimax_text_01"), ("lfm2_moe", "lfm2")])
+@pytest.mark.parametrize(
+    ("family", "plain"),
+    [("kimi_k3", "kimi_linear"), ("minimax_m1", "minimax_text_01"), ("lfm2_moe", "lfm2")],
+)
 def test_families_that_read_alike(family: str, plain: str) -> None:
     assert from_config(RECURRENT[family]) == from_config(RECURRENT[plain])
 
@@ -185,11 +234,16 @@ def test_every_class_names_a_reader_and_stands_in_for_it() -> None:
     for name, family in CLASSES.items():
         if family in RECURRENT:
             silent = {key: value for key, value in RECURRENT[family].items() if key != "model_type"}
-            assert from_config(silent | {"architectures": [name]}).layers == from_config(RECURRENT[family]).layers
+            assert (
+                from_config(silent | {"architectures": [name]}).layers
+                == from_config(RECURRENT[family]).layers
+            )
 
 
 def test_rwkv7_values_by_layer_and_token_shifts() -> None:
-    narrow, wide = (Rwkv67(heads=4, head_dim=16, value_dim=v, width=64, shifts=2, **S) for v in (16, 32))
+    narrow, wide = (
+        Rwkv67(heads=4, head_dim=16, value_dim=v, width=64, shifts=2, **S) for v in (16, 32)
+    )
     assert from_config(RWKV7).layers == ((narrow,), (narrow,), (wide,), (narrow,))
     by_heads = {**RWKV7, "head_dim": None, "num_heads": 4, "value_dim": None}
     assert from_config(by_heads).layers == ((narrow,),) * 4
@@ -221,7 +275,9 @@ def test_kimi_head_dim_beside_the_sizes_is_a_decoy() -> None:
         (None, [4, 5], "a a a k k"),
     ],
 )
-def test_kimi_lists_count_from_one_or_zero(full: list[int] | None, kda: list[int] | None, expected: str) -> None:
+def test_kimi_lists_count_from_one_or_zero(
+    full: list[int] | None, kda: list[int] | None, expected: str
+) -> None:
     inner = {**KIMI["linear_attn_config"], "full_attn_layers": full, "kda_layers": kda}
     assert kinds(KIMI | {"linear_attn_config": inner}) == expected
 
@@ -230,38 +286,66 @@ def test_kimi_in_transformers_own_spelling() -> None:
     flat = {key: value for key, value in KIMI.items() if key != "linear_attn_config"}
     flat |= {"linear_head_dim": 24, "linear_num_heads": 3, "linear_conv_kernel_dim": 4}
     words = {"k": "linear_attention", "a": "full_attention"}
-    assert from_config(flat | {"layer_types": [words[letter] for letter in "kkaka"]}) == from_config(KIMI)
+    assert from_config(
+        flat | {"layer_types": [words[letter] for letter in "kkaka"]}
+    ) == from_config(KIMI)
 
 
-def test_lightning_state_is_fp32_in_the_released_code_and_the_models_dtype_in_transformers() -> None:
+def test_lightning_state_is_fp32_in_the_released_code_and_the_models_dtype_in_transformers() -> (
+    None
+):
     assert from_config(MINIMAX).cache(9)["state"].total == 3 * 4 * 24 * 24 * 32
     assert from_config(PORTED).cache(9)["state"].total == 3 * 4 * 24 * 24 * 16
-    assert any(note.startswith("recurrent state fp32 (assumed)") for note in from_config(MINIMAX).notes)
-    assert any(note.startswith("recurrent state in the model's dtype (assumed)") for note in from_config(PORTED).notes)
+    assert any(
+        note.startswith("recurrent state fp32 (assumed)") for note in from_config(MINIMAX).notes
+    )
+    assert any(
+        note.startswith("recurrent state in the model's dtype (assumed)")
+        for note in from_config(PORTED).notes
+    )
     assert kinds(PORTED | {"layer_types": None, "attn_type_list": [1, 0, 0, 0, 1]}) == "f y y y f"
 
 
 def test_explicit_layers_win_over_periods() -> None:
     listed = ["mamba", "mamba", "attention", "mamba", "mamba", "mamba", "attention"]
     new = [{"mamba": "linear_attention", "attention": "full_attention"}[word] for word in listed]
-    assert kinds(JAMBA | {"layers_block_type": listed}) == kinds(JAMBA | {"layer_types": new}) == "b b f b b b f"
+    assert (
+        kinds(JAMBA | {"layers_block_type": listed})
+        == kinds(JAMBA | {"layer_types": new})
+        == "b b f b b b f"
+    )
     hybrid = ["hybrid" if i in (0, 7) else "mamba" for i in range(8)]
     assert kinds(ZAMBA | {"layers_block_type": hybrid}) == "f|b b b b b b b f|b"
 
 
 @pytest.mark.parametrize(
-    ("period", "offset", "expected"), [(1, 0, "f f f f f f f"), (2, 0, "f b f b f b f"), (4, 3, "b b b f b b b"), (9, 8, "b b b b b b b")]
+    ("period", "offset", "expected"),
+    [
+        (1, 0, "f f f f f f f"),
+        (2, 0, "f b f b f b f"),
+        (4, 3, "b b b f b b b"),
+        (9, 8, "b b b b b b b"),
+    ],
 )
 def test_jamba_period_and_offset(period: int, offset: int, expected: str) -> None:
     assert kinds(JAMBA | {"attn_layer_period": period, "attn_layer_offset": offset}) == expected
 
 
 def test_olmo_hybrid_defines_what_the_file_leaves_out() -> None:
-    names = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "num_key_value_heads")
+    names = (
+        "linear_num_key_heads",
+        "linear_num_value_heads",
+        "linear_key_head_dim",
+        "linear_value_head_dim",
+        "num_key_value_heads",
+    )
     silent = {key: value for key, value in OLMO.items() if key not in (*names, "layer_types")}
     read = from_config(silent | {"num_hidden_layers": 9})
-    # 4 heads; keys 0.75 x 64 / 4 = 12, values twice that; layers 3 and 7 (of 0 to 8) full, with as many key-value heads as heads
-    assert read.layers[0] == (GatedDeltaNet(heads=4, key_heads=4, head_dim=12, value_dim=24, conv=4, **S),)
+    # 4 heads; keys 0.75 x 64 / 4 = 12, values twice that; layers 3 and 7 (of 0 to 8) full, with as
+    # many key-value heads as heads
+    assert read.layers[0] == (
+        GatedDeltaNet(heads=4, key_heads=4, head_dim=12, value_dim=24, conv=4, **S),
+    )
     assert read.layers[3] == read.layers[7] == (Full(heads=4, kv_heads=4, head_dim=16, **F),)
     assert read.reading == (3, 7)
     assert any("every 4th layer (assumed)" in note for note in read.notes)
@@ -270,26 +354,41 @@ def test_olmo_hybrid_defines_what_the_file_leaves_out() -> None:
 
 
 def test_widths_that_win() -> None:
-    assert from_config(FALCON_MAMBA) == from_config(MAMBA)  # intermediate_size 64 over expand 16 x 32
-    assert from_config(MAMBA | {"intermediate_size": 96}).layers[0] == (Mamba(width=96, state=8, conv=4, **S),)
-    assert from_config(FALCON_H1 | {"mamba_expand": 77}) == from_config(FALCON_H1)  # mamba_d_ssm over expand
+    assert from_config(FALCON_MAMBA) == from_config(
+        MAMBA
+    )  # intermediate_size 64 over expand 16 x 32
+    assert from_config(MAMBA | {"intermediate_size": 96}).layers[0] == (
+        Mamba(width=96, state=8, conv=4, **S),
+    )
+    assert from_config(FALCON_H1 | {"mamba_expand": 77}) == from_config(
+        FALCON_H1
+    )  # mamba_d_ssm over expand
     null = from_config(FALCON_H1 | {"mamba_d_ssm": None, "mamba_expand": 3})
     assert null == from_config(FALCON_H1)  # null, not absent: expand x hidden_size
     auto = from_config(BAMBA | {"mamba_d_head": "auto"})
-    assert auto == from_config(BAMBA) == from_config({key: value for key, value in BAMBA.items() if key != "mamba_d_head"})
+    assert (
+        auto
+        == from_config(BAMBA)
+        == from_config({key: value for key, value in BAMBA.items() if key != "mamba_d_head"})
+    )
     assert from_config(MAMBA2 | {"num_heads": None}) == from_config(MAMBA2)
     assert from_config(MAMBA | {"expand": 2.0}) == from_config(MAMBA)
-    assert from_config(MAMBA | {"expand": 1.5}).layers[0] == (Mamba(width=48, state=8, conv=4, **S),)
+    assert from_config(MAMBA | {"expand": 1.5}).layers[0] == (
+        Mamba(width=48, state=8, conv=4, **S),
+    )
 
 
 def test_zamba2_in_both_spellings() -> None:
     newer = {
-        key: value for key, value in ZAMBA2.items() if key not in ("state_size", "mamba_headdim", "expansion_factor", "conv_dimension")
+        key: value
+        for key, value in ZAMBA2.items()
+        if key not in ("state_size", "mamba_headdim", "expansion_factor", "conv_dimension")
     }
     newer |= {"mamba_d_state": 24, "n_mamba_heads": 6, "mamba_expand": 2, "mamba_d_conv": 4}
     newer["layers_block_type"] = ["linear_attention", "hybrid", "linear_attention", "hybrid"]
     assert from_config(newer) == from_config(ZAMBA2)
-    # 6 heads of 16 are 96 channels; n_mamba_heads of another file does not matter where mamba_headdim is there
+    # 6 heads of 16 are 96 channels; n_mamba_heads of another file does not matter where
+    # mamba_headdim is there
     assert from_config(ZAMBA2 | {"n_mamba_heads": 8}) == from_config(ZAMBA2)
     assert any("keys and values of its own" in note for note in from_config(ZAMBA2).notes)
     # KV at each of the two hybrid layers: 2 x 4 heads x (2 x 48 / 4)
@@ -298,16 +397,25 @@ def test_zamba2_in_both_spellings() -> None:
 
 @pytest.mark.parametrize("config", [JAMBA, BAMBA, GRANITE, LFM2, OLMO])
 def test_head_dim_is_hidden_over_heads_unless_given(config: dict[str, Any]) -> None:
-    full = next(part for layer in from_config(config | {"head_dim": 40}) for part in layer if isinstance(part, Full))
+    full = next(
+        part
+        for layer in from_config(config | {"head_dim": 40})
+        for part in layer
+        if isinstance(part, Full)
+    )
     assert full.head_dim == 40
 
 
 def test_lfm2_indices_and_words() -> None:
-    indexed = {key: value for key, value in LFM2.items() if key != "layer_types"} | {"full_attn_idxs": [2, 4]}
+    indexed = {key: value for key, value in LFM2.items() if key != "layer_types"} | {
+        "full_attn_idxs": [2, 4]
+    }
     assert from_config(indexed) == from_config(LFM2)
     assert from_config(LFM2).cache(50)["convolution"].total == 3 * 64 * 2 * 16
     assert from_config(LFM2).cache(1)["convolution"].total == 3 * 64 * 1 * 16
-    assert "state" not in from_config(LFM2).cache(50) or not from_config(LFM2).cache(50)["state"].total
+    assert (
+        "state" not in from_config(LFM2).cache(50) or not from_config(LFM2).cache(50)["state"].total
+    )
 
 
 def test_hymba_says_what_it_counts() -> None:
@@ -320,7 +428,9 @@ def test_hymba_says_what_it_counts() -> None:
 
 def test_rwkv4_and_xlstm_states() -> None:
     assert from_config(RWKV).cache(5)["state"].total == 3 * (3 * 48 * 32 + 2 * 32 * 16)
-    plain = from_config({key: value for key, value in RWKV.items() if key != "attention_hidden_size"})
+    plain = from_config(
+        {key: value for key, value in RWKV.items() if key != "attention_hidden_size"}
+    )
     assert plain.layers[0] == (RWKV4(width=32, hidden=32, **S),)
     assert from_config(XLSTM).cache(5)["state"].total == 3 * 2 * (32 * 64 + 32 + 1) * 32
     stated = from_config(XLSTM | {"inference_state_dtype": "bfloat16"})
@@ -329,19 +439,28 @@ def test_rwkv4_and_xlstm_states() -> None:
 
 
 def test_attn_of_flash_linear_attention() -> None:
-    assert kinds(RETNET | {"attn": None}) == kinds({key: value for key, value in RETNET.items() if key != "attn"}) == "t t t t"
+    assert (
+        kinds(RETNET | {"attn": None})
+        == kinds({key: value for key, value in RETNET.items() if key != "attn"})
+        == "t t t t"
+    )
     assert kinds(RETNET | {"attn": []}) == "t t t t"
     assert kinds(RETNET | {"attn": {"layers": [], "num_heads": 4}}) == "t t t t"
     assert kinds(GATED_DELTANET | {"attn": {"layers": [0, 1, 2, 3], "num_heads": 2}}) == "f f f f"
     assert not any(
         note.startswith("recurrent state")
-        for note in from_config(GATED_DELTANET | {"attn": {"layers": [0, 1, 2, 3], "num_heads": 2}}).notes
+        for note in from_config(
+            GATED_DELTANET | {"attn": {"layers": [0, 1, 2, 3], "num_heads": 2}}
+        ).notes
     )
 
 
 def test_linear_attention_with_and_without_normaliser() -> None:
     assert from_config(LINEAR).cache(5)["state"].total == 4 * 4 * 8 * (16 + 1) * 32
-    assert from_config(LINEAR | {"norm_feature_map": False}).cache(5)["state"].total == 4 * 4 * 8 * 16 * 32
+    assert (
+        from_config(LINEAR | {"norm_feature_map": False}).cache(5)["state"].total
+        == 4 * 4 * 8 * 16 * 32
+    )
 
 
 def test_native_files() -> None:
@@ -362,6 +481,10 @@ def test_assumptions_are_said(family: str) -> None:
     state = [note for note in read.notes if note.startswith("recurrent state")]
     assert len(state) == (0 if family.startswith("lfm2") else 1)
     assert all("(assumed)" in note for note in state)
-    softmax = [note for note in read.notes if note.startswith("softmax accumulators fp32 with a running maximum (assumed)")]
+    softmax = [
+        note
+        for note in read.notes
+        if note.startswith("softmax accumulators fp32 with a running maximum (assumed)")
+    ]
     assert bool(softmax) == bool(parts & {"full", "window", "mla"})
     assert len(set(read.notes)) == len(read.notes)

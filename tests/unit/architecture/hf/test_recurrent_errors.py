@@ -1,4 +1,6 @@
-"""Files of recurrent families that cannot be read without guessing: one line that names the file, the field and the remedy."""
+"""Files of recurrent families that cannot be read without guessing: one line that names the
+file, the field and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def refusal(config: Any) -> str:
 
 
 def refusals(config: Config, name: str, values: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """What is said of the file with a field of each value, after the value as it stands in a failure. One test for all: there are hundreds."""
+    """What is said of the file with a field of each value, after the value as it stands in a
+    failure. One test for all: there are hundreds.
+    """
     for value in values:
         try:
             message = refusal(config | {name: value})
@@ -78,29 +82,81 @@ def inner(config: Config, section: str, **changes: Any) -> Config:
 
 
 ATTENTION = {"num_attention_heads": "full.heads", "num_key_value_heads": "full.kv_heads"}
-MIXED = {"mamba_n_heads": "mamba2.heads", "mamba_d_state": "mamba2.state", "mamba_n_groups": "mamba2.groups", "mamba_d_conv": "mamba2.conv"}
+MIXED = {
+    "mamba_n_heads": "mamba2.heads",
+    "mamba_d_state": "mamba2.state",
+    "mamba_n_groups": "mamba2.groups",
+    "mamba_d_conv": "mamba2.conv",
+}
 NEEDED: dict[str, dict[str, str]] = {
-    "kimi_linear": {"num_attention_heads": "mla.heads", "kv_lora_rank": "mla.latent", "qk_nope_head_dim": "mla.head_dim"}
+    "kimi_linear": {
+        "num_attention_heads": "mla.heads",
+        "kv_lora_rank": "mla.latent",
+        "qk_nope_head_dim": "mla.head_dim",
+    }
     | {"qk_rope_head_dim": "mla.rope_dim", "v_head_dim": "mla.value_dim"},
-    "olmo_hybrid": {"num_attention_heads": "full.heads", "linear_conv_kernel_dim": "gdn.conv", "hidden_size": "full.head_dim"},
+    "olmo_hybrid": {
+        "num_attention_heads": "full.heads",
+        "linear_conv_kernel_dim": "gdn.conv",
+        "hidden_size": "full.head_dim",
+    },
     "minimax_text_01": {**ATTENTION, "head_dim": "lightning.head_dim"},
-    "jamba": {**ATTENTION, "hidden_size": "mamba.width", "mamba_d_state": "mamba.state", "mamba_d_conv": "mamba.conv"},
+    "jamba": {
+        **ATTENTION,
+        "hidden_size": "mamba.width",
+        "mamba_d_state": "mamba.state",
+        "mamba_d_conv": "mamba.conv",
+    },
     "bamba": {**ATTENTION, **MIXED, "hidden_size": "full.head_dim"},
     "granitemoehybrid": {**ATTENTION, **MIXED, "hidden_size": "full.head_dim"},
     "falcon_h1": {**ATTENTION, **MIXED, "head_dim": "full.head_dim"},
-    "mamba": {"hidden_size": "mamba.width", "state_size": "mamba.state", "conv_kernel": "mamba.conv"},
-    "falcon_mamba": {"intermediate_size": "mamba.width", "state_size": "mamba.state", "conv_kernel": "mamba.conv"},
-    "mamba2": {"state_size": "mamba2.state", "n_groups": "mamba2.groups", "conv_kernel": "mamba2.conv"},
-    "zamba": {**ATTENTION, "hidden_size": "mamba.width", "mamba_d_state": "mamba.state", "mamba_d_conv": "mamba.conv"},
+    "mamba": {
+        "hidden_size": "mamba.width",
+        "state_size": "mamba.state",
+        "conv_kernel": "mamba.conv",
+    },
+    "falcon_mamba": {
+        "intermediate_size": "mamba.width",
+        "state_size": "mamba.state",
+        "conv_kernel": "mamba.conv",
+    },
+    "mamba2": {
+        "state_size": "mamba2.state",
+        "n_groups": "mamba2.groups",
+        "conv_kernel": "mamba2.conv",
+    },
+    "zamba": {
+        **ATTENTION,
+        "hidden_size": "mamba.width",
+        "mamba_d_state": "mamba.state",
+        "mamba_d_conv": "mamba.conv",
+    },
     "zamba2": {**ATTENTION, "hidden_size": "mamba2.heads", "mamba_ngroups": "mamba2.groups"},
     "lfm2": {**ATTENTION, "hidden_size": "shortconv.width", "conv_L_cache": "shortconv.conv"},
-    "hymba": {**ATTENTION, "hidden_size": "mamba.width", "sliding_window": "window.size", "mamba_d_state": "mamba.state"},
+    "hymba": {
+        **ATTENTION,
+        "hidden_size": "mamba.width",
+        "sliding_window": "window.size",
+        "mamba_d_state": "mamba.state",
+    },
     "rwkv": {"hidden_size": "rwkv4.hidden"},
     "xlstm": {"num_heads": "mlstm.heads", "hidden_size": "mlstm.head_dim"},
     "gla": {"num_heads": "gla.heads", "hidden_size": "gla.head_dim"},
-    "delta_net": {"num_heads": "deltanet.heads", "hidden_size": "deltanet.value_dim", "conv_size": "deltanet.conv"},
-    "gated_deltanet": {"num_heads": "gdn.key_heads", "head_dim": "gdn.head_dim", "hidden_size": "full.head_dim", "conv_size": "gdn.conv"},
-    "gated_deltaproduct": {"num_householder": "deltaproduct.householders", "head_dim": "deltaproduct.head_dim"},
+    "delta_net": {
+        "num_heads": "deltanet.heads",
+        "hidden_size": "deltanet.value_dim",
+        "conv_size": "deltanet.conv",
+    },
+    "gated_deltanet": {
+        "num_heads": "gdn.key_heads",
+        "head_dim": "gdn.head_dim",
+        "hidden_size": "full.head_dim",
+        "conv_size": "gdn.conv",
+    },
+    "gated_deltaproduct": {
+        "num_householder": "deltaproduct.householders",
+        "head_dim": "deltaproduct.head_dim",
+    },
     "hgrn2": {"hidden_size": "hgrn2.heads", "expand_ratio": "hgrn2.head_dim"},
     "linear_attn": {"num_heads": "linear.heads", "hidden_size": "linear.head_dim"},
     "rwkv6": {"num_heads": "rwkv.heads", "hidden_size": "rwkv.width"},
@@ -113,7 +169,9 @@ SIZES = [(family, name, size) for family, names in NEEDED.items() for name, size
 
 
 @pytest.mark.parametrize(("family", "name", "size"), SIZES)
-def test_a_missing_size_is_named_with_the_setting_that_supplies_it(family: str, name: str, size: str) -> None:
+def test_a_missing_size_is_named_with_the_setting_that_supplies_it(
+    family: str, name: str, size: str
+) -> None:
     for config in (without(RECURRENT[family], name), RECURRENT[family] | {name: None}):
         with pytest.raises(UnknownSizes) as caught:
             from_config(config, "file")
@@ -127,7 +185,11 @@ def test_a_missing_size_is_named_with_the_setting_that_supplies_it(family: str, 
 @pytest.mark.parametrize(("family", "name", "size"), SIZES)
 def test_a_size_that_is_none_is_named(family: str, name: str, size: str) -> None:
     none = [] if name == "qk_rope_head_dim" else [0]  # latent attention may do without rotated keys
-    for case, message in refusals(RECURRENT[family], name, [*none, -1, 10**9 + 1, 10**30, True, 2.0, float("inf"), "4", [4], {"a": 1}]):
+    for case, message in refusals(
+        RECURRENT[family],
+        name,
+        [*none, -1, 10**9 + 1, 10**30, True, 2.0, float("inf"), "4", [4], {"a": 1}],
+    ):
         assert f"'{name}' is " in message, case
         assert "integer" in message, case
 
@@ -137,22 +199,50 @@ def test_zero_rotated_keys_are_read() -> None:
 
 
 FACTORS = [
-    *((family, "mamba_expand") for family in ("jamba", "bamba", "granitemoehybrid", "zamba", "hymba")),
+    *(
+        (family, "mamba_expand")
+        for family in ("jamba", "bamba", "granitemoehybrid", "zamba", "hymba")
+    ),
     *((family, "expand") for family in ("mamba", "mamba2", "samba", "log_linear_mamba2")),
-    *((family, name) for family in ("gla", "retnet", "delta_net", "linear_attn", "rwkv6") for name in ("expand_k", "expand_v")),
-    *(("gated_deltanet", "expand_v"), ("kda", "expand_v"), ("xlstm", "qk_dim_factor"), ("xlstm", "v_dim_factor")),
+    *(
+        (family, name)
+        for family in ("gla", "retnet", "delta_net", "linear_attn", "rwkv6")
+        for name in ("expand_k", "expand_v")
+    ),
+    *(
+        ("gated_deltanet", "expand_v"),
+        ("kda", "expand_v"),
+        ("xlstm", "qk_dim_factor"),
+        ("xlstm", "v_dim_factor"),
+    ),
     ("zamba2", "expansion_factor"),
 ]
 
 
 @pytest.mark.parametrize(("family", "name"), FACTORS)
 def test_a_factor_that_is_none_is_named(family: str, name: str) -> None:
-    values = [0, -1, -0.5, 10**30, 1e300, True, "2", [2], {}, float("inf"), float("nan"), 0.01234567]
+    values = [
+        0,
+        -1,
+        -0.5,
+        10**30,
+        1e300,
+        True,
+        "2",
+        [2],
+        {},
+        float("inf"),
+        float("nan"),
+        0.01234567,
+    ]
     for case, message in refusals(RECURRENT[family], name, values):
         assert f"'{name}' is " in message, case
 
 
-@pytest.mark.parametrize(("family", "name"), [item for item in FACTORS if item[0] not in ("bamba", "granitemoehybrid", "mamba2")])
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [item for item in FACTORS if item[0] not in ("bamba", "granitemoehybrid", "mamba2")],
+)
 def test_a_missing_factor_is_not_guessed(family: str, name: str) -> None:
     if family == "log_linear_mamba2":
         pytest.skip("heads and head dimension say as much")
@@ -198,7 +288,10 @@ def test_sections_that_are_no_objects(config: Config, section: str, value: Any) 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (without(KIMI, "linear_attn_config") | {"linear_head_dim": 4}, "'linear_head_dim' is there but no field says"),
+        (
+            without(KIMI, "linear_attn_config") | {"linear_head_dim": 4},
+            "'linear_head_dim' is there but no field says",
+        ),
         (without(MINIMAX, "attn_type_list"), "attn_type_list"),
         (without(PORTED, "layer_types"), "layer_types"),
         (without(JAMBA, "attn_layer_period"), "'mamba_d_state' is there but no field says"),
@@ -233,8 +326,14 @@ def test_a_missing_pattern_is_not_guessed(config: Config, expected: str) -> None
         (RWKV7 | {"value_dim": [64] * 3}, "'value_dim' has 3 entries"),
         (BAMBA | {"attn_layer_indices": list(range(7))}, "'attn_layer_indices' has 7 entries"),
         (RETNET | {"attn": [{"layers": [0], "num_heads": 4}] * 5}, "'attn' has 5 entries"),
-        (inner(KIMI, "linear_attn_config", full_attn_layers=[3]), "name 4 layers; together they must name each of the 5 layers once"),
-        (inner(KIMI, "linear_attn_config", full_attn_layers=[3, 6]), "together they must name each of the 5 layers once"),
+        (
+            inner(KIMI, "linear_attn_config", full_attn_layers=[3]),
+            "name 4 layers; together they must name each of the 5 layers once",
+        ),
+        (
+            inner(KIMI, "linear_attn_config", full_attn_layers=[3, 6]),
+            "together they must name each of the 5 layers once",
+        ),
         (KIMI | {"num_hidden_layers": 6}, "together they must name each of the 6 layers once"),
     ],
 )
@@ -251,13 +350,28 @@ def test_lists_of_the_wrong_length(config: Config, expected: str) -> None:
         (MINIMAX | {"attn_type_list": ["0", "1", "0", "0", "1"]}, "'attn_type_list'[0] is '0'"),
         (MINIMAX | {"attn_type_list": 5}, "'attn_type_list' is 5"),
         (PORTED | {"layer_types": ["linear"] * 5}, "'layer_types'[0] is 'linear'"),
-        (GRANITE | {"layer_types": ["mamba", "mamba2", "attention", "mamba"]}, "'layer_types'[1] is 'mamba2'"),
-        (GRANITE | {"layer_types": ["mamba", "sliding_attention", "attention", "mamba"]}, "'layer_types'[1]"),
-        (ZAMBA2 | {"layers_block_type": ["mamba", "attention", "mamba", "hybrid"]}, "'layers_block_type'[1] is 'attention'"),
-        (LFM2 | {"layer_types": ["conv", "linear_attention", "conv", "conv", "conv"]}, "'layer_types'[1] is 'linear_attention'"),
+        (
+            GRANITE | {"layer_types": ["mamba", "mamba2", "attention", "mamba"]},
+            "'layer_types'[1] is 'mamba2'",
+        ),
+        (
+            GRANITE | {"layer_types": ["mamba", "sliding_attention", "attention", "mamba"]},
+            "'layer_types'[1]",
+        ),
+        (
+            ZAMBA2 | {"layers_block_type": ["mamba", "attention", "mamba", "hybrid"]},
+            "'layers_block_type'[1] is 'attention'",
+        ),
+        (
+            LFM2 | {"layer_types": ["conv", "linear_attention", "conv", "conv", "conv"]},
+            "'layer_types'[1] is 'linear_attention'",
+        ),
         (FALCON_H1 | {"layer_types": ["hybrid", "mamba", "hybrid"]}, "'layer_types'[1] is 'mamba'"),
         (HYMBA | {"layer_type": ["h", "m", "h", "h"]}, "'layer_type'[1] is 'm'"),
-        (MAMBA | {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}, "'layer_types'[1] is 'full_attention'"),
+        (
+            MAMBA | {"layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+            "'layer_types'[1] is 'full_attention'",
+        ),
         (inner(NATIVE, "ssm_cfg", layer="Mamba3"), "'ssm_cfg.layer' is 'Mamba3'"),
         (inner(NATIVE, "ssm_cfg", layer=2), "'ssm_cfg.layer' is 2"),
         (inner(NATIVE, "ssm_cfg", layer=["Mamba2"]), "'ssm_cfg.layer' is ['Mamba2']"),
@@ -308,7 +422,9 @@ def test_indices_that_are_no_layers(config: Config, name: str, value: Any, expec
 
 
 @pytest.mark.parametrize(("config", "name"), INDEXED)
-def test_families_that_number_from_zero_refuse_the_number_of_layers(config: Config, name: str) -> None:
+def test_families_that_number_from_zero_refuse_the_number_of_layers(
+    config: Config, name: str
+) -> None:
     layers = config.get("num_hidden_layers") or config["n_layer"]
     assert f"numbers its layers 0 to {layers - 1}" in refusal(config | {name: [1, layers]})
 
@@ -333,33 +449,64 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (JAMBA | {"attn_layer_offset": 3}, "'attn_layer_offset' is 3; it must be an integer from 0 to 2"),
+        (
+            JAMBA | {"attn_layer_offset": 3},
+            "'attn_layer_offset' is 3; it must be an integer from 0 to 2",
+        ),
         (JAMBA | {"attn_layer_offset": -1}, "'attn_layer_offset' is -1"),
         (JAMBA | {"attn_layer_period": 0}, "'attn_layer_period' is 0"),
-        (JAMBA | {"num_attention_heads": 6}, "'num_key_value_heads' is 2" if 6 % 2 else "hidden_size / num_attention_heads is 64 / 6"),
+        (
+            JAMBA | {"num_attention_heads": 6},
+            (
+                "'num_key_value_heads' is 2"
+                if 6 % 2
+                else "hidden_size / num_attention_heads is 64 / 6"
+            ),
+        ),
         (JAMBA | {"num_key_value_heads": 3}, "'num_key_value_heads' is 3, which does not divide"),
         (JAMBA | {"sliding_window": 32}, "'sliding_window' is 32"),
-        (JAMBA | {"layer_types": ["mamba"] * 7, "layers_block_type": ["attention"] * 7}, "both list the layers and disagree"),
+        (
+            JAMBA | {"layer_types": ["mamba"] * 7, "layers_block_type": ["attention"] * 7},
+            "both list the layers and disagree",
+        ),
         (BAMBA | {"layer_types": ["mamba"] * 6}, "disagree"),
-        (BAMBA | {"mamba_d_head": 31}, "'mamba_n_heads' x 'mamba_d_head' is 6 x 31, but the recurrence has 192 channels"),
+        (
+            BAMBA | {"mamba_d_head": 31},
+            "'mamba_n_heads' x 'mamba_d_head' is 6 x 31, but the recurrence has 192 channels",
+        ),
         (BAMBA | {"mamba_d_head": "automatic"}, "'mamba_d_head' is 'automatic'"),
-        (without(BAMBA, "mamba_d_head") | {"mamba_n_heads": 5, "mamba_n_groups": 1}, "is 192 / 5, which is no integer"),
-        (BAMBA | {"mamba_n_groups": 4}, "'mamba_n_groups' is 4, which does not divide 'mamba_n_heads' = 6"),
+        (
+            without(BAMBA, "mamba_d_head") | {"mamba_n_heads": 5, "mamba_n_groups": 1},
+            "is 192 / 5, which is no integer",
+        ),
+        (
+            BAMBA | {"mamba_n_groups": 4},
+            "'mamba_n_groups' is 4, which does not divide 'mamba_n_heads' = 6",
+        ),
         (FALCON_H1 | {"mamba_d_ssm": 190}, "the recurrence has 190 channels"),
         (MAMBA2 | {"num_heads": 5}, "the recurrence has 96 channels"),
         (MAMBA2 | {"n_groups": 4}, "4 groups do not divide 6 heads"),
         (ZAMBA2 | {"mamba_headdim": 17}, "is 96 / 17, which is no integer"),
         (ZAMBA2 | {"mamba_ngroups": 4}, "4 groups do not divide 6 heads"),
-        (ZAMBA2 | {"mamba_d_state": 25}, "'mamba_d_state' and 'state_size' name one thing and disagree"),
+        (
+            ZAMBA2 | {"mamba_d_state": 25},
+            "'mamba_d_state' and 'state_size' name one thing and disagree",
+        ),
         (ZAMBA | {"num_hidden_layers": 2}, "'num_hidden_layers' is 2"),
         (OLMO | {"linear_num_key_heads": 3}, "'linear_num_key_heads' is 3, which does not divide"),
         (XLSTM | {"hidden_size": 96}, "only multiples of 64 are read"),
         (XLSTM | {"num_heads": 3}, "is 64 / 3, which is no integer"),
-        (XLSTM | {"num_hidden_layers": 4}, "'num_hidden_layers' and 'num_blocks' name one thing and disagree"),
+        (
+            XLSTM | {"num_hidden_layers": 4},
+            "'num_hidden_layers' and 'num_blocks' name one thing and disagree",
+        ),
         (XLSTM | {"inference_state_dtype": "fp8"}, "'inference_state_dtype' is 'fp8'"),
         (HYMBA | {"num_attention_heads": 6}, "hidden_size / num_attention_heads is 64 / 6"),
         (GLA | {"num_heads": 3}, "is 32 / 3, which is no integer"),
-        (GLA | {"num_heads": 3, "expand_k": 0.75}, "hidden_size x 'expand_v' / num_heads is 64 / 3"),
+        (
+            GLA | {"num_heads": 3, "expand_k": 0.75},
+            "hidden_size x 'expand_v' / num_heads is 64 / 3",
+        ),
         (DELTA_NET | {"num_kv_heads": 1}, "'num_kv_heads' with 'use_short_conv'"),
         (GATED_DELTANET | {"num_v_heads": 3}, "'num_v_heads' is 3, no multiple of 'num_heads' = 2"),
         (FLA_KDA | {"expand_v": 0.3}, "'expand_v' is 0.3, which times 12 is no size"),
@@ -369,12 +516,25 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
         (RWKV7 | {"value_dim": [64, 64, "64", 64]}, "'value_dim'[2] is '64'"),
         (RWKV7 | {"value_dim": [64, 0, 64, 64]}, "'value_dim'[1] is 0"),
         (RWKV7 | {"value_dim": 66}, "value_dim / num_heads is 66 / 4"),
-        (RETNET | {"attn": {"layers": [1, 3], "num_heads": 5}}, "hidden_size / attn.num_heads is 64 / 5"),
-        (RETNET | {"attn": {"layers": [4], "num_heads": 4}}, "'attn.layers' names layer 4; this model numbers its layers 0 to 3"),
-        (RETNET | {"attn": {"layers": [1], "num_heads": 4, "num_kv_heads": 3}}, "'attn.num_kv_heads' is 3"),
-        (RETNET | {"attn": {"layers": [1], "num_heads": 4, "window_size": 0}}, "'attn.window_size' is 0"),
         (
-            RETNET | {"attn": [{"layers": [1], "num_heads": 4}, {"layers": [0, 1], "num_heads": 4}]},
+            RETNET | {"attn": {"layers": [1, 3], "num_heads": 5}},
+            "hidden_size / attn.num_heads is 64 / 5",
+        ),
+        (
+            RETNET | {"attn": {"layers": [4], "num_heads": 4}},
+            "'attn.layers' names layer 4; this model numbers its layers 0 to 3",
+        ),
+        (
+            RETNET | {"attn": {"layers": [1], "num_heads": 4, "num_kv_heads": 3}},
+            "'attn.num_kv_heads' is 3",
+        ),
+        (
+            RETNET | {"attn": {"layers": [1], "num_heads": 4, "window_size": 0}},
+            "'attn.window_size' is 0",
+        ),
+        (
+            RETNET
+            | {"attn": [{"layers": [1], "num_heads": 4}, {"layers": [0, 1], "num_heads": 4}]},
             "'attn[0]' and 'attn[1]' both take layer 1",
         ),
         (inner(NATIVE, "attn_cfg", num_heads_kv=3), "'attn_cfg.num_heads_kv' is 3"),
@@ -390,7 +550,14 @@ def test_contradictions(config: Config, expected: str) -> None:
 
 
 def test_phi4flash_is_refused_with_the_reason() -> None:
-    message = refusal({"model_type": "phi4flash", "num_hidden_layers": 32, "mamba_d_state": 16, "sliding_window": 512})
+    message = refusal(
+        {
+            "model_type": "phi4flash",
+            "num_hidden_layers": 32,
+            "mamba_d_state": 16,
+            "sliding_window": 512,
+        }
+    )
     assert "share keys, values and states across layers" in message
     assert "pass the stack itself" in message
 
@@ -404,7 +571,10 @@ def test_a_missing_or_unknown_dtype_is_named(family: str) -> None:
     assert "'dtype' is missing" in refusal(silent)
     for value in ("auto", 16, ["bfloat16"]):
         assert "'torch_dtype' is" in refusal(silent | {"torch_dtype": value})
-    assert from_config(silent, settings=Settings.parse(["dtype=bf16"])).layers == from_config(config).layers
+    assert (
+        from_config(silent, settings=Settings.parse(["dtype=bf16"])).layers
+        == from_config(config).layers
+    )
 
 
 @pytest.mark.parametrize("family", RECURRENT)
@@ -427,8 +597,12 @@ def test_a_missing_depth_is_named(family: str) -> None:
 def test_an_absurd_depth_is_named(family: str) -> None:
     if "text_config" in RECURRENT[family]:
         pytest.skip("the same reader without nesting")
-    name = next(name for name in ("num_hidden_layers", "num_blocks", "n_layer") if name in RECURRENT[family])
-    for case, message in refusals(RECURRENT[family], name, [0, -1, 10_001, 10**30, 2.0, "3", True, [3]]):
+    name = next(
+        name for name in ("num_hidden_layers", "num_blocks", "n_layer") if name in RECURRENT[family]
+    )
+    for case, message in refusals(
+        RECURRENT[family], name, [0, -1, 10_001, 10**30, 2.0, "3", True, [3]]
+    ):
         assert f"'{name}' is " in message, case
 
 

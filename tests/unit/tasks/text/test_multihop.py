@@ -18,7 +18,11 @@ from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask, parse_text_tas
 from separatrix.tasks.text.names import names
 from separatrix.tasks.text.templates import TEMPLATES
 
-TASKS = [MultiHop(k=3, n=13, template=template, style=style) for template in (*TEMPLATES, "mixed") for style in ("direct", "steps")]
+TASKS = [
+    MultiHop(k=3, n=13, template=template, style=style)
+    for template in (*TEMPLATES, "mixed")
+    for style in ("direct", "steps")
+]
 
 
 @st.composite
@@ -28,12 +32,19 @@ def tasks(draw: Callable[..., Any]) -> MultiHop:
     return MultiHop(k=k, n=draw(st.integers(2 * k, 2 * k + 20)), **named)
 
 
-_NAMED = {"style": ("direct", "steps"), "template": (*TEMPLATES, "mixed"), "facts": ("shuffled", "forward", "backward")}
+_NAMED = {
+    "style": ("direct", "steps"),
+    "template": (*TEMPLATES, "mixed"),
+    "facts": ("shuffled", "forward", "backward"),
+}
 
 
 def test_every_text_task_is_in_the_dict() -> None:
     assert set(TextTask.__subclasses__()) == set(TEXT_TASKS.values())
-    assert all(name == cls.name and cls.title and cls.usage and cls.source for name, cls in TEXT_TASKS.items())
+    assert all(
+        name == cls.name and cls.title and cls.usage and cls.source
+        for name, cls in TEXT_TASKS.items()
+    )
     for cls in TEXT_TASKS.values():
         assert len([parse_text_task(f"{cls.name}:{sizes}") for sizes in cls.grid]) >= 3
 
@@ -41,18 +52,24 @@ def test_every_text_task_is_in_the_dict() -> None:
 @given(tasks(), st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
 def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
-    """The story is followed by hand: a table of (hop, subject), from the first name of the chain asked for."""
+    """The story is followed by hand: a table of (hop, subject), from the first name of the chain
+    asked for.
+    """
     assert parse_text_task(task.spec) == task
     story = task.draw(np.random.default_rng(seed))
     [item] = task.sample(1, np.random.default_rng(seed))
-    table = {(hop, chain[hop]): chain[hop + 1] for chain in story.chains for hop in range(len(chain) - 1)}
+    table = {
+        (hop, chain[hop]): chain[hop + 1] for chain in story.chains for hop in range(len(chain) - 1)
+    }
     at = story.chains[0][0]
     for hop in range(task.k):
         at = table[hop, at]
     assert len(table) == task.n
     assert item.answer == at == task.answer(item.prompt)
     assert list(item.steps) == task.steps(item.prompt)
-    assert [sum(name in sentence for name in names_of(item.prompt)) for sentence in item.steps] == [2] * task.k
+    assert [sum(name in sentence for name in names_of(item.prompt)) for sentence in item.steps] == [
+        2
+    ] * task.k
     last = {name for (hop, _), name in table.items() if hop == task.k - 1}
     assert item.choices == tuple(sorted(last))
     assert Fraction(1, len(item.choices)) == task.chance
@@ -66,27 +83,53 @@ def names_of(prompt: str) -> set[str]:
 def test_a_prompt_by_hand() -> None:
     """Written down, not drawn: the lake is asked for by way of the river and the city."""
     prompt = (
-        "The river Tapzil flows into the lake Mofgan. The river Budpek flows through the city of Nevzos. "
-        "The river Budpek flows into the lake Rizgut. The river Tapzil flows through the city of Gigzab.\n\n"
-        "Question: Which lake is fed by the river through the city of Gigzab?\nAnswer:"
+        "The river Tapzil flows into the lake Mofgan. The river Budpek flows through the city of"
+        " Nevzos. The river Budpek flows into the lake Rizgut. The river Tapzil flows through the"
+        " city of Gigzab.\n\nQuestion: Which lake is fed by the river through the city of"
+        " Gigzab?\nAnswer:"
     )
     for template in ("places", "mixed"):
         task = MultiHop(k=2, n=4, template=template)
         assert task.answer(prompt) == "Mofgan"
-        assert task.steps(prompt) == ["The river Tapzil flows through the city of Gigzab.", "The river Tapzil flows into the lake Mofgan."]
+        assert task.steps(prompt) == [
+            "The river Tapzil flows through the city of Gigzab.",
+            "The river Tapzil flows into the lake Mofgan.",
+        ]
         assert task.answer(prompt.replace("Gigzab?", "Nevzos?")) == "Rizgut"
     with pytest.raises(SpecError, match="no fact in the words of the template boxes"):
         MultiHop(k=2, n=4, template="boxes").answer(
-            prompt.replace("Which lake is fed by the river through the city of", "In which box is the coin")
+            prompt.replace(
+                "Which lake is fed by the river through the city of", "In which box is the coin"
+            )
         )
 
 
 BY_HAND = {
-    "family": ("The mother of Bek is Lun. The mother of Tor is Sim.", "Who is the mother of Tor?", "Sim"),
-    "places": ("Bek was born in the village of Lun. Tor was born in the village of Sim.", "In which village was Bek born?", "Lun"),
-    "work": ("Bek works for the company Lun. Tor works for the company Sim.", "Which company employs Bek?", "Lun"),
-    "boxes": ("The coin Bek lies in the box Lun. The coin Tor lies in the box Sim.", "In which box is the coin Tor?", "Sim"),
-    "books": ("Lun founded the academy Bek. Sim founded the academy Tor.", "Who founded the academy Tor?", "Sim"),
+    "family": (
+        "The mother of Bek is Lun. The mother of Tor is Sim.",
+        "Who is the mother of Tor?",
+        "Sim",
+    ),
+    "places": (
+        "Bek was born in the village of Lun. Tor was born in the village of Sim.",
+        "In which village was Bek born?",
+        "Lun",
+    ),
+    "work": (
+        "Bek works for the company Lun. Tor works for the company Sim.",
+        "Which company employs Bek?",
+        "Lun",
+    ),
+    "boxes": (
+        "The coin Bek lies in the box Lun. The coin Tor lies in the box Sim.",
+        "In which box is the coin Tor?",
+        "Sim",
+    ),
+    "books": (
+        "Lun founded the academy Bek. Sim founded the academy Tor.",
+        "Who founded the academy Tor?",
+        "Sim",
+    ),
 }
 
 
@@ -115,7 +158,10 @@ def test_nesting_by_hand() -> None:
             )
         )
     )
-    inside = "the town with the street with the house with the floor with the room with the cupboard with the box with the coin"
+    inside = (
+        "the town with the street with the house with the floor with the room with the cupboard"
+        " with the box with the coin"
+    )
     prompt = f"{told}\n\nQuestion: On which island is {inside} Jek?\nAnswer:"
     task = MultiHop(k=8, n=16, template="boxes")
     assert task.answer(prompt) == "Rek"
@@ -125,7 +171,11 @@ def test_nesting_by_hand() -> None:
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_targets(task: MultiHop) -> None:
     [item] = task.sample(1, np.random.default_rng(5))
-    assert task.target(item) == (item.answer if task.style == "direct" else " ".join([*item.steps, f"The answer is {item.answer}."]))
+    assert task.target(item) == (
+        item.answer
+        if task.style == "direct"
+        else " ".join([*item.steps, f"The answer is {item.answer}."])
+    )
     assert item.prompt.endswith("\nAnswer:" if task.style == "direct" else "\nAnswer step by step:")
     assert all(step in item.prompt for step in item.steps)
     assert item.steps[-1].count(item.answer) == 1
@@ -133,25 +183,45 @@ def test_targets(task: MultiHop) -> None:
 
 @pytest.mark.parametrize("facts", ["forward", "backward"])
 def test_order_of_facts(facts: str) -> None:
-    """13 facts of 3 hops are 5 + 4 + 4; each step stands among those of its hop, at every place of them."""
+    """13 facts of 3 hops are 5 + 4 + 4; each step stands among those of its hop, at every place
+    of them.
+    """
     task = MultiHop(k=3, n=13, facts=facts, template="boxes")
     bounds = [(0, 5), (5, 9), (9, 13)] if facts == "forward" else [(8, 13), (4, 8), (0, 4)]
     seen: list[set[int]] = [set(), set(), set()]
     for item in task.sample(200, np.random.default_rng(6)):
         sentences = item.prompt.split("\n")[0].split(". ")
         for hop, step in enumerate(item.steps):
-            seen[hop].add(next(place for place, sentence in enumerate(sentences) if step.startswith(sentence.removesuffix("."))))
+            seen[hop].add(
+                next(
+                    place
+                    for place, sentence in enumerate(sentences)
+                    if step.startswith(sentence.removesuffix("."))
+                )
+            )
     assert seen == [set(range(*bound)) for bound in bounds]
 
 
 def test_deterministic() -> None:
     task = MultiHop(k=2, n=9)
-    assert task.sample(4, np.random.default_rng(1)) == task.sample(4, np.random.default_rng(1)) != task.sample(4, np.random.default_rng(2))
+    assert (
+        task.sample(4, np.random.default_rng(1))
+        == task.sample(4, np.random.default_rng(1))
+        != task.sample(4, np.random.default_rng(2))
+    )
 
 
 def test_every_template_is_drawn_in_mixed() -> None:
-    told = " ".join(item.prompt for item in MultiHop(k=2, n=4).sample(200, np.random.default_rng(3)))
-    for sentence in ("oldest", "was born in", "borrows from", "stands in the cupboard", "is printed in"):
+    told = " ".join(
+        item.prompt for item in MultiHop(k=2, n=4).sample(200, np.random.default_rng(3))
+    )
+    for sentence in (
+        "oldest",
+        "was born in",
+        "borrows from",
+        "stands in the cupboard",
+        "is printed in",
+    ):
         assert sentence in told
 
 
@@ -165,7 +235,9 @@ def answer_or_broken(task: MultiHop, prompt: str) -> str | None:
 
 @pytest.mark.parametrize(("k", "n"), [(2, 6), (2, 7), (3, 7), (3, 8)])
 def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
-    """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each candidate is right in equally many."""
+    """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each
+    candidate is right in equally many.
+    """
     task = MultiHop(k=k, n=n, template="family")
     [item] = task.sample(1, np.random.default_rng(k * n))
     told, _, asked = item.prompt.partition("\n\n")
@@ -225,8 +297,16 @@ def test_the_largest_n_is_the_last_one_with_names(k: int) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("multihop:k=2,n=4,style=stepwise", UnknownNameError, "unknown style of multihop 'stepwise'. Did you mean 'steps'"),
-        ("multihop:k=2,n=4,template=familie", UnknownNameError, "unknown template of multihop 'familie'. Did you mean 'family'"),
+        (
+            "multihop:k=2,n=4,style=stepwise",
+            UnknownNameError,
+            "unknown style of multihop 'stepwise'. Did you mean 'steps'",
+        ),
+        (
+            "multihop:k=2,n=4,template=familie",
+            UnknownNameError,
+            "unknown template of multihop 'familie'. Did you mean 'family'",
+        ),
         ("multihop:k=2,n=4,template=7", UnknownNameError, "unknown template of multihop '7'"),
         ("multihop:k=2,n=4,facts=sorted", UnknownNameError, "unknown facts of multihop 'sorted'"),
         ("multihop:k=2,n=4,hops=2", UnknownNameError, "unknown size 'hops' of task 'multihop'"),

@@ -37,25 +37,77 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        (prompt([*FACTS, FACTS[1]]), SizeError, "'Lun was born in the village of Vos.' stands twice"),
-        (prompt([*FACTS, "Lun was born in the village of Gan."]), SizeError, "contradicts 'Lun was born in the village of Vos.'"),
-        (changed(0, "The teacher of Tor is Lun."), SizeError, "'The teacher of Tor is Sim.' contradicts 'The teacher of Tor is Lun.'"),
-        (changed(0, "The teacher of Bek is Sim."), SizeError, "no fact of hop 1 leads to Lun; its chain is broken"),
-        (changed(3, "Pod was born in the village of Gan."), SizeError, "no fact of hop 1 leads to Pod"),
+        (
+            prompt([*FACTS, FACTS[1]]),
+            SizeError,
+            "'Lun was born in the village of Vos.' stands twice",
+        ),
+        (
+            prompt([*FACTS, "Lun was born in the village of Gan."]),
+            SizeError,
+            "contradicts 'Lun was born in the village of Vos.'",
+        ),
+        (
+            changed(0, "The teacher of Tor is Lun."),
+            SizeError,
+            "'The teacher of Tor is Sim.' contradicts 'The teacher of Tor is Lun.'",
+        ),
+        (
+            changed(0, "The teacher of Bek is Sim."),
+            SizeError,
+            "no fact of hop 1 leads to Lun; its chain is broken",
+        ),
+        (
+            changed(3, "Pod was born in the village of Gan."),
+            SizeError,
+            "no fact of hop 1 leads to Pod",
+        ),
         (changed(3, "Sim was born in the village of Vos."), SizeError, "two chains meet"),
         (changed(3, "Sim was born in the village of Tor."), SizeError, "two things bear one name"),
-        (prompt(FACTS, "In which village was the teacher of Vos born?"), SizeError, "the chain breaks at Vos"),
+        (
+            prompt(FACTS, "In which village was the teacher of Vos born?"),
+            SizeError,
+            "the chain breaks at Vos",
+        ),
         (prompt(FACTS[2:]), SizeError, "the prompt has 2 facts; an instance has n=4"),
-        (changed(1, "The teacher of Lun is Vos."), SizeError, "3 facts are of hop 1; an instance has 2"),
+        (
+            changed(1, "The teacher of Lun is Vos."),
+            SizeError,
+            "3 facts are of hop 1; an instance has 2",
+        ),
         (changed(1, "The doctor of Lun is Vos."), SizeError, "tells of a relation that is no hop"),
         (prompt(FACTS, "Who is the teacher of Tor?"), SizeError, "the question has 1 hops"),
-        (prompt(FACTS, "In which village was Tor born?"), SizeError, "the question has 1 hops; an instance has k=2"),
-        (prompt(FACTS, "In which village was the teacher of the teacher of Tor born?"), SpecError, "do not follow one another"),
-        (prompt(FACTS, "In which district is the teacher of Tor?"), SpecError, "do not follow one another"),
+        (
+            prompt(FACTS, "In which village was Tor born?"),
+            SizeError,
+            "the question has 1 hops; an instance has k=2",
+        ),
+        (
+            prompt(FACTS, "In which village was the teacher of the teacher of Tor born?"),
+            SpecError,
+            "do not follow one another",
+        ),
+        (
+            prompt(FACTS, "In which district is the teacher of Tor?"),
+            SpecError,
+            "do not follow one another",
+        ),
         (prompt(FACTS, "In which village was the teacher of Tor?"), SpecError, "is no question"),
-        (prompt(FACTS, "In which village was the village of Tor born?"), SpecError, "is no question"),
-        (prompt(FACTS, "In which village was the teacher of Tor Sim born?"), SpecError, "is no question"),
-        (prompt(FACTS, "In which village was the teacher of tor born?"), SpecError, "is no question"),
+        (
+            prompt(FACTS, "In which village was the village of Tor born?"),
+            SpecError,
+            "is no question",
+        ),
+        (
+            prompt(FACTS, "In which village was the teacher of Tor Sim born?"),
+            SpecError,
+            "is no question",
+        ),
+        (
+            prompt(FACTS, "In which village was the teacher of tor born?"),
+            SpecError,
+            "is no question",
+        ),
         (prompt(FACTS, "Where was the teacher of Tor born?"), SpecError, "is no question"),
         (
             prompt(FACTS, cue="Answer step by step:"),
@@ -63,10 +115,18 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
             "the last line is 'Answer step by step:'; with style=direct it is 'Answer:'",
         ),
         (prompt(FACTS) + " Gan", SpecError, "the last line is 'Answer: Gan'"),
-        (changed(1, "Lun was born in Vos."), SpecError, "sentence 2, 'Lun was born in Vos', is no fact"),
+        (
+            changed(1, "Lun was born in Vos."),
+            SpecError,
+            "sentence 2, 'Lun was born in Vos', is no fact",
+        ),
         (changed(1, "Lun was born in the village of _."), SpecError, "sentence 2"),
         (changed(1, "Lun was born in the village of Vos"), SpecError, "sentence 2"),
-        (changed(3, "Sim was born in the village of Gan"), SpecError, "sentence 4, 'Sim .*', does not end with a full stop"),
+        (
+            changed(3, "Sim was born in the village of Gan"),
+            SpecError,
+            "sentence 4, 'Sim .*', does not end with a full stop",
+        ),
         (changed(1, "Lun was born in the village of Vos."[:-1] + "!"), SpecError, "sentence 2"),
         (changed(1, "Lun was born in the village of Vos2."), SpecError, "sentence 2"),
         (changed(1, ""), SpecError, "words stand one space apart"),
@@ -77,18 +137,49 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             prompt(FACTS) + "\nGan",
             SpecError,
-            r"character \d+, '\\n' after '.*Answer:': nothing follows the line that asks for the answer$",
+            (
+                r"character \d+, '\\n' after '.*Answer:': nothing follows the line that asks for"
+                r" the answer$"
+            ),
         ),
         (prompt(FACTS) + "\n", SpecError, r"'\\n' after '.*Answer:': words stand one space apart"),
         (prompt(FACTS) + " ", SpecError, r"' ' after '.*Answer:': words stand one space apart"),
-        (" " + prompt(FACTS), SpecError, r"^character 1, ' ': words stand one space apart, with no other white space"),
-        (changed(0, "The teacher  of Bek is Lun."), SpecError, r"^character 12, ' ' after 'The teacher': words stand one space apart"),
-        (changed(0, "The teacher\tof Bek is Lun."), SpecError, r"^character 12, '\\t' after 'The teacher'"),
-        (changed(0, "The teacher\u2028of Bek is Lun."), SpecError, r"^character 12, '\\u2028' after 'The teacher'"),
-        (changed(0, "The teacher\nof Bek is Lun."), SpecError, r"^character 12, '\\n' after 'The teacher': the facts stand on one line"),
+        (
+            " " + prompt(FACTS),
+            SpecError,
+            r"^character 1, ' ': words stand one space apart, with no other white space",
+        ),
+        (
+            changed(0, "The teacher  of Bek is Lun."),
+            SpecError,
+            r"^character 12, ' ' after 'The teacher': words stand one space apart",
+        ),
+        (
+            changed(0, "The teacher\tof Bek is Lun."),
+            SpecError,
+            r"^character 12, '\\t' after 'The teacher'",
+        ),
+        (
+            changed(0, "The teacher\u2028of Bek is Lun."),
+            SpecError,
+            r"^character 12, '\\u2028' after 'The teacher'",
+        ),
+        (
+            changed(0, "The teacher\nof Bek is Lun."),
+            SpecError,
+            r"^character 12, '\\n' after 'The teacher': the facts stand on one line",
+        ),
         (prompt(FACTS).replace("\n\n", "\n\n\n"), SpecError, "the facts stand on one line"),
-        (prompt(FACTS, cue=" Answer:"), SpecError, r"'\\n' after '.*born\?': words stand one space apart"),
-        (prompt(FACTS, QUESTION.replace(" was", "  was")), SpecError, r"' ' after '.*In which village': words stand one space apart"),
+        (
+            prompt(FACTS, cue=" Answer:"),
+            SpecError,
+            r"'\\n' after '.*born\?': words stand one space apart",
+        ),
+        (
+            prompt(FACTS, QUESTION.replace(" was", "  was")),
+            SpecError,
+            r"' ' after '.*In which village': words stand one space apart",
+        ),
         (7, SpecError, "a prompt is text, but this is a int"),
         (None, SpecError, "a prompt is text"),
     ],
@@ -120,12 +211,18 @@ def test_the_chain_left_over() -> None:
 @given(st.integers(0, 99), st.integers(0, 10**6), st.sampled_from(["cut", "swap", "twice"]))
 @settings(max_examples=150, deadline=None)
 def test_a_word_more_or_less(seed: int, at: int, how: str) -> None:
-    """A word cut, said twice, or put before its neighbour is an error, or (two words swapped) another instance with one of the choices."""
+    """A word cut, said twice, or put before its neighbour is an error, or (two words swapped)
+    another instance with one of the choices.
+    """
     task = MultiHop(k=2, n=5)
     [item] = task.sample(1, np.random.default_rng(seed))
     words = item.prompt.split(" ")
     at %= len(words) - 1
-    words[at : at + 2] = {"cut": words[at + 1 : at + 2], "twice": [words[at], *words[at : at + 2]], "swap": words[at : at + 2][::-1]}[how]
+    words[at : at + 2] = {
+        "cut": words[at + 1 : at + 2],
+        "twice": [words[at], *words[at : at + 2]],
+        "swap": words[at : at + 2][::-1],
+    }[how]
     spoilt = " ".join(words)
     try:
         answer = task.answer(spoilt)

@@ -16,7 +16,13 @@ RELATIONS = [relation for template in TEMPLATES.values() for relation in templat
 
 
 def wordings(relation: Relation) -> tuple[str, ...]:
-    return (relation.sentence, relation.phrase, relation.question, relation.subject.written, relation.object.written)
+    return (
+        relation.sentence,
+        relation.phrase,
+        relation.question,
+        relation.subject.written,
+        relation.object.written,
+    )
 
 
 def test_names_are_many_single_words_of_one_length() -> None:
@@ -33,30 +39,54 @@ def test_two_names_differ_in_two_letters() -> None:
 
 
 def test_no_name_begins_another_word() -> None:
-    words = {word.lower() for relation in RELATIONS for text in wordings(relation) for word in re.findall("[A-Za-z]+", text)}
+    words = {
+        word.lower()
+        for relation in RELATIONS
+        for text in wordings(relation)
+        for word in re.findall("[A-Za-z]+", text)
+    }
     words |= {"question", "answer", "step", "the", "is"}
     assert not [word for word in words if word[:6].capitalize() in set(names())]
 
 
 def test_the_pattern_of_names_matches_names_alone() -> None:
-    words = {word for relation in RELATIONS for text in wordings(relation) for word in re.findall("[A-Za-z]+", text)}
+    words = {
+        word
+        for relation in RELATIONS
+        for text in wordings(relation)
+        for word in re.findall("[A-Za-z]+", text)
+    }
     assert all(re.fullmatch(PATTERN, name) for name in names())
-    assert not [word for word in words | {"answer", "question"} if re.match(PATTERN, word.capitalize())]
+    assert not [
+        word for word in words | {"answer", "question"} if re.match(PATTERN, word.capitalize())
+    ]
 
 
 def test_names_that_people_and_places_bear_are_left_out() -> None:
-    """Razvan and Mavzer are people, Kazgan and Mazdok places; without the list they would be among the names."""
+    """Razvan and Mavzer are people, Kazgan and Mazdok places; without the list they would be
+    among the names.
+    """
     assert not {"Razvan", "Mavzer", "Kazgan", "Mazdok"} & set(names())
 
 
 def test_no_wording_begins_another() -> None:
-    """Facts, questions and phrases are told apart over all templates, and a thing's own name is never a phrase."""
-    plain = {kind.written.removesuffix(HOLE) for relation in RELATIONS for kind in (relation.subject, relation.object)} - {""}
+    """Facts, questions and phrases are told apart over all templates, and a thing's own name is
+    never a phrase.
+    """
+    plain = {
+        kind.written.removesuffix(HOLE)
+        for relation in RELATIONS
+        for kind in (relation.subject, relation.object)
+    } - {""}
     phrases = [relation.phrase.removesuffix("{s}") for relation in RELATIONS]
     assert all(relation.phrase.endswith(" {s}") for relation in RELATIONS)
     assert not [thing for thing in plain if thing.startswith(tuple(phrases))]
     for beginnings in ([relation.question.split("{s}")[0] for relation in RELATIONS], phrases):
-        assert not [(one, other) for one, other in combinations(beginnings, 2) if one.startswith(other) or other.startswith(one)]
+        assert not [
+            (one, other)
+            for one, other in combinations(beginnings, 2)
+            if one.startswith(other) or other.startswith(one)
+        ]
     assert len({relation.sentence for relation in RELATIONS}) == len(RELATIONS)
 
 
@@ -90,9 +120,22 @@ def test_hops_follow_one_another(template: Template) -> None:
 
 def test_pieces_of_the_line_by_hand() -> None:
     teacher, doctor, dentist, born, district = PLACES.relations[:5]
-    for hops in ([dentist, teacher], [doctor, born, district], [born], [district], [teacher, dentist, doctor, born]):
+    for hops in (
+        [dentist, teacher],
+        [doctor, born, district],
+        [born],
+        [district],
+        [teacher, dentist, doctor, born],
+    ):
         assert PLACES.has(hops)
-    for hops in ([born, teacher], [doctor, district], [doctor, doctor], [born, born], [district, born], [BOOKS.path[1]]):
+    for hops in (
+        [born, teacher],
+        [doctor, district],
+        [doctor, doctor],
+        [born, born],
+        [district, born],
+        [BOOKS.path[1]],
+    ):
         assert not PLACES.has(hops)
     poem, author, tutor, academy = BOOKS.path[:4]
     assert BOOKS.has([poem, author, tutor, academy])

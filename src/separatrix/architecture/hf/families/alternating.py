@@ -1,4 +1,6 @@
-"""Families that alternate sliding and full attention: Gemma 2 and 3, gpt-oss, Cohere 2, OLMo 3, EXAONE 4, AFM, CWM, Llama 4."""
+"""Families that alternate sliding and full attention: Gemma 2 and 3, gpt-oss, Cohere 2, OLMo 3,
+EXAONE 4, AFM, CWM, Llama 4.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.stack import attention_reading, drafts, every, listed, period_note
 
 
-def alternating(period: int, *, field: str = "", kv_heads: bool = False, head_dim: bool = False) -> Family:
-    """A reader of `layer_types`, or, where they are absent, of a full layer every `field` layers, which is `period` where that is absent too.
+def alternating(
+    period: int, *, field: str = "", kv_heads: bool = False, head_dim: bool = False
+) -> Family:
+    """A reader of `layer_types`, or, where they are absent, of a full layer every `field` layers,
+    which is `period` where that is absent too.
 
-    `kv_heads`, `head_dim`: whether the model class defines them by others where they are absent, as in `decoder`.
+    `kv_heads`, `head_dim`: whether the model class defines them by others where they are absent, as
+    in `decoder`.
     """
 
     def read(fields: Fields) -> Reading:
@@ -22,14 +28,19 @@ def alternating(period: int, *, field: str = "", kv_heads: bool = False, head_di
             given = fields.optional_size(field, f"_{field}") if field else None
             kinds = every(fields.layers(), given or period)
             notes = [] if given else [period_note(period, field or "any other field for it")]
-        d, kv = head_dim_or_quotient(fields) if head_dim else None, kv_heads_or_heads(fields) if kv_heads else None
+        d, kv = (
+            head_dim_or_quotient(fields) if head_dim else None,
+            kv_heads_or_heads(fields) if kv_heads else None,
+        )
         return attention_reading(fields, drafts(fields, kinds, head_dim=d, kv_heads=kv), notes)
 
     return read
 
 
 def exaone(fields: Fields) -> Reading:
-    """EXAONE 4: as `alternating`, with `sliding_window_pattern` a number or letters such as "LLLG"; all full without `sliding_window`."""
+    """EXAONE 4: as `alternating`, with `sliding_window_pattern` a number or letters such as
+    "LLLG"; all full without `sliding_window`.
+    """
     letters = fields.data.get("sliding_window_pattern")
     if fields.has("layer_types") or isinstance(letters, int):
         return alternating(4, field="sliding_window_pattern", head_dim=True)(fields)
@@ -49,18 +60,25 @@ def cwm(fields: Fields) -> Reading:
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full" if i % 4 == 0 else "window" for i in range(fields.layers())]
-        notes = ["full attention in every 4th layer from the first on (assumed): the file does not say, and transformers takes it so"]
+        notes = [
+            "full attention in every 4th layer from the first on (assumed): the file does not say,"
+            " and transformers takes it so"
+        ]
     return attention_reading(fields, drafts(fields, kinds), notes)
 
 
 def gemma_3n(fields: Fields) -> Reading:
-    """Gemma 3n: as Gemma 3 with period 5, but only where no layer reuses keys and values of another (it does so unless told not to)."""
+    """Gemma 3n: as Gemma 3 with period 5, but only where no layer reuses keys and values of
+    another (it does so unless told not to).
+    """
     fields.needed("num_kv_shared_layers", low=0)
     return alternating(5)(fields)
 
 
 def llama4(fields: Fields) -> Reading:
-    """Llama 4: `layer_types`, or `no_rope_layers` (1 chunked, 0 full), or a full layer every `no_rope_layer_interval` layers (4 if absent)."""
+    """Llama 4: `layer_types`, or `no_rope_layers` (1 chunked, 0 full), or a full layer every
+    `no_rope_layer_interval` layers (4 if absent).
+    """
     kinds, notes = listed(fields), []
     if kinds is None:
         fields.refuse_recurrent_looks()
@@ -68,6 +86,8 @@ def llama4(fields: Fields) -> Reading:
             kinds = fields.kinds("no_rope_layers", {1: "chunked", 0: "full"})
         else:
             given = fields.optional_size("no_rope_layer_interval")
-            kinds = [kind.replace("window", "chunked") for kind in every(fields.layers(), given or 4)]
+            kinds = [
+                kind.replace("window", "chunked") for kind in every(fields.layers(), given or 4)
+            ]
             notes = [] if given else [period_note(4, "no_rope_layer_interval")]
     return attention_reading(fields, drafts(fields, kinds), notes)

@@ -1,8 +1,15 @@
-"""Decoders of one kind of softmax attention: llama, mistral, qwen and their kin, and older ones with as many key as query heads."""
+"""Decoders of one kind of softmax attention: llama, mistral, qwen and their kin, and older ones
+with as many key as query heads.
+"""
 
 from __future__ import annotations
 
-from separatrix.architecture.hf.attention import attention_without_types, full_attention, head_dim_or_quotient, kv_heads_or_heads
+from separatrix.architecture.hf.attention import (
+    attention_without_types,
+    full_attention,
+    head_dim_or_quotient,
+    kv_heads_or_heads,
+)
 from separatrix.architecture.hf.draft import Draft, Reading, Size, Unknown
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
@@ -11,26 +18,34 @@ from separatrix.mechanisms import Full
 
 
 def decoder(*, kv_heads: bool, head_dim: bool, switched: bool = False) -> Family:
-    """A reader of layers from the usual fields. Where they are absent, `num_key_value_heads` is num_attention_heads if `kv_heads`, and
-    `head_dim` is hidden_size / num_attention_heads if `head_dim`: what the model class defines. `switched`: layers slide only where
-    `use_sliding_window` is true, and then from layer `max_window_layers` on."""
+    """A reader of layers from the usual fields. Where they are absent, `num_key_value_heads` is
+    num_attention_heads if `kv_heads`, and `head_dim` is hidden_size / num_attention_heads if
+    `head_dim`: what the model class defines. `switched`: layers slide only where
+    `use_sliding_window` is true, and then from layer `max_window_layers` on.
+    """
 
     def read(fields: Fields) -> Reading:
         kinds = listed(fields)
         if kinds is None:
             fields.refuse_recurrent_looks()
             kinds = switched_kinds(fields) if switched else None
-        d, kv = head_dim_or_quotient(fields) if head_dim else None, kv_heads_or_heads(fields) if kv_heads else None
+        d, kv = (
+            head_dim_or_quotient(fields) if head_dim else None,
+            kv_heads_or_heads(fields) if kv_heads else None,
+        )
         if kinds is None:
-            return attention_reading(fields, [attention_without_types(fields, head_dim=d, kv_heads=kv)] * fields.layers())
+            return attention_reading(
+                fields, [attention_without_types(fields, head_dim=d, kv_heads=kv)] * fields.layers()
+            )
         return attention_reading(fields, drafts(fields, kinds, head_dim=d, kv_heads=kv))
 
     return read
 
 
 def switched_kinds(fields: Fields, *, unless_said: bool = False) -> list[str]:
-    """Sliding only if `use_sliding_window` is true (`unless_said` where it is absent), `sliding_window` is there, and from layer
-    `max_window_layers` on (Qwen2 and kin)."""
+    """Sliding only if `use_sliding_window` is true (`unless_said` where it is absent),
+    `sliding_window` is there, and from layer `max_window_layers` on (Qwen2 and kin).
+    """
     layers, switch = fields.layers(), fields.flag("use_sliding_window")
     if not (unless_said if switch is None else switch) or not fields.has("sliding_window"):
         return ["full"] * layers
@@ -39,7 +54,9 @@ def switched_kinds(fields: Fields, *, unless_said: bool = False) -> list[str]:
 
 
 def dots1(fields: Fields) -> Reading:
-    """dots.llm1: `layer_types`, or sliding from layer `max_window_layers` on where `sliding_window` is there."""
+    """dots.llm1: `layer_types`, or sliding from layer `max_window_layers` on where
+    `sliding_window` is there.
+    """
     kinds = listed(fields)
     if kinds is None:
         fields.refuse_recurrent_looks()
@@ -48,13 +65,16 @@ def dots1(fields: Fields) -> Reading:
 
 
 def undecided(fields: Fields) -> Reading:
-    """Qwen2-MoE, Qwen3-MoE, SmolLM3: full attention; releases of transformers disagree on which layers slide once sliding is switched on."""
+    """Qwen2-MoE, Qwen3-MoE, SmolLM3: full attention; releases of transformers disagree on which
+    layers slide once sliding is switched on.
+    """
     kinds = listed(fields)
     if kinds is None:
         fields.refuse_recurrent_looks()
         if fields.flag("use_sliding_window") and fields.has("sliding_window"):
             raise fields.error(
-                "'use_sliding_window' is true, and implementations of this model type disagree on the layers; add 'layer_types'"
+                "'use_sliding_window' is true, and implementations of this model type disagree on"
+                " the layers; add 'layer_types'"
             )
         kinds = ["full"] * fields.layers()
     return attention_reading(fields, drafts(fields, kinds, head_dim=head_dim_or_quotient(fields)))
@@ -76,10 +96,14 @@ def multi_query(fields: Fields) -> Reading:
 
 
 def falcon(fields: Fields) -> Reading:
-    """Falcon: `num_kv_heads` (all heads if absent) in the new decoder architecture; before, one key head if `multi_query`."""
+    """Falcon: `num_kv_heads` (all heads if absent) in the new decoder architecture; before, one
+    key head if `multi_query`.
+    """
     given = fields.optional_size("num_kv_heads", "n_head_kv")
     grouped = fields.size(*_HEADS) if given is None else given
-    return _older(fields, grouped if fields.flag("new_decoder_architecture") else _one_or(fields, grouped))
+    return _older(
+        fields, grouped if fields.flag("new_decoder_architecture") else _one_or(fields, grouped)
+    )
 
 
 def dbrx(fields: Fields) -> Reading:
@@ -99,6 +123,10 @@ def _older(fields: Fields, kv_heads: Size) -> Reading:
     heads = fields.size(*_HEADS)
     head_dim = fields.quotient(fields.size(*_HIDDEN), heads, "hidden_size / num_attention_heads")
     if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
-        raise fields.error(f"{kv_heads} key-value heads do not divide {heads} heads; correct one of the two fields")
+        raise fields.error(
+            f"{kv_heads} key-value heads do not divide {heads} heads; correct one of the two fields"
+        )
     sizes = full_attention(fields, head_dim=head_dim, kv_heads=kv_heads).sizes
-    return attention_reading(fields, [Draft(Full, {**sizes, "heads": heads})] * fields.layers(*_LAYERS))
+    return attention_reading(
+        fields, [Draft(Full, {**sizes, "heads": heads})] * fields.layers(*_LAYERS)
+    )

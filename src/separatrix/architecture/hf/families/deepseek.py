@@ -1,4 +1,6 @@
-"""DeepSeek and its kin: latent attention (MLA), latent attention read through an indexer (DSA), compressed attention (V4)."""
+"""DeepSeek and its kin: latent attention (MLA), latent attention read through an indexer (DSA),
+compressed attention (V4).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,30 @@ from separatrix.architecture.hf.stack import attention_reading, listed
 from separatrix.mechanisms import Compressed, Indexed, Window
 
 _INDEXED = {"indexed_attention": "indexed", "deepseek_sparse_attention": "indexed"}
-_COMPRESSED = {"sliding_attention": "window", "compressed_sparse_attention": "sparse", "heavily_compressed_attention": "heavy"}
+_COMPRESSED = {
+    "sliding_attention": "window",
+    "compressed_sparse_attention": "sparse",
+    "heavily_compressed_attention": "heavy",
+}
 _RATIOS = {0: "window", 4: "sparse", 128: "heavy"}
-_RATES = ("sparse", "compressed_sparse_attention", "compress_rate_csa"), ("heavy", "heavily_compressed_attention", "compress_rate_hca")
+_RATES = (
+    ("sparse", "compressed_sparse_attention", "compress_rate_csa"),
+    ("heavy", "heavily_compressed_attention", "compress_rate_hca"),
+)
 
 
 def mla(fields: Fields) -> Reading:
     """All layers latent attention (DeepSeek-V2 and V3, Kimi K2, ...)."""
     if fields.flag("use_mla") is False:
-        raise fields.error("'use_mla' is false: this variant without latent attention is not read; pass the stack as a spec")
+        raise fields.error(
+            "'use_mla' is false: this variant without latent attention is not read; pass the stack"
+            " as a spec"
+        )
     if fields.has("index_topk"):
-        raise fields.error("'index_topk' is there, but this model type has no indexer; correct 'model_type' (deepseek_v32?) or remove it")
+        raise fields.error(
+            "'index_topk' is there, but this model type has no indexer; correct 'model_type'"
+            " (deepseek_v32?) or remove it"
+        )
     kinds = listed(fields, words={"full_attention": "full", "attention": "full"})
     if kinds is None:
         fields.refuse_recurrent_looks()
@@ -27,7 +42,9 @@ def mla(fields: Fields) -> Reading:
 
 
 def indexed_latents(fields: Fields) -> Draft:
-    """Indexed attention over latents: kv_lora_rank + qk_rope_head_dim numbers per token, and the indexer's key of index_head_dim."""
+    """Indexed attention over latents: kv_lora_rank + qk_rope_head_dim numbers per token, and the
+    indexer's key of index_head_dim.
+    """
     rope = fields.size("qk_rope_head_dim", low=0)
     return Draft(
         Indexed,
@@ -47,7 +64,9 @@ def indexed_latents(fields: Fields) -> Draft:
 
 
 def dsa(fields: Fields) -> Reading:
-    """All layers indexed attention over latents (DeepSeek-V3.2, GLM-5). Raises ConfigError where layers share an indexer."""
+    """All layers indexed attention over latents (DeepSeek-V3.2, GLM-5). Raises ConfigError where
+    layers share an indexer.
+    """
     if listed(fields, words=_INDEXED) is None:
         fields.refuse_recurrent_looks()
     refuse_shared_indexers(fields)
@@ -55,30 +74,53 @@ def dsa(fields: Fields) -> Reading:
 
 
 def refuse_shared_indexers(fields: Fields) -> None:
-    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no indexer keys, which is not read."""
+    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
+    indexer keys, which is not read.
+    """
     every = fields.optional_size("index_topk_freq")
     types, pattern = fields.data.get("indexer_types"), fields.data.get("index_topk_pattern")
-    for name, value, own in (("indexer_types", types, "full"), ("index_topk_pattern", pattern, "F")):
-        if value is not None and (not isinstance(value, list | str) or any(entry not in (own, "full") for entry in value)):
-            raise fields.error(f"'{name}' is {shown(value)}: layers that share an indexer are not read; pass the stack as a spec")
+    for name, value, own in (
+        ("indexer_types", types, "full"),
+        ("index_topk_pattern", pattern, "F"),
+    ):
+        if value is not None and (
+            not isinstance(value, list | str) or any(entry not in (own, "full") for entry in value)
+        ):
+            raise fields.error(
+                f"'{name}' is {shown(value)}: layers that share an indexer are not read; pass the"
+                " stack as a spec"
+            )
     if every is not None and every > 1 and types is None and pattern is None:
-        raise fields.error(f"'index_topk_freq' is {every}: layers that share an indexer are not read; pass the stack as a spec")
+        raise fields.error(
+            f"'index_topk_freq' is {every}: layers that share an indexer are not read; pass the"
+            " stack as a spec"
+        )
 
 
 def deepseek_v4(fields: Fields) -> Reading:
-    """`compress_ratios` per layer (0 a window alone, 4 compressed sparse, 128 heavily compressed), or `layer_types` with `compress_rates`.
+    """`compress_ratios` per layer (0 a window alone, 4 compressed sparse, 128 heavily compressed),
+    or `layer_types` with `compress_rates`.
 
     One vector of head_dim numbers is key and value of all heads; transformers caches it once.
     """
     kinds, typed = listed(fields, "compress_ratios", _RATIOS), listed(fields, words=_COMPRESSED)
     if kinds is not None and typed is not None and kinds != typed:
-        raise fields.error("'compress_ratios' and 'layer_types' both list the layers and disagree; remove the wrong one")
+        raise fields.error(
+            "'compress_ratios' and 'layer_types' both list the layers and disagree; remove the"
+            " wrong one"
+        )
     if kinds is None and typed is None:
-        raise fields.error("neither 'compress_ratios' nor 'layer_types' is there, so which layers compress is unknown; add one of them")
+        raise fields.error(
+            "neither 'compress_ratios' nor 'layer_types' is there, so which layers compress is"
+            " unknown; add one of them"
+        )
     rates = {"sparse": 4, "heavy": 128} if kinds is not None else _rates(fields)
     one = fields.optional_size("num_key_value_heads")
     if one not in (None, 1):
-        raise fields.error(f"'num_key_value_heads' is {one}, but in this model type one vector serves all heads; set it to 1")
+        raise fields.error(
+            f"'num_key_value_heads' is {one}, but in this model type one vector serves all heads;"
+            " set it to 1"
+        )
     shared = {
         "heads": fields.size("num_attention_heads"),
         "head_dim": fields.size("head_dim"),
@@ -94,7 +136,9 @@ def deepseek_v4(fields: Fields) -> Reading:
     }
     layers = {
         "window": Draft(Window, {**shared, "kv_heads": 1, "shared": True}),
-        "sparse": Draft(Compressed, {**shared, **indexer, "ratio": rates["sparse"], "overlap": True}),
+        "sparse": Draft(
+            Compressed, {**shared, **indexer, "ratio": rates["sparse"], "overlap": True}
+        ),
         "heavy": Draft(Compressed, {**shared, "ratio": rates["heavy"]}),
     }
     return attention_reading(fields, [layers[kind] for kind in kinds or typed or []])

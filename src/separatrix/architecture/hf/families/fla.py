@@ -7,25 +7,50 @@ from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.recurrent import scaled
-from separatrix.mechanisms import GLA, HGRN2, KDA, DeltaNet, DeltaProduct, GatedDeltaNet, Linear, Mechanism, RetNet
+from separatrix.mechanisms import (
+    GLA,
+    HGRN2,
+    KDA,
+    DeltaNet,
+    DeltaProduct,
+    GatedDeltaNet,
+    Linear,
+    Mechanism,
+    RetNet,
+)
 
-_FEATURES = {"elu": "elu", "relu": "relu", "identity": "identity", "elementwise_product": "identity", "t2r": "relu"}
+_FEATURES = {
+    "elu": "elu",
+    "relu": "relu",
+    "identity": "identity",
+    "elementwise_product": "identity",
+    "t2r": "relu",
+}
 """Feature maps that keep the dimension of keys; learnt ones count as their last step."""
 
 
-def _reading(fields: Fields, cls: type[Mechanism], sizes: dict[str, Size], conv: Size = 0) -> Reading:
-    draft = Draft(cls, {**sizes, "conv": conv, "format": fields.model_format(), "state_format": "fp32"})
+def _reading(
+    fields: Fields, cls: type[Mechanism], sizes: dict[str, Size], conv: Size = 0
+) -> Reading:
+    draft = Draft(
+        cls, {**sizes, "conv": conv, "format": fields.model_format(), "state_format": "fp32"}
+    )
     return fla_fields.hybrid(fields, [draft] * fields.layers(), convolution=conv != 0)
 
 
 def expanded(cls: type[Mechanism]) -> Family:
-    """Reader of GLA, RetNet and DeltaNet: `num_heads`, `expand_k`, `expand_v`, `use_short_conv`, `conv_size`, `attn`."""
+    """Reader of GLA, RetNet and DeltaNet: `num_heads`, `expand_k`, `expand_v`, `use_short_conv`,
+    `conv_size`, `attn`.
+    """
 
     def read(fields: Fields) -> Reading:
         heads, conv = fields.size("num_heads"), fla_fields.kernel(fields)
         kv = fields.optional_size("num_kv_heads")
         if kv is not None and kv != heads and conv != 0:
-            raise fields.error("'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is not read; pass a spec")
+            raise fields.error(
+                "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
+                " not read; pass a spec"
+            )
         sizes = {
             "heads": heads,
             "head_dim": fla_fields.per_head(fields, heads, "expand_k"),
@@ -37,47 +62,85 @@ def expanded(cls: type[Mechanism]) -> Family:
 
 
 def gated(cls: type[Mechanism]) -> Family:
-    """Reader of Gated DeltaNet, Gated DeltaProduct and KDA: `num_heads` query-key heads, `num_v_heads` value heads (as many if null),
-    `head_dim`, `expand_v`, `num_householder`."""
+    """Reader of Gated DeltaNet, Gated DeltaProduct and KDA: `num_heads` query-key heads,
+    `num_v_heads` value heads (as many if null), `head_dim`, `expand_v`, `num_householder`.
+    """
 
     def read(fields: Fields) -> Reading:
         keys = fields.size("num_heads")
         values = fields.optional_size("num_v_heads")
         if values is not None and isinstance(keys, int) and values % keys:
-            raise fields.error(f"'num_v_heads' is {values}, no multiple of 'num_heads' = {keys}; correct one of them")
+            raise fields.error(
+                f"'num_v_heads' is {values}, no multiple of 'num_heads' = {keys}; correct one of"
+                " them"
+            )
         head_dim = fields.size("head_dim")
-        sizes = {"heads": keys if values is None else values, "key_heads": keys, "head_dim": head_dim} | _negative(fields, cls)
+        sizes = {
+            "heads": keys if values is None else values,
+            "key_heads": keys,
+            "head_dim": head_dim,
+        } | _negative(fields, cls)
         if cls is DeltaProduct:
             sizes["householders"] = fields.size("num_householder")
-        return _reading(fields, cls, sizes | {"value_dim": scaled(fields, head_dim, "expand_v")}, fla_fields.kernel(fields))
+        return _reading(
+            fields,
+            cls,
+            sizes | {"value_dim": scaled(fields, head_dim, "expand_v")},
+            fla_fields.kernel(fields),
+        )
 
     return read
 
 
 def _negative(fields: Fields, cls: type[Mechanism]) -> dict[str, Size]:
-    """`allow_neg_eigval`, for the mechanisms that know negative eigenvalues; false if missing, as in the configuration classes."""
-    return {"negative": bool(fields.flag("allow_neg_eigval"))} if cls in (DeltaNet, GatedDeltaNet, DeltaProduct) else {}
+    """`allow_neg_eigval`, for the mechanisms that know negative eigenvalues; false if missing,
+    as in the configuration classes.
+    """
+    return (
+        {"negative": bool(fields.flag("allow_neg_eigval"))}
+        if cls in (DeltaNet, GatedDeltaNet, DeltaProduct)
+        else {}
+    )
 
 
 def hgrn2(fields: Fields) -> Reading:
-    """HGRN-2: `expand_ratio` numbers per channel; heads are hidden_size / expand_ratio unless given, and the other way round."""
-    hidden, heads, ratio = fields.size("hidden_size"), fields.optional_size("num_heads"), fields.optional_size("expand_ratio")
+    """HGRN-2: `expand_ratio` numbers per channel; heads are hidden_size / expand_ratio unless
+    given, and the other way round.
+    """
+    hidden, heads, ratio = (
+        fields.size("hidden_size"),
+        fields.optional_size("num_heads"),
+        fields.optional_size("expand_ratio"),
+    )
     if ratio is None and heads is not None:
         ratio = fields.quotient(hidden, heads, "hidden_size / num_heads")
     ratio = fields.size("expand_ratio", "num_heads") if ratio is None else ratio
-    number = fields.quotient(hidden, ratio, "hidden_size / expand_ratio") if heads is None else heads
+    number = (
+        fields.quotient(hidden, ratio, "hidden_size / expand_ratio") if heads is None else heads
+    )
     values = fields.quotient(hidden, number, "hidden_size / num_heads")
-    return _reading(fields, HGRN2, {"heads": number, "head_dim": ratio, "value_dim": values}, fla_fields.kernel(fields))
+    return _reading(
+        fields,
+        HGRN2,
+        {"heads": number, "head_dim": ratio, "value_dim": values},
+        fla_fields.kernel(fields),
+    )
 
 
 def linear_attn(fields: Fields) -> Reading:
     """Linear attention; the state carries a normaliser if `norm_feature_map`."""
     name = fields.data.get("feature_map")
     if not isinstance(name, str) or name not in _FEATURES:
-        raise fields.error(f"'feature_map' is {shown(name)}; read are {', '.join(_FEATURES)}, which keep the dimension of keys")
+        raise fields.error(
+            f"'feature_map' is {shown(name)}; read are {', '.join(_FEATURES)}, which keep the"
+            " dimension of keys"
+        )
     normaliser = fields.flag("norm_feature_map")
     if normaliser is None:
-        raise fields.error("'norm_feature_map' is missing: it says whether the state carries a normaliser; add it to the file")
+        raise fields.error(
+            "'norm_feature_map' is missing: it says whether the state carries a normaliser; add it"
+            " to the file"
+        )
     heads = fields.size("num_heads")
     sizes = {
         "heads": heads,

@@ -11,7 +11,8 @@ from separatrix.architecture.hf.recurrent import mamba, scaled
 from separatrix.mechanisms import RWKV, LogLinear, ShortConvolution
 
 _SHIFT = (
-    "token shifts in the model's dtype (assumed): time and channel mixing each remember one token; attention layers keep channel mixing's"
+    "token shifts in the model's dtype (assumed): time and channel mixing each remember one token;"
+    " attention layers keep channel mixing's"
 )
 
 
@@ -27,13 +28,18 @@ def rwkv6(fields: Fields) -> Reading:
 
 
 def rwkv7(fields: Fields) -> Reading:
-    """RWKV-7: `head_dim` or `num_heads`; `value_dim` may differ by layer, and is `hidden_size` where it is null."""
+    """RWKV-7: `head_dim` or `num_heads`; `value_dim` may differ by layer, and is `hidden_size`
+    where it is null.
+    """
     hidden, heads = fields.size("hidden_size"), fields.optional_size("num_heads")
     if fields.has("head_dim"):
         each = fields.size("head_dim")
         number = fields.quotient(hidden, each, "hidden_size / head_dim")
         if heads is not None and isinstance(number, int) and heads != number:
-            raise fields.error(f"'num_heads' is {heads}, but hidden_size / head_dim is {number}; correct one of them")
+            raise fields.error(
+                f"'num_heads' is {heads}, but hidden_size / head_dim is {number}; correct one of"
+                " them"
+            )
     else:
         number = fields.size("num_heads", "head_dim") if heads is None else heads
         each = fields.quotient(hidden, number, "hidden_size / num_heads")
@@ -42,7 +48,11 @@ def rwkv7(fields: Fields) -> Reading:
     for width in _value_dims(fields, hidden):
         value = fields.quotient(width, number, "value_dim / num_heads")
         key = value if isinstance(value, int) else 0
-        layers.append(drafts.setdefault(key, _draft(fields, {"heads": number, "head_dim": each, "value_dim": value})))
+        layers.append(
+            drafts.setdefault(
+                key, _draft(fields, {"heads": number, "head_dim": each, "value_dim": value})
+            )
+        )
     return _rwkv(fields, layers)
 
 
@@ -52,20 +62,38 @@ def _value_dims(fields: Fields, hidden: Size) -> list[Size]:
         given = fields.optional_size("value_dim")
         return [hidden if given is None else given] * layers
     if len(value) != layers:
-        raise fields.error(f"'value_dim' has {len(value)} entries and must have num_hidden_layers = {layers}; correct one of them")
+        raise fields.error(
+            f"'value_dim' has {len(value)} entries and must have num_hidden_layers = {layers};"
+            " correct one of them"
+        )
     for place, width in enumerate(value):
         if type(width) is not int or not 1 <= width <= LARGEST:
-            raise fields.error(f"'value_dim'[{place}] is {shown(width)}; it must be an integer from 1 to {LARGEST:,}")
+            raise fields.error(
+                f"'value_dim'[{place}] is {shown(width)}; it must be an integer from 1 to"
+                f" {LARGEST:,}"
+            )
     return list(value)
 
 
 def _draft(fields: Fields, sizes: dict[str, Value]) -> Draft:
     dtype = fields.model_format()
-    return Draft(RWKV, {**sizes, "width": fields.size("hidden_size"), "shifts": 2, "format": dtype, "state_format": "fp32"})
+    return Draft(
+        RWKV,
+        {
+            **sizes,
+            "width": fields.size("hidden_size"),
+            "shifts": 2,
+            "format": dtype,
+            "state_format": "fp32",
+        },
+    )
 
 
 def _rwkv(fields: Fields, layers: list[Draft]) -> Reading:
-    shift = Draft(ShortConvolution, {"width": fields.size("hidden_size"), "conv": 2, "format": fields.model_format()})
+    shift = Draft(
+        ShortConvolution,
+        {"width": fields.size("hidden_size"), "conv": 2, "format": fields.model_format()},
+    )
     reading = fla_fields.hybrid(fields, layers, convolution=False, beside=(shift,))
     return Reading(reading.layers, (*reading.notes, _SHIFT))
 
@@ -92,10 +120,24 @@ def log_linear_mamba2(fields: Fields) -> Reading:
         "format": fields.model_format(),
         "state_format": "fp32",
     }
-    reading = fla_fields.hybrid(fields, [Draft(LogLinear, sizes)] * fields.layers(), convolution=True)
+    reading = fla_fields.hybrid(
+        fields, [Draft(LogLinear, sizes)] * fields.layers(), convolution=True
+    )
     return Reading(
-        reading.layers, (*reading.notes, "one state for each Fenwick bucket (assumed), as in the paper; the kernels work in chunks")
+        reading.layers,
+        (
+            *reading.notes,
+            (
+                "one state for each Fenwick bucket (assumed), as in the paper; the kernels work in"
+                " chunks"
+            ),
+        ),
     )
 
 
-FAMILIES: dict[str, Family] = {"rwkv6": rwkv6, "rwkv7": rwkv7, "samba": samba, "log_linear_mamba2": log_linear_mamba2}
+FAMILIES: dict[str, Family] = {
+    "rwkv6": rwkv6,
+    "rwkv7": rwkv7,
+    "samba": samba,
+    "log_linear_mamba2": log_linear_mamba2,
+}

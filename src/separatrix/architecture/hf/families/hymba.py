@@ -1,4 +1,6 @@
-"""Hymba: attention and Mamba side by side in every layer, attention full in a few layers and sliding in the others."""
+"""Hymba: attention and Mamba side by side in every layer, attention full in a few layers and
+sliding in the others.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, scaled
 
 _SHARED = (
-    "keys and values that layers share ('kv_reuse_group') are counted in every layer, so the cache is at most what is said; "
-    "the learned tokens before the prompt ('num_memory_tokens') are the same for every input and not counted"
+    "keys and values that layers share ('kv_reuse_group') are counted in every layer, so the cache"
+    " is at most what is said; the learned tokens before the prompt ('num_memory_tokens') are the"
+    " same for every input and not counted"
 )
 
 
 def hymba(fields: Fields) -> Reading:
-    """`global_attn_idx`, numbered from 0: full; the other layers slide over `sliding_window` tokens."""
+    """`global_attn_idx`, numbered from 0: full; the other layers slide over `sliding_window`
+    tokens.
+    """
     if not fields.has("global_attn_idx"):
         raise fields.no_pattern(("global_attn_idx",))
     if isinstance(fields.data.get("layer_type"), list):
@@ -27,6 +32,11 @@ def hymba(fields: Fields) -> Reading:
     head_dim = fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
     value_dim = fields.quotient(width, heads, "mamba_expand x hidden_size / num_attention_heads")
     recurrent = mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
-    near, wide = window_attention(fields, head_dim=head_dim), full_attention(fields, head_dim=head_dim)
+    near, wide = (
+        window_attention(fields, head_dim=head_dim),
+        full_attention(fields, head_dim=head_dim),
+    )
     pair = [Draft(draft.cls, {**draft.sizes, "value_dim": value_dim}) for draft in (near, wide)]
-    return Reading.of([(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _SHARED])
+    return Reading.of(
+        [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _SHARED]
+    )

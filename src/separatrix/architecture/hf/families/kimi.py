@@ -13,12 +13,17 @@ _FULL, _KDA = "linear_attn_config.full_attn_layers", "linear_attn_config.kda_lay
 
 
 def kimi(fields: Fields) -> Reading:
-    """`linear_attn_config` lists the layers, numbered from 1, and the sizes of KDA; the `head_dim` beside it belongs to no layer."""
+    """`linear_attn_config` lists the layers, numbered from 1, and the sizes of KDA; the
+    `head_dim` beside it belongs to no layer.
+    """
     fields = fields.section("linear_attn_config")
     kinds = _kinds(fields)
     listed = spelled(fields, (("layer_types", WORDS),))
     if kinds is not None and listed is not None and kinds != listed:
-        raise fields.error("'linear_attn_config' and 'layer_types' both list the layers and disagree; remove the wrong one")
+        raise fields.error(
+            "'linear_attn_config' and 'layer_types' both list the layers and disagree; remove the"
+            " wrong one"
+        )
     kinds = kinds or listed
     if kinds is None:
         raise fields.no_pattern((_FULL, _KDA, "layer_types"))
@@ -27,13 +32,17 @@ def kimi(fields: Fields) -> Reading:
         {
             "heads": fields.size("linear_attn_config.num_heads", "linear_num_heads"),
             "head_dim": fields.size("linear_attn_config.head_dim", "linear_head_dim"),
-            "conv": fields.size("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"),
+            "conv": fields.size(
+                "linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim"
+            ),
             "format": fields.model_format(),
             "state_format": "fp32",
         },
     )
     attention = latent_attention(fields)
-    return Reading.of([attention if kind == "full" else recurrent for kind in kinds], assumed(fields))
+    return Reading.of(
+        [attention if kind == "full" else recurrent for kind in kinds], assumed(fields)
+    )
 
 
 def _kinds(fields: Fields) -> list[str] | None:

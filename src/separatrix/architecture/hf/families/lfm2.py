@@ -13,7 +13,9 @@ _WORDS = {"conv": "conv", "full_attention": "full", "attention": "full"}
 
 
 def lfm2(fields: Fields) -> Reading:
-    """`layer_types`, or `full_attn_idxs` numbered from 0; the other layers are short convolutions of `conv_L_cache` tokens."""
+    """`layer_types`, or `full_attn_idxs` numbered from 0; the other layers are short
+    convolutions of `conv_L_cache` tokens.
+    """
     kinds = spelled(fields, (("layer_types", _WORDS),))
     if kinds is None:
         if not fields.has("full_attn_idxs"):
@@ -22,7 +24,14 @@ def lfm2(fields: Fields) -> Reading:
         full = set(indices(fields, "full_attn_idxs", layers, base=0))
         kinds = ["full" if i in full else "conv" for i in range(layers)]
     dtype = fields.model_format()
-    sizes = {"width": fields.size("hidden_size"), "conv": fields.size("conv_L_cache"), "format": dtype}
-    conv, attention = Draft(ShortConvolution, sizes), plain_attention(fields, head_dim=attention_head_dim(fields))
+    sizes = {
+        "width": fields.size("hidden_size"),
+        "conv": fields.size("conv_L_cache"),
+        "format": dtype,
+    }
+    conv, attention = (
+        Draft(ShortConvolution, sizes),
+        plain_attention(fields, head_dim=attention_head_dim(fields)),
+    )
     notes = [convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else conv for kind in kinds], notes)

@@ -1,4 +1,6 @@
-"""Mamba, Falcon-Mamba and Mamba-2 in transformers' and flash-linear-attention's spelling: recurrent layers alone."""
+"""Mamba, Falcon-Mamba and Mamba-2 in transformers' and flash-linear-attention's spelling:
+recurrent layers alone.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,19 @@ _LISTS = (("layer_types", {"linear_attention": "recurrent", "mamba": "recurrent"
 
 
 def mamba_1(fields: Fields) -> Reading:
-    """All layers Mamba; `intermediate_size`, where it is there, wins over `expand` x `hidden_size`."""
+    """All layers Mamba; `intermediate_size`, where it is there, wins over `expand` x
+    `hidden_size`.
+    """
     width = fields.optional_size("intermediate_size")
-    return _mamba_1(fields, scaled(fields, fields.size("hidden_size"), "expand") if width is None else width)
+    return _mamba_1(
+        fields, scaled(fields, fields.size("hidden_size"), "expand") if width is None else width
+    )
 
 
 def falcon_mamba(fields: Fields) -> Reading:
-    """All layers Mamba of `intermediate_size` channels: `expand` of the released files says something else."""
+    """All layers Mamba of `intermediate_size` channels: `expand` of the released files says
+    something else.
+    """
     return _mamba_1(fields, fields.size("intermediate_size"))
 
 

@@ -11,16 +11,26 @@ from separatrix.mechanisms import Lightning
 
 _CODES = {0: "recurrent", 1: "full"}
 _LISTS = (("attn_type_list", _CODES), ("layer_types", WORDS))
-_RELEASED = "recurrent state fp32 (assumed): the released code sums it in fp32; transformers' class and vLLM keep it in the model's dtype"
-_PORTED = "recurrent state in the model's dtype (assumed): transformers and vLLM keep the state of Lightning attention so"
+_RELEASED = (
+    "recurrent state fp32 (assumed): the released code sums it in fp32; transformers' class and"
+    " vLLM keep it in the model's dtype"
+)
+_PORTED = (
+    "recurrent state in the model's dtype (assumed): transformers and vLLM keep the state of"
+    " Lightning attention so"
+)
 
 
 def minimax(fields: Fields) -> Reading:
-    """`attn_type_list`: 0 Lightning, 1 softmax; transformers' own `minimax` may write `layer_types`. No default: its own is wrong here."""
+    """`attn_type_list`: 0 Lightning, 1 softmax; transformers' own `minimax` may write
+    `layer_types`. No default: its own is wrong here.
+    """
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         raise fields.no_pattern(("attn_type_list", "layer_types"))
-    ported = not fields.has("attn_type_list")  # the released files all have it, those that transformers saves do not
+    ported = not fields.has(
+        "attn_type_list"
+    )  # the released files all have it, those that transformers saves do not
     sizes = {
         "heads": fields.size("num_attention_heads"),
         "head_dim": fields.size("head_dim"),

@@ -1,4 +1,6 @@
-"""MiniMax models of softmax attention alone: M2 (full), M3 (full, and blocks that an indexer chooses)."""
+"""MiniMax models of softmax attention alone: M2 (full), M3 (full, and blocks that an indexer
+chooses).
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,41 @@ _SECTION = "sparse_attention_config"
 
 def minimax_m2(fields: Fields) -> Reading:
     """All layers full; `attn_type_list`, where it is there, holds 1 for each."""
-    lists = listed(fields, "attn_type_list", {1: "full"}), listed(fields, words={"full_attention": "full", "attention": "full"})
+    lists = (
+        listed(fields, "attn_type_list", {1: "full"}),
+        listed(fields, words={"full_attention": "full", "attention": "full"}),
+    )
     if lists == (None, None):
         fields.refuse_recurrent_looks()
     return attention_reading(fields, [full_attention(fields)] * fields.layers())
 
 
 def minimax_m3(fields: Fields) -> Reading:
-    """`sparse_attention_config.sparse_attention_freq` (1 sparse) or `layer_types`; a sparse layer keeps all keys and values and one indexer
-    key of `sparse_index_dim` per token, and reads the `sparse_topk_blocks` best blocks of `sparse_block_size`."""
+    """`sparse_attention_config.sparse_attention_freq` (1 sparse) or `layer_types`; a sparse layer
+    keeps all keys and values and one indexer key of `sparse_index_dim` per token, and reads the
+    `sparse_topk_blocks` best blocks of `sparse_block_size`.
+    """
     inner = fields.section(_SECTION)
     freq = listed(inner, f"{_SECTION}.sparse_attention_freq", {1: "sparse", 0: "full"})
     typed = listed(fields, words=_M3)
     if freq is not None and inner.flag(f"{_SECTION}.use_sparse_attention") is False:
         freq = ["full"] * len(freq)
     if freq is not None and typed is not None and freq != typed:
-        raise fields.error(f"'{_SECTION}' and 'layer_types' both list the layers and disagree; remove the wrong one")
+        raise fields.error(
+            f"'{_SECTION}' and 'layer_types' both list the layers and disagree; remove the"
+            " wrong one"
+        )
     kinds = typed if freq is None else freq
     if kinds is None:
-        raise fields.error(f"neither '{_SECTION}.sparse_attention_freq' nor 'layer_types' is there; add one of them")
+        raise fields.error(
+            f"neither '{_SECTION}.sparse_attention_freq' nor 'layer_types' is there; add one of"
+            " them"
+        )
     _refuse_index_values(inner, kinds)
     full, sparse = full_attention(fields), indexed_blocks(inner) if "sparse" in kinds else None
-    return attention_reading(fields, [sparse if kind == "sparse" and sparse else full for kind in kinds])
+    return attention_reading(
+        fields, [sparse if kind == "sparse" and sparse else full for kind in kinds]
+    )
 
 
 def indexed_blocks(inner: Fields) -> Draft:
@@ -53,8 +68,15 @@ def indexed_blocks(inner: Fields) -> Draft:
 
 
 def _refuse_index_values(inner: Fields, kinds: list[str]) -> None:
-    """Raises ConfigError where a sparse layer's indexer keeps a value per token too, which is not read."""
+    """Raises ConfigError where a sparse layer's indexer keeps a value per token too, which is
+    not read.
+    """
     name = f"{_SECTION}.sparse_disable_index_value"
     off = listed(inner, name, {1: "off", 0: "on"})
-    if off is not None and any(kind == "sparse" and value == "on" for kind, value in zip(kinds, off, strict=True)):
-        raise inner.error(f"'{name}' is {shown(inner.data[name])}: indexers that keep values are not read; pass the stack as a spec")
+    if off is not None and any(
+        kind == "sparse" and value == "on" for kind, value in zip(kinds, off, strict=True)
+    ):
+        raise inner.error(
+            f"'{name}' is {shown(inner.data[name])}: indexers that keep values are not read; pass"
+            " the stack as a spec"
+        )

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from separatrix.architecture.hf.attention import ACCUMULATORS, attention_without_types, cache_note, convolution_note, state_note
+from separatrix.architecture.hf.attention import (
+    ACCUMULATORS,
+    attention_without_types,
+    cache_note,
+    convolution_note,
+    state_note,
+)
 from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.mechanisms import Mamba2, PositionWise
 
 SYMBOLS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "mlp"}
-WORDS = {"mamba": "mamba", "linear_attention": "mamba", "attention": "attention", "full_attention": "attention", "mlp": "mlp", "moe": "mlp"}
+WORDS = {
+    "mamba": "mamba",
+    "linear_attention": "mamba",
+    "attention": "attention",
+    "full_attention": "attention",
+    "mlp": "mlp",
+    "moe": "mlp",
+}
 """`layers_block_type` or `layer_types`, the list that newer files hold instead of the string."""
 LISTS = (("hybrid_override_pattern", SYMBOLS), ("layers_block_type", WORDS), ("layer_types", WORDS))
 
 
 def nemotron_h(fields: Fields) -> Reading:
-    """`hybrid_override_pattern`, `layers_block_type` or `layer_types`; heads * head_dim wins over `expand` * `hidden_size`."""
+    """`hybrid_override_pattern`, `layers_block_type` or `layer_types`; heads * head_dim wins
+    over `expand` * `hidden_size`.
+    """
     if fields.has("block_configs"):
-        raise fields.error("'block_configs' gives every layer its own sizes, which is not read; pass the stack itself as a spec")
-    listed = next((fields.data[name] for name, _ in LISTS if isinstance(fields.data.get(name), list | str)), None)
-    if listed is not None and not fields.has("num_hidden_layers"):  # transformers' class takes the depth from the list, and saves no other
+        raise fields.error(
+            "'block_configs' gives every layer its own sizes, which is not read; pass the stack"
+            " itself as a spec"
+        )
+    listed = next(
+        (fields.data[name] for name, _ in LISTS if isinstance(fields.data.get(name), list | str)),
+        None,
+    )
+    if listed is not None and not fields.has(
+        "num_hidden_layers"
+    ):  # transformers' class takes the depth from the list, and saves no other
         fields = Fields({**fields.data, "num_hidden_layers": len(listed)}, fields.where)
     kinds = spelled(fields, LISTS)
     if kinds is None:
@@ -39,15 +62,23 @@ def nemotron_h(fields: Fields) -> Reading:
                 "state_format": stated or "fp32",
             },
         ),
-        "attention": attention_without_types(fields, head_dim=fields.size("attention_head_dim", "head_dim")),
+        "attention": attention_without_types(
+            fields, head_dim=fields.size("attention_head_dim", "head_dim")
+        ),
         "mlp": Draft(PositionWise, {"format": dtype}),
     }
     state = state_note(stated or "fp32", "mamba_ssm_cache_dtype" if stated else None)
-    return Reading.of([drafts[kind] for kind in kinds], [state, convolution_note(dtype), cache_note(dtype), ACCUMULATORS])
+    return Reading.of(
+        [drafts[kind] for kind in kinds],
+        [state, convolution_note(dtype), cache_note(dtype), ACCUMULATORS],
+    )
 
 
 def _groups(fields: Fields) -> Size:
     groups, heads = fields.size("n_groups", "mamba_n_groups"), fields.size("mamba_num_heads")
     if isinstance(groups, int) and isinstance(heads, int) and heads % groups:
-        raise fields.error(f"'{fields.find('n_groups', 'mamba_n_groups')}' is {groups}, which does not divide 'mamba_num_heads' = {heads}")
+        raise fields.error(
+            f"'{fields.find('n_groups', 'mamba_n_groups')}' is {groups}, which does not divide"
+            f" 'mamba_num_heads' = {heads}"
+        )
     return groups

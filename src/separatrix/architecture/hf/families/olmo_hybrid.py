@@ -10,22 +10,36 @@ from separatrix.mechanisms import GatedDeltaNet
 
 
 def olmo_hybrid(fields: Fields) -> Reading:
-    """`layer_types`; if absent, full iff i % 4 == 3, and the last layer of a shorter stack, as transformers takes it."""
+    """`layer_types`; if absent, full iff i % 4 == 3, and the last layer of a shorter stack, as
+    transformers takes it.
+    """
     notes = assumed(fields)
     kinds = spelled(fields, LISTS)
     if kinds is None:
         layers = fields.layers()
-        kinds = ["full" if i % 4 == 3 or (layers < 4 and i == layers - 1) else "recurrent" for i in range(layers)]
-        notes.append("full attention every 4th layer (assumed): the file does not say, and transformers takes 4")
+        kinds = [
+            "full" if i % 4 == 3 or (layers < 4 and i == layers - 1) else "recurrent"
+            for i in range(layers)
+        ]
+        notes.append(
+            "full attention every 4th layer (assumed): the file does not say, and transformers"
+            " takes 4"
+        )
     heads = fields.size("num_attention_heads")
-    keys, values = _or(fields, "linear_num_key_heads", heads), _or(fields, "linear_num_value_heads", heads)
+    keys, values = (
+        _or(fields, "linear_num_key_heads", heads),
+        _or(fields, "linear_num_value_heads", heads),
+    )
     if isinstance(keys, int) and isinstance(values, int) and values % keys:
         raise fields.error(
-            f"'linear_num_key_heads' is {keys}, which does not divide 'linear_num_value_heads' = {values}; correct one of them"
+            f"'linear_num_key_heads' is {keys}, which does not divide 'linear_num_value_heads' ="
+            f" {values}; correct one of them"
         )
     key_dim = fields.optional_size("linear_key_head_dim")
     if key_dim is None:
-        key_dim = fields.quotient(3 * fields.size("hidden_size"), 4 * keys, "0.75 x hidden_size / linear_num_key_heads")
+        key_dim = fields.quotient(
+            3 * fields.size("hidden_size"), 4 * keys, "0.75 x hidden_size / linear_num_key_heads"
+        )
     recurrent = Draft(
         GatedDeltaNet,
         {

@@ -1,4 +1,6 @@
-"""Families whose sliding layers have heads of their own: Gemma 4, MiMo-V2, Step-3.5 and 3.7; and SmallThinker."""
+"""Families whose sliding layers have heads of their own: Gemma 4, MiMo-V2, Step-3.5 and 3.7; and
+SmallThinker.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,23 @@ from separatrix.architecture.hf.attention import full_attention, softmax_sizes, 
 from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
-from separatrix.architecture.hf.stack import WORDS, attention_reading, drafts, every, listed, period_note
+from separatrix.architecture.hf.stack import (
+    WORDS,
+    attention_reading,
+    drafts,
+    every,
+    listed,
+    period_note,
+)
 from separatrix.mechanisms import Full, Window
 
 
 def gemma4(*, gated: bool) -> Family:
-    """Gemma 4: full layers have heads of `global_head_dim`, and `num_global_key_value_heads` of them, if `gated` only where
-    `attention_k_eq_v` is true. `layer_types`, or a full layer every 6 layers; the last layer is full. Keys and values that come from
-    one projection are normalised apart, so both are cached."""
+    """Gemma 4: full layers have heads of `global_head_dim`, and `num_global_key_value_heads` of
+    them, if `gated` only where `attention_k_eq_v` is true. `layer_types`, or a full layer every 6
+    layers; the last layer is full. Keys and values that come from one projection are normalised
+    apart, so both are cached.
+    """
 
     def read(fields: Fields) -> Reading:
         kinds, notes = listed(fields), []
@@ -22,34 +33,55 @@ def gemma4(*, gated: bool) -> Family:
             kinds, notes = every(fields.layers(), 6), [period_note(6, "any other field for it")]
         if kinds[-1] != "full":
             kinds[-1] = "full"
-            notes.append("the last layer is full attention, whatever the file says: the model class makes it so")
+            notes.append(
+                "the last layer is full attention, whatever the file says: the model class makes"
+                " it so"
+            )
         kv = None
-        if fields.has("num_global_key_value_heads") and (not gated or fields.flag("attention_k_eq_v")):
+        if fields.has("num_global_key_value_heads") and (
+            not gated or fields.flag("attention_k_eq_v")
+        ):
             kv = fields.divisor("num_global_key_value_heads", "num_attention_heads")
         full = full_attention(fields, head_dim=fields.size("global_head_dim"), kv_heads=kv)
         window = window_attention(fields) if "window" in kinds else full
         if "chunked" in kinds:
-            raise fields.error("'layer_types' names chunked_attention, which this model type does not have; correct it")
-        return attention_reading(fields, [full if kind == "full" else window for kind in kinds], notes)
+            raise fields.error(
+                "'layer_types' names chunked_attention, which this model type does not have;"
+                " correct it"
+            )
+        return attention_reading(
+            fields, [full if kind == "full" else window for kind in kinds], notes
+        )
 
     return read
 
 
 def mimo(fields: Fields) -> Reading:
-    """MiMo-V2: `hybrid_layer_pattern` (0 full, 1 sliding) or `layer_types`; sliding layers have the heads of the fields `swa_*`."""
+    """MiMo-V2: `hybrid_layer_pattern` (0 full, 1 sliding) or `layer_types`; sliding layers have
+    the heads of the fields `swa_*`.
+    """
     kinds = listed(fields, "hybrid_layer_pattern", {0: "full", 1: "window"})
     typed = listed(fields, words={word: kind for word, kind in WORDS.items() if kind != "chunked"})
     if kinds is not None and typed is not None and kinds != typed:
-        raise fields.error("'hybrid_layer_pattern' and 'layer_types' both list the layers and disagree; remove the wrong one")
+        raise fields.error(
+            "'hybrid_layer_pattern' and 'layer_types' both list the layers and disagree; remove the"
+            " wrong one"
+        )
     notes = []
     if kinds is None:
         kinds = typed
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full" if i == 0 or (i + 1) % 6 == 0 else "window" for i in range(fields.layers())]
-        notes = ["full attention in the first and every 6th layer (assumed): the file does not say, and transformers takes it so"]
+        notes = [
+            "full attention in the first and every 6th layer (assumed): the file does not say, and"
+            " transformers takes it so"
+        ]
     full = Draft(Full, softmax_sizes(fields) | {"value_dim": fields.size("v_head_dim")})
-    heads, kv = fields.size("swa_num_attention_heads"), fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads")
+    heads, kv = (
+        fields.size("swa_num_attention_heads"),
+        fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads"),
+    )
     sliding = softmax_sizes(fields, head_dim=fields.size("swa_head_dim"), kv_heads=kv)
     window = Draft(
         Window,
@@ -61,43 +93,77 @@ def mimo(fields: Fields) -> Reading:
         },
     )
     if "window" in kinds:
-        notes.append("sliding windows count the token itself (assumed), as in vLLM; transformers lets this model type see one token more")
+        notes.append(
+            "sliding windows count the token itself (assumed), as in vLLM; transformers lets this"
+            " model type see one token more"
+        )
     return attention_reading(fields, [full if kind == "full" else window for kind in kinds], notes)
 
 
 def step3(fields: Fields) -> Reading:
-    """Step-3.5 and 3.7: `layer_types`; `attention_other_setting` or `num_sliding_attention_heads` gives sliding layers heads of their own."""
+    """Step-3.5 and 3.7: `layer_types`; `attention_other_setting` or
+    `num_sliding_attention_heads` gives sliding layers heads of their own.
+    """
     kinds, notes = listed(fields), []
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full"] * fields.layers()
-        notes = ["full attention everywhere (assumed): the file has no 'layer_types', and transformers takes it so"]
-    heads, kv = fields.size("num_attention_heads"), fields.size("num_key_value_heads", "num_attention_groups")
+        notes = [
+            "full attention everywhere (assumed): the file has no 'layer_types', and transformers"
+            " takes it so"
+        ]
+    heads, kv = (
+        fields.size("num_attention_heads"),
+        fields.size("num_key_value_heads", "num_attention_groups"),
+    )
     other = fields.section("attention_other_setting")
-    own_heads = other.optional_size("attention_other_setting.num_attention_heads", "num_sliding_attention_heads") or heads
-    own_kv = other.optional_size("attention_other_setting.num_key_value_heads", "attention_other_setting.num_attention_groups") or kv
+    own_heads = (
+        other.optional_size(
+            "attention_other_setting.num_attention_heads", "num_sliding_attention_heads"
+        )
+        or heads
+    )
+    own_kv = (
+        other.optional_size(
+            "attention_other_setting.num_key_value_heads",
+            "attention_other_setting.num_attention_groups",
+        )
+        or kv
+    )
     own_dim = other.optional_size("attention_other_setting.head_dim")
     full = full_attention(fields, kv_heads=_grouped(fields, heads, kv))
     layers: dict[str, Draft] = {"full": full}
     if "chunked" in kinds:
-        raise fields.error("'layer_types' names chunked_attention, which this model type does not have; correct it")
+        raise fields.error(
+            "'layer_types' names chunked_attention, which this model type does not have; correct it"
+        )
     if "window" in kinds:
-        window = window_attention(fields, head_dim=own_dim, kv_heads=_grouped(fields, own_heads, own_kv))
+        window = window_attention(
+            fields, head_dim=own_dim, kv_heads=_grouped(fields, own_heads, own_kv)
+        )
         layers["window"] = Draft(Window, {**window.sizes, "heads": own_heads})
     return attention_reading(fields, [layers[kind] for kind in kinds], notes)
 
 
 def _grouped(fields: Fields, heads: Size, kv_heads: Size) -> Size:
     if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
-        raise fields.error(f"{kv_heads} key-value heads do not divide {heads} heads of a layer; correct one of the two fields")
+        raise fields.error(
+            f"{kv_heads} key-value heads do not divide {heads} heads of a layer; correct one of the"
+            " two fields"
+        )
     return kv_heads
 
 
 def smallthinker(fields: Fields) -> Reading:
-    """SmallThinker: `sliding_window_layout` (1 sliding, 0 full) with windows of `sliding_window_size`; all full without it."""
+    """SmallThinker: `sliding_window_layout` (1 sliding, 0 full) with windows of
+    `sliding_window_size`; all full without it.
+    """
     kinds, typed = listed(fields, "sliding_window_layout", {1: "window", 0: "full"}), listed(fields)
     if kinds is not None and typed is not None and kinds != typed:
-        raise fields.error("'sliding_window_layout' and 'layer_types' both list the layers and disagree; remove the wrong one")
+        raise fields.error(
+            "'sliding_window_layout' and 'layer_types' both list the layers and disagree; remove"
+            " the wrong one"
+        )
     kinds = typed if kinds is None else kinds
     if kinds is None:
         fields.refuse_recurrent_looks()

@@ -9,7 +9,9 @@ from separatrix.mechanisms import RWKV4
 
 
 def rwkv(fields: Fields) -> Reading:
-    """All layers RWKV-4 of `attention_hidden_size` channels, which is `hidden_size` where it is absent."""
+    """All layers RWKV-4 of `attention_hidden_size` channels, which is `hidden_size` where it is
+    absent.
+    """
     width = fields.optional_size("attention_hidden_size")
     hidden = fields.size("hidden_size")
     sizes = {
@@ -18,5 +20,8 @@ def rwkv(fields: Fields) -> Reading:
         "format": fields.model_format(),
         "state_format": "fp32",
     }
-    notes = [*assumed(fields, attention=False, convolution=False), "token shifts in the model's dtype (assumed), one token per mixing"]
+    notes = [
+        *assumed(fields, attention=False, convolution=False),
+        "token shifts in the model's dtype (assumed), one token per mixing",
+    ]
     return Reading.of([Draft(RWKV4, sizes)] * fields.layers(), notes)

@@ -9,11 +9,15 @@ from separatrix.architecture.hf.recurrent import scaled
 from separatrix.mechanisms import MLSTM
 
 _MULTIPLE = 64
-"""Both widths are rounded up to a multiple of this in one implementation and not in the other; read where that makes no difference."""
+"""Both widths are rounded up to a multiple of this in one implementation and not in the other;
+read where that makes no difference.
+"""
 
 
 def xlstm(fields: Fields) -> Reading:
-    """All layers mLSTM; queries and keys have `qk_dim_factor` x `hidden_size` channels, values `v_dim_factor` x `hidden_size`."""
+    """All layers mLSTM; queries and keys have `qk_dim_factor` x `hidden_size` channels, values
+    `v_dim_factor` x `hidden_size`.
+    """
     heads, hidden = fields.size("num_heads"), fields.size("hidden_size", "embedding_dim")
     stated = fields.number_format("inference_state_dtype")
     sizes = {
@@ -24,11 +28,16 @@ def xlstm(fields: Fields) -> Reading:
         "state_format": stated or "fp32",
     }
     note = state_note(stated or "fp32", "inference_state_dtype" if stated else None)
-    return Reading.of([Draft(MLSTM, sizes)] * fields.layers("num_hidden_layers", "num_blocks"), [note])
+    return Reading.of(
+        [Draft(MLSTM, sizes)] * fields.layers("num_hidden_layers", "num_blocks"), [note]
+    )
 
 
 def _per_head(fields: Fields, hidden: Size, heads: Size, name: str) -> Size:
     channels = scaled(fields, hidden, name)
     if isinstance(channels, int) and channels % _MULTIPLE:
-        raise fields.error(f"'{name}' x hidden_size is {channels}, which implementations round differently; only multiples of 64 are read")
+        raise fields.error(
+            f"'{name}' x hidden_size is {channels}, which implementations round differently; only"
+            " multiples of 64 are read"
+        )
     return fields.quotient(channels, heads, f"'{name}' x hidden_size / num_heads")

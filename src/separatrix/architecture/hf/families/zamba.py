@@ -1,4 +1,6 @@
-"""Zamba and Zamba2: Mamba layers, some with shared attention beside them; weights are shared, keys and values are not."""
+"""Zamba and Zamba2: Mamba layers, some with shared attention beside them; weights are shared,
+keys and values are not.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,34 @@ from separatrix.architecture.hf.recurrent import assumed, mamba, mamba2, scaled
 
 _WORDS = {"mamba": "recurrent", "linear_attention": "recurrent", "hybrid": "hybrid"}
 _LISTS = (("layers_block_type", _WORDS), ("layer_types", _WORDS))
-_SHARED = "attention weights are shared between hybrid layers; each of them keeps keys and values of its own"
+_SHARED = (
+    "attention weights are shared between hybrid layers; each of them keeps keys and values of"
+    " its own"
+)
 
 
 def zamba2(fields: Fields) -> Reading:
-    """`layers_block_type`: mamba, or hybrid (attention and Mamba-2 in one layer). Heads are expansion x hidden_size / headdim."""
+    """`layers_block_type`: mamba, or hybrid (attention and Mamba-2 in one layer). Heads are
+    expansion x hidden_size / headdim.
+    """
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         raise fields.no_pattern(("layers_block_type", "layer_types"))
     width = scaled(fields, fields.size("hidden_size"), "mamba_expand", "expansion_factor")
     head_dim = fields.optional_size("mamba_headdim")
     heads = (
-        fields.size("n_mamba_heads") if head_dim is None else fields.quotient(width, head_dim, "expansion x hidden_size / mamba_headdim")
+        fields.size("n_mamba_heads")
+        if head_dim is None
+        else fields.quotient(width, head_dim, "expansion x hidden_size / mamba_headdim")
     )
     recurrent = mamba2(
         fields,
         heads=heads,
-        head_dim=fields.quotient(width, heads, "expansion x hidden_size / n_mamba_heads") if head_dim is None else head_dim,
+        head_dim=(
+            fields.quotient(width, heads, "expansion x hidden_size / n_mamba_heads")
+            if head_dim is None
+            else head_dim
+        ),
         state=fields.size("mamba_d_state", "state_size"),
         groups=fields.size("mamba_ngroups"),
         conv=fields.size("mamba_d_conv", "conv_dimension"),
@@ -35,7 +48,9 @@ def zamba2(fields: Fields) -> Reading:
 
 
 def zamba(fields: Fields) -> Reading:
-    """`layers_block_type`; if absent, two Mamba layers, a hybrid one, then hybrid iff i % `attn_layer_period` == `attn_layer_offset`."""
+    """`layers_block_type`; if absent, two Mamba layers, a hybrid one, then hybrid iff i %
+    `attn_layer_period` == `attn_layer_offset`.
+    """
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         if not fields.has("attn_layer_period"):
@@ -43,10 +58,20 @@ def zamba(fields: Fields) -> Reading:
         period, layers = fields.needed("attn_layer_period"), fields.layers()
         offset = fields.needed("attn_layer_offset", low=0, high=period - 1)
         if layers < 3:
-            raise fields.error(f"'num_hidden_layers' is {layers}; without 'layers_block_type' this model type has at least 3 layers")
-        kinds = ["recurrent", "recurrent", "hybrid", *("hybrid" if i % period == offset else "recurrent" for i in range(layers - 3))]
+            raise fields.error(
+                f"'num_hidden_layers' is {layers}; without 'layers_block_type' this model type has"
+                " at least 3 layers"
+            )
+        kinds = [
+            "recurrent",
+            "recurrent",
+            "hybrid",
+            *("hybrid" if i % period == offset else "recurrent" for i in range(layers - 3)),
+        ]
     width = scaled(fields, fields.size("hidden_size"), "mamba_expand")
-    return _reading(fields, kinds, mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",)))
+    return _reading(
+        fields, kinds, mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
+    )
 
 
 def _reading(fields: Fields, kinds: list[str], recurrent: Draft) -> Reading:
@@ -59,4 +84,8 @@ def _head_dim(fields: Fields) -> Size:
     """2 x hidden_size / heads: attention sees the input beside the hidden state."""
     given = fields.optional_size("attention_head_dim")
     hidden, heads = 2 * fields.size("hidden_size"), fields.size("num_attention_heads")
-    return fields.quotient(hidden, heads, "2 x hidden_size / num_attention_heads") if given is None else given
+    return (
+        fields.quotient(hidden, heads, "2 x hidden_size / num_attention_heads")
+        if given is None
+        else given
+    )
