@@ -51,7 +51,8 @@ CASES = {
         ("seqcomp:L=2,n_1=16",),
     ),
 }
-CONTEXT, BUDGET = 32_768, 8 << 31
+CONTEXT = 32_768
+BUDGET = 8 << 31
 
 
 def main() -> None:

@@ -26,9 +26,13 @@ from separatrix.mixers.kernels.backends import missing
 from separatrix.mixers.ops import decay, delta_rule
 from separatrix.mixers.rwkv import DECAY
 
-BATCH, HEADS, DIM = 1, 16, 64
+BATCH = 1
+HEADS = 16
+DIM = 64
 LENGTHS = (2_048, 8_192, 32_768)
-WARM_UPS, ROUNDS, CHUNK = 3, 11, 64
+WARM_UPS = 3
+ROUNDS = 11
+CHUNK = 64
 COPIED = 1 << 30
 Form = Callable[..., Tensor]
 
@@ -42,8 +46,10 @@ def inputs(kind: str, tokens: int) -> dict[str, Tensor]:
 
     shape = (BATCH, HEADS, tokens)
     q, k, v = (normal(*shape, DIM) for _ in range(3))
-    each, one = -F.softplus(normal(*shape, DIM) - 3), -F.softplus(normal(*shape, 1) - 3)
-    b, short = normal(*shape, 1).sigmoid(), unit(k)
+    each = -F.softplus(normal(*shape, DIM) - 3)
+    one = -F.softplus(normal(*shape, 1) - 3)
+    b = normal(*shape, 1).sigmoid()
+    short = unit(k)
     match kind:
         case "linear":
             found = {"q": q, "k": k, "v": v}
@@ -135,7 +141,8 @@ def run(
 def copying() -> float:
     """Bytes per second that a copy reads and writes: the bandwidth one can reach."""
     x = torch.empty(COPIED, dtype=torch.uint8, device="cuda")
-    y, times = torch.empty_like(x), []
+    y = torch.empty_like(x)
+    times = []
     for _ in range(WARM_UPS + ROUNDS):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
@@ -149,7 +156,8 @@ def copying() -> float:
 def peak() -> float | None:
     """Bytes per second by the memory's clock and width, where the driver tells them."""
     device = torch.cuda.get_device_properties(0)
-    clock, width = getattr(device, "memory_clock_rate", 0), getattr(device, "memory_bus_width", 0)
+    clock = getattr(device, "memory_clock_rate", 0)
+    width = getattr(device, "memory_bus_width", 0)
     return 2 * clock * 1e3 * width / 8 or None
 
 
@@ -168,7 +176,8 @@ def row(name: str, tokens: int, most: float) -> str:
             results[i], spent = run(form, tensors, more)
             times[i].append(spent)
     fla, torch_ = (statistics.median(spent[WARM_UPS:]) for spent in times)
-    output, gradients = results[0][0], results[0][1:]
+    output = results[0][0]
+    gradients = results[0][1:]
     width = 4 if kernel == "hgrn" else 2
     wide = {"log_a", "b", "weights"}
     read = sum(x.numel() * (4 if name in wide else width) for name, x in tensors.items())
@@ -189,7 +198,8 @@ def main() -> int:
     if missing() is not None:
         print(f"benchmarks/kernels.py: {missing()}")
         return 1
-    copied, told = copying(), peak()
+    copied = copying()
+    told = peak()
     most = told or copied
     print(
         f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, batch {BATCH}, {HEADS} heads"

@@ -34,8 +34,12 @@ from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
 
 THREADS = 2
-HEADS, DIM, WIDTH = 4, 64, 256
-TOKENS, SHORT, LONG = 2048, 8192, 16384
+HEADS = 4
+DIM = 64
+WIDTH = 256
+TOKENS = 2048
+SHORT = 8192
+LONG = 16384
 SIZES: dict[str, Any] = {
     "heads": HEADS,
     "head_dim": DIM,
@@ -121,7 +125,8 @@ def on_one_thread(run: Run) -> Run:
 
 
 def loop(m: Mixer, x: Tensor) -> Tensor:
-    state, outputs = m.init_state(len(x)), []
+    state = m.init_state(len(x))
+    outputs = []
     for t, token in enumerate(x.unbind(1)):
         y, state = m.step(token, state, t)
         outputs.append(y)
@@ -140,7 +145,9 @@ def alternated(
     """Times of both in turn, so many runs of each at a time, for at least so many rounds and about
     `budget` seconds.
     """
-    first, second, start = [], [], time.perf_counter()
+    first = []
+    second = []
+    start = time.perf_counter()
     rounds = 0
     while rounds < least or time.perf_counter() - start < budget:
         first += [seconds(one) for _ in range(repeat[0])]
@@ -171,11 +178,10 @@ def against_the_loop(cases: Sequence[str], *, tokens: int, rounds: int) -> None:
     for case in cases:
         if built(case).mechanism.group not in ("recurrent", "convolution"):
             continue
-        m, x = built(case), inputs(tokens)
-        fast, slow = (
-            both_passes(lambda m=m, x=x: m(x)),
-            on_one_thread(both_passes(lambda m=m, x=x: loop(m, x))),
-        )
+        m = built(case)
+        x = inputs(tokens)
+        fast = both_passes(lambda m=m, x=x: m(x))
+        slow = on_one_thread(both_passes(lambda m=m, x=x: loop(m, x)))
         fast()
         first, second = alternated(fast, slow, repeat=(25, 1), least=rounds)
         ratio = min(second) / min(first)
@@ -222,7 +228,8 @@ def against_the_fused_kernel(*, tokens: int, budget: float) -> None:
         f" {SLOWER:g} times its time)\n"
     )
     q, k, v = (torch.randn(1, HEADS, tokens, DIM).requires_grad_() for _ in range(3))
-    m, x = built("full"), inputs(tokens)
+    m = built("full")
+    x = inputs(tokens)
     assert isinstance(m, SoftmaxMixer)
     pairs = {
         "core": (
@@ -233,7 +240,8 @@ def against_the_fused_kernel(*, tokens: int, budget: float) -> None:
     }
     rows = []
     for name, (ours, theirs) in pairs.items():
-        one, other = both_passes(ours), both_passes(theirs)
+        one = both_passes(ours)
+        other = both_passes(theirs)
         one()
         other()
         first, second = alternated(one, other, repeat=(1, 1), least=5, budget=budget)
@@ -307,7 +315,8 @@ def peak_of_another_process(case: str, tokens: int) -> float:
 
 def peak(case: str, tokens: int) -> float:
     """MiB that one forward and backward adds to what this process holds."""
-    m, x = built(case), inputs(tokens)
+    m = built(case)
+    x = inputs(tokens)
     both_passes(lambda: m(x[:, :256]))()  # what PyTorch sets up once
     m.zero_grad()
     x.grad = None
@@ -361,9 +370,11 @@ def main() -> None:
     if options.peak:
         print(peak(options.peak[0], int(options.peak[1])))
         return
-    cases, scale = options.only or list(CASES), 4 if options.quick else 1
+    cases = options.only or list(CASES)
+    scale = 4 if options.quick else 1
     parts = options.part or ("loop", "growth", "fused", "memory")
-    short, long = SHORT // scale, LONG // scale
+    short = SHORT // scale
+    long = LONG // scale
     print(
         f"{processor()}, {THREADS} threads, PyTorch {torch.__version__}, float32,"
         f" {datetime.datetime.now(datetime.UTC).date()}"

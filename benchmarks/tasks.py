@@ -59,9 +59,11 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def measure(task: Task, rounds: int) -> tuple[float, float]:
     """Tokens per second of sampler and oracle."""
-    rng, batch = np.random.default_rng(0), max(1, TOKENS // task.length)
+    rng = np.random.default_rng(0)
+    batch = max(1, TOKENS // task.length)
     task.answer(task.sample(batch, rng).tokens)
-    sampled, answered = [], []
+    sampled = []
+    answered = []
     for _ in range(rounds):
         seconds, made = timed(lambda: task.sample(batch, rng))
         sampled.append(made.tokens.size / seconds)
@@ -112,7 +114,9 @@ def side_by_side(
     generate: Callable[..., Any], n: int, pairs: int, rounds: int
 ) -> tuple[float, float]:
     """Tokens per second of our generator and of Zoology's, in turns."""
-    task, rng, batch = parse_task(mqar(n, pairs)), np.random.default_rng(0), max(1, TOKENS // n)
+    task = parse_task(mqar(n, pairs))
+    rng = np.random.default_rng(0)
+    batch = max(1, TOKENS // n)
     settings = {
         "vocab_size": VOCABULARY,
         "input_seq_len": n,
@@ -120,7 +124,8 @@ def side_by_side(
         "power_a": 0.01,
         "random_non_queries": True,
     }
-    ours, theirs = [], []
+    ours = []
+    theirs = []
     for turn in range(rounds + 1):
         seconds, made = timed(lambda: task.sample(batch, rng))
         ours.append(made.tokens.size / seconds)

@@ -546,7 +546,8 @@ def run(
     mutants: Sequence[Mutant], recorded: Recorded, copies: Sequence[Path], progress: Any
 ) -> list[dict[str, Any]]:
     """Every change judged, as many at a time as there are copies."""
-    waiting, results = list(mutants), []
+    waiting = list(mutants)
+    results = []
     busy: dict[Path, tuple[Any, Mutant, float, bytes]] = {}
     while waiting or busy:
         for copy in copies:

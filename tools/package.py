@@ -127,7 +127,8 @@ def use(wheel: Path, folder: Path) -> None:
     run first, away from the repository.
     """
     call([sys.executable, "-m", "venv", str(folder / "venv")], folder)
-    python, away = folder / "venv" / "bin" / "python", folder / "away"
+    python = folder / "venv" / "bin" / "python"
+    away = folder / "away"
     away.mkdir()
     install = [
         "install",

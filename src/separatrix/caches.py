@@ -39,7 +39,8 @@ MESSAGES = frozenset({"compressed_keys", "compressed_values"})
 """Names of the tensors a sparse layer's complete blocks are compressed to."""
 LEAST_FLOAT32_MARGIN = 1e-4
 """Likewise for the gap between the two largest logits where the model also runs in float32."""
-_MOST_BITS, _MOST_EXPONENT = 32, 64
+_MOST_BITS = 32
+_MOST_EXPONENT = 64
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class Grid:
         """How far each value is from the nearest border (k + 1/2) * step between two levels; 0
         where it is not finite.
         """
-        low, high = -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+        low = -(1 << self.bits - 1)
+        high = (1 << self.bits - 1) - 1
         border = (x / self.step).floor().clamp(low, high - 1) + 0.5
         return torch.where(x.isfinite(), (x - border * self.step).abs(), 0.0)
 

@@ -48,7 +48,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value, low = getattr(self, f.name), 0 if f.name == "hidden" else 1
+            value = getattr(self, f.name)
+            low = 0 if f.name == "hidden" else 1
             if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
                 raise SizeError(
                     f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40"
@@ -80,7 +81,8 @@ class MLP(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.up = nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
         return self.down(F.relu(self.up(x)))
@@ -112,7 +114,8 @@ class Block(nn.Module):
 
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         """`forward(x)[:, -1]`, computed for that token only."""
-        normed, y = self.norm1(x), x[:, -1]
+        normed = self.norm1(x)
+        y = x[:, -1]
         for part in self._mixers():
             y = y + part.last(normed)
         return self._position_wise(y)
@@ -120,7 +123,8 @@ class Block(nn.Module):
     def step(
         self, x: Float[Tensor, "b w"], states: list[State], t: int
     ) -> tuple[Float[Tensor, "b w"], list[State]]:
-        normed, after = self.norm1(x), []
+        normed = self.norm1(x)
+        after = []
         for part, state in zip(self._mixers(), states, strict=True):
             y, new = part.step(normed, state, t)
             x = x + y
@@ -207,7 +211,8 @@ class Model(nn.Module):
 
     def _step(self, token: Tensor, cache: Cache, place: int) -> tuple[Tensor, Cache]:
         self._fits(place + 1)
-        x, after = self.embed(token) + self.position.weight[place], []
+        x = self.embed(token) + self.position.weight[place]
+        after = []
         for block, states in zip(self._blocks(), cache, strict=True):
             x, new = block.step(x, states, place)
             after.append(new)

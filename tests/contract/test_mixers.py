@@ -225,7 +225,8 @@ def test_forms_of_a_corner(case: str) -> None:
             y = m(x)
             close(y, steps, f"chunks of {m.chunk}: outputs of forward and step")
             close(m.last(x), y[:, -1], f"chunks of {m.chunk}: outputs of last and forward")
-    m.chunk, x = 2, x[:, :5].clone().requires_grad_()
+    m.chunk = 2
+    x = x[:, :5].clone().requires_grad_()
     steps, state = stream(m, x)
     _is_as_declared(m, state, 5)
     all_close(gradients(m, x, [steps]), gradients(m, x, [m(x)]), "step and forward")
@@ -581,7 +582,8 @@ def test_a_mixer_whose_true_outputs_overflow_is_excused() -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_laws_leave_the_mixer_as_it_was(law: str) -> None:
-    one, other = drawn(RunningSum()), drawn(RunningSum())
+    one = drawn(RunningSum())
+    other = drawn(RunningSum())
     LAWS[law](one)
     assert one.chunk == other.chunk
     assert all(

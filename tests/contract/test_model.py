@@ -28,7 +28,9 @@ CHANNELS = ("rglru", "shortconv")
 """Mechanisms without heads."""
 BLOCKED = ("sparse", "moba")
 """Mechanisms with blocks, which shall be full within a short prompt."""
-LENGTH, VOCABULARY, ANSWERS = 70, 5, 4
+LENGTH = 70
+VOCABULARY = 5
+ANSWERS = 4
 SPECS = [
     *(
         f"{name}*2 @ heads=2, head_dim=4, p16"
@@ -84,8 +86,10 @@ def test_step_every_and_forward_agree_and_the_cache_is_as_declared(
     monkeypatch.setattr(
         jaxtyping.config, "jaxtyping_disable", True
     )  # many steps; shapes are checked in the other tests
-    model, prompts = _model(spec, norm=norm, bos=bos, hidden=hidden), _prompts(2)
-    every, cache = model.every(prompts), model.init_cache(2)
+    model = _model(spec, norm=norm, bos=bos, hidden=hidden)
+    prompts = _prompts(2)
+    every = model.every(prompts)
+    cache = model.init_cache(2)
     bits = {part.p for layer in model.architecture for part in layer}.pop()
     assert every.shape == (2, LENGTH, ANSWERS)
     for t in range(LENGTH):
@@ -128,8 +132,10 @@ def test_head_wise_hybrids_of_any_two(first: str) -> None:
 
 
 def _compare_hybrid(first: str, second: str) -> None:
-    prompts, model = _prompts(2, 10), _model(f"{_part(first)}|{_part(second)} @ p16")
-    every, cache = model.every(prompts), model.init_cache(2)
+    prompts = _prompts(2, 10)
+    model = _model(f"{_part(first)}|{_part(second)} @ p16")
+    every = model.every(prompts)
+    cache = model.init_cache(2)
     for t in range(10):
         logits, cache = model.step(prompts[:, t], cache, t)
         close(logits, every[:, t], f"{first}|{second}, step {t}")
@@ -155,7 +161,8 @@ def test_stacked_models_equal_single_ones(spec: str) -> None:
 @pytest.mark.parametrize("spec", SPECS)
 @torch.no_grad()
 def test_safetensors_round_trip(spec: str, tmp_path: Path) -> None:
-    model, prompts = _model(spec), _prompts(2)
+    model = _model(spec)
+    prompts = _prompts(2)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     (tmp_path / "model.json").write_text(json.dumps(model.config.to_json()))
     other = Model(ModelConfig.from_json(json.loads((tmp_path / "model.json").read_text()))).double()
@@ -189,7 +196,8 @@ def test_build_for_a_task(layer: str) -> None:
     assert model.architecture == architecture
     prompts = torch.zeros(3, task.length, dtype=torch.long)
     assert model(prompts).shape == (3, task.answers)
-    same, other = build(architecture, task, seed=0), build(architecture, task, seed=1)
+    same = build(architecture, task, seed=0)
+    other = build(architecture, task, seed=1)
     assert all(
         torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True)
     )

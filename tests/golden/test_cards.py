@@ -176,7 +176,8 @@ LAYERS = ("total", "full", "windowed", "indexed", "recurrent", "convolution", "p
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_json_of_released_models(name: str) -> None:
-    expected, found = EXPECTED[name], card_json(preset(name), 10_000)
+    expected = EXPECTED[name]
+    found = card_json(preset(name), 10_000)
     assert set(found) == {
         "name",
         "context",
@@ -416,7 +417,8 @@ def test_two_sum_of_any_pair_fails_in_one_full_layer_and_is_solved_by_two() -> N
         half = (1024 * n - 1) // 2
         return sum(math.comb(half - 1, j) for j in range(1, n - 1)) > 1 << 8320
 
-    one, two = line("full", "2-Sum of any pair"), line("full*2", "2-Sum of any pair")
+    one = line("full", "2-Sum of any pair")
+    two = line("full*2", "2-Sum of any pair")
     assert (one.status, one.theorem, two.status, two.theorem) == (
         "FAILS",
         "I'",
@@ -473,7 +475,8 @@ def test_only_stacks_whose_every_recurrence_is_diagonal_are_called_so(
 
 
 def test_explanations_are_printed_where_asked_for() -> None:
-    plain, told = (io.StringIO(), io.StringIO())
+    plain = io.StringIO()
+    told = io.StringIO()
     for target, explain in ((plain, False), (told, True)):
         console = Console(file=target, width=200, color_system=None, legacy_windows=False)
         console.print(render_card(Architecture.parse("full*2"), 100, explain=explain))

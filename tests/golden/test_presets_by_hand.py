@@ -171,7 +171,8 @@ def test_every_preset_has_a_row_and_there_are_enough() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
-    row, model = ROWS[name], preset(name)
+    row = ROWS[name]
+    model = preset(name)
     card = card_json(model, 4096)
     expected = {
         "total": row.total,

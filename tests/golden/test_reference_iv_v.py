@@ -45,7 +45,8 @@ def test_the_search_of_iv(
     sizes = depth_two.Sizes(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
     assert m + n_1 * m + 2 == n
-    found, here = depth_two.best(sizes), depth_two.best_at(sizes, m, n_1)
+    found = depth_two.best(sizes)
+    here = depth_two.best_at(sizes, m, n_1)
     assert found is not None
     assert found.length() <= n
     assert depth_two.holds(found, sizes)

@@ -50,7 +50,8 @@ def _three(hdp: tuple[int, int, int], groups: tuple[int, int, int]) -> depth_thr
 
 @pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
 def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
-    sizes, reference = _two(hdp, bounded), depth_two.Parameters(*known)
+    sizes = _two(hdp, bounded)
+    reference = depth_two.Parameters(*known)
     assert reference.length() == n
     assert depth_two.holds(reference, sizes)
     found = depth_two.best(sizes)
@@ -61,7 +62,8 @@ def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
 
 @pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
 def test_one_step_breaks_a_condition_of_theorem_iv(hdp, bounded, n, known) -> None:
-    sizes, reference = _two(hdp, bounded), depth_two.Parameters(*known)
+    sizes = _two(hdp, bounded)
+    reference = depth_two.Parameters(*known)
     more = depth_two.conditions(replace(reference, r=reference.r + 1), sizes)
     assert not more[0].positive
     assert not depth_two.holds(replace(reference, n_1=reference.n_1 - 1), sizes)

@@ -51,7 +51,8 @@ def model(name: str) -> Architecture:
 
 @pytest.mark.parametrize("name", FILES)
 def test_layers_and_bytes(name: str) -> None:
-    read, by_hand = model(name), FILES[name]
+    read = model(name)
+    by_hand = FILES[name]
     assert "".join(layer[0].symbol for layer in read) == by_hand.pattern
     cache = read.cache(100_000)
     assert cache["kv"].total == 100_000 * 8 * by_hand.kv_bytes

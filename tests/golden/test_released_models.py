@@ -88,7 +88,8 @@ def test_qwen_at_its_context_needs_six_gib_of_keys_and_values() -> None:
 
 
 def test_every_preset_equals_its_file(name: str) -> None:
-    read, known = read_config(released(RELEASED[name])), preset(name)
+    read = read_config(released(RELEASED[name]))
+    known = preset(name)
     assert read == known
     assert (read.vocabulary, read.context, read.notes) == (
         known.vocabulary,
@@ -186,7 +187,8 @@ def from_shared(name: str, settings: Settings | None = None) -> Architecture:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_all_rows_of_the_table(name: str) -> None:
-    row, model = ROWS[name], from_shared(name)
+    row = ROWS[name]
+    model = from_shared(name)
     assert ["|".join(part.symbol for part in layer) for layer in model] == row.pattern.split()
     recurrent = [part for layer in model for part in layer if part.group == "recurrent"]
     assert (len(model), len(model.reading), len(recurrent)) == (row.layers, row.full, row.recurrent)

@@ -23,7 +23,10 @@ from torch import Tensor
 
 from separatrix.mixers import Mixer
 
-WIDTH, HEADS, KV, DIM = 12, 4, 2, 6
+WIDTH = 12
+HEADS = 4
+KV = 2
+DIM = 6
 LONGER = 1000
 """A chunk longer than every sequence: full attention."""
 

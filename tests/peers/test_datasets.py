@@ -36,7 +36,8 @@ def test_a_hugging_face_dataset(tmp_path: Path, text: str, monkeypatch: pytest.M
     }
     expected = {split: [json.loads(line) for line in found] for split, found in lines.items()}
     assert {split: list(rows) for split, rows in loaded.items()} == expected
-    number, word = datasets.Value("int32"), datasets.Value("string")
+    number = datasets.Value("int32")
+    word = datasets.Value("string")
     kinds = {
         "tokens": datasets.List(number),
         "targets": datasets.List(number),

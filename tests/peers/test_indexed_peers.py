@@ -40,7 +40,13 @@ from torch import Tensor, nn
 
 from separatrix.mixers import Mixer
 
-WIDTH, HEADS, KV, DIM, ROPE, LATENT, VALUE = 12, 4, 2, 4, 2, 7, 5
+WIDTH = 12
+HEADS = 4
+KV = 2
+DIM = 4
+ROPE = 2
+LATENT = 7
+VALUE = 5
 INDEX: dict[str, Any] = {"index_heads": 16, "index_dim": 6}
 CHOSEN = [3, 20]
 """At 3 the longer sequences gather the chosen tokens, at 20 all of them are under a mask."""
@@ -97,7 +103,8 @@ def test_fla(topk: int) -> None:
 
 
 def test_a_changed_weight_is_seen_by_fla() -> None:
-    m, unchanged = from_fla(20), from_fla(20)
+    m = from_fla(20)
+    unchanged = from_fla(20)
     differ_when_perturbed(m, lambda x: dsa(unchanged, x), length=max(LENGTHS))
 
 
@@ -113,11 +120,9 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
     )  # fmt: skip
     layer: Any = draw(modeling.DeepseekV32Attention(config, 0))
-    layer.q_a_layernorm, layer.kv_a_layernorm, layer.indexer.k_norm = (
-        nn.Identity(),
-        nn.Identity(),
-        nn.Identity(),
-    )
+    layer.q_a_layernorm = nn.Identity()
+    layer.kv_a_layernorm = nn.Identity()
+    layer.indexer.k_norm = nn.Identity()
     latent, shared = layer.kv_a_proj_with_mqa.weight.split([LATENT, ROPE])
     up = (layer.kv_b_proj.weight @ latent).unflatten(0, (HEADS, -1))
     sizes = {"heads": HEADS, "head_dim": DIM + ROPE, "value_dim": VALUE, "topk": topk, **INDEX}

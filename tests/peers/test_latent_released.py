@@ -24,7 +24,12 @@ from torch import Tensor
 
 from separatrix.mixers import Mixer
 
-WIDTH, HEADS, DIM, ROPE, LATENT, VALUE = 12, 3, 4, 6, 7, 5
+WIDTH = 12
+HEADS = 3
+DIM = 4
+ROPE = 6
+LATENT = 7
+VALUE = 5
 
 
 def ordered(rows: Tensor, *, interleaved: bool) -> Tensor:

@@ -87,7 +87,8 @@ def questions(text: str, context: str, shots: int) -> list[str]:
     looks like, and all but the last are answered.
     """
     asked = re.split(r"\n\n(?=[^\n]+\n+(?:Numbers|Question): )", context)
-    task, steps = parsed(text), context.endswith("step by step:")
+    task = parsed(text)
+    steps = context.endswith("step by step:")
     if isinstance(task, Task):
         manner = (
             "Write the steps, then: The answer is NUMBER."

@@ -27,7 +27,11 @@ from separatrix.mixers.ops import block_choice
 
 pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
 
-WIDTH, HEADS, KV, DIM, VALUE = 12, 4, 2, 6, 5
+WIDTH = 12
+HEADS = 4
+KV = 2
+DIM = 6
+VALUE = 5
 SIZES = [(8, 3), (16, 1), (7, 30)]
 """Block and topk; of 7, all complete blocks are read."""
 
@@ -46,7 +50,8 @@ def softmaxes(
     """Softmax attention (t, h, d) within pieces, queries and keys of each between consecutive
     borders, and the log-denominators (h, t).
     """
-    outputs, denominators = [], []
+    outputs = []
+    denominators = []
     for piece in zip(
         cu_seqlens_q[:-1], cu_seqlens_q[1:], cu_seqlens_k[:-1], cu_seqlens_k[1:], strict=True
     ):
@@ -130,5 +135,6 @@ def test_moba_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_changed_weight_is_seen() -> None:
-    m, unchanged = mixed(8, 3), mixed(8, 3)
+    m = mixed(8, 3)
+    unchanged = mixed(8, 3)
     differ_when_perturbed(m, lambda x: moba(unchanged, x))

@@ -33,7 +33,10 @@ from torch import Tensor
 
 from separatrix.laws import stream
 
-WIDTH, HEADS, DIM, VALUE = 12, 4, 6, 5
+WIDTH = 12
+HEADS = 4
+DIM = 6
+VALUE = 5
 SIZES: dict[str, Any] = {"heads": HEADS, "head_dim": DIM, "value_dim": VALUE}
 Outputs = tuple[Tensor, Any]
 Peer = Callable[[Any, Tensor, Tensor | None, Tensor], Outputs]
@@ -96,17 +99,16 @@ def linear(feature: Callable[[Tensor], Tensor], *, normalise: bool) -> Peer:
 
 
 def taylor(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
-    operator, normaliser = naive("based").naive_parallel_based, m.mechanism.sizes()["normaliser"]
+    operator = naive("based").naive_parallel_based
+    normaliser = m.mechanism.sizes()["normaliser"]
     (y,) = head_first(operator(*head_first(*repeated(m, x)), scale=1.0, use_norm=normaliser))
     return out(m, y), None
 
 
 def loglinear(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     weights = F.softplus(x @ m.level.weight.T).unflatten(-1, (-1, HEADS)).transpose(2, 3)  # b t h l
-    operator, no_decay = (
-        naive("log_linear_attn").naive_log_linear_attn,
-        torch.zeros(*x.shape[:2], HEADS),
-    )
+    operator = naive("log_linear_attn").naive_log_linear_attn
+    no_decay = torch.zeros(*x.shape[:2], HEADS)
     return out(m, operator(*repeated(m, x), no_decay, weights)), None
 
 
@@ -123,11 +125,9 @@ def deltanet(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs
 
 
 def deltaproduct(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
-    operator, updates, key_heads = (
-        naive("gated_delta_product").naive_recurrent_gated_delta_product,
-        m.updates,
-        m.qk,
-    )
+    operator = naive("gated_delta_product").naive_recurrent_gated_delta_product
+    updates = m.updates
+    key_heads = m.qk
     q = split(x @ m.q.weight.T, key_heads, HEADS // key_heads)
     k = split(
         (x @ m.k.weight.T).unflatten(-1, (updates, -1)).flatten(1, 2), key_heads, HEADS // key_heads
@@ -207,11 +207,10 @@ def rwkv(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     shifted = torch.cat([before[:, None], x[:, :-1]], 1)
     x_r, x_k, x_v, x_w, x_a = (torch.lerp(x, shifted, mu) for mu in m.mu)
     r, f, v = (split(y @ part.weight.T, HEADS) for y, part in ((x_r, m.q), (x_k, m.k), (x_v, m.v)))
-    log_w, a = (
-        -0.6065306597126334 * low_rank(m.w, x_w, torch.tanh).sigmoid(),
-        low_rank(m.a, x_a).sigmoid(),
-    )
-    c, k = unit(f * m.erased), f * (1 + (a - 1) * m.written)
+    log_w = -0.6065306597126334 * low_rank(m.w, x_w, torch.tanh).sigmoid()
+    a = low_rank(m.a, x_a).sigmoid()
+    c = unit(f * m.erased)
+    k = f * (1 + (a - 1) * m.written)
     operator = naive("generalized_delta_rule/dplr").dplr_recurrence
     y, state = operator(*head_first(r * DIM**0.5, k, v, -c, a * c, log_w), state)
     return out(m, head_first(y)[0] + (r * k * m.bonus).sum(-1, keepdim=True) * v), state
@@ -280,7 +279,8 @@ def drawn(case: str) -> Any:
 
 @pytest.mark.parametrize("case", CASES)
 def test_forward(case: str) -> None:
-    m, start = drawn(case), torch.zeros(2, WIDTH)
+    m = drawn(case)
+    start = torch.zeros(2, WIDTH)
     agree(m, lambda x: CASES[case].peer(m, x, None, start)[0])
 
 
@@ -288,7 +288,9 @@ def test_forward(case: str) -> None:
 @torch.no_grad()
 def test_state(case: str) -> None:
     """The operator's state after some tokens is ours, and from it both go on alike."""
-    m, peer, x = drawn(case), CASES[case].peer, tokens(WIDTH)[:, : PREFILL + STEPS]
+    m = drawn(case)
+    peer = CASES[case].peer
+    x = tokens(WIDTH)[:, : PREFILL + STEPS]
     _, theirs = peer(m, x[:, :PREFILL], None, torch.zeros(2, WIDTH))
     _, state = stream(m, x[:, :PREFILL])
     same(state[str(CASES[case].state)], theirs, "the state")
@@ -298,5 +300,7 @@ def test_state(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_changed_weight_is_seen(case: str) -> None:
-    m, unchanged, start = drawn(case), drawn(case), torch.zeros(2, WIDTH)
+    m = drawn(case)
+    unchanged = drawn(case)
+    start = torch.zeros(2, WIDTH)
     differ_when_perturbed(m, lambda x: CASES[case].peer(unchanged, x, None, start)[0])

@@ -41,7 +41,13 @@ from torch import Tensor, nn
 
 from separatrix.mixers import Mixer
 
-WIDTH, HEADS, KEY_HEADS, DIM, VALUE, CONV, EPSILON = 12, 4, 2, 6, 5, 4, 1e-6
+WIDTH = 12
+HEADS = 4
+KEY_HEADS = 2
+DIM = 6
+VALUE = 5
+CONV = 4
+EPSILON = 1e-6
 GDN = {
     "heads": HEADS,
     "key_heads": KEY_HEADS,
@@ -168,7 +174,8 @@ def mamba2() -> tuple[Mixer, Layer, Any]:
         use_conv_bias=False, chunk_size=32,
     )  # fmt: skip
     layer: Any = draw(modeling.Mamba2Mixer(config, 0))
-    inner, state = HEADS * DIM, 2 * VALUE
+    inner = HEADS * DIM
+    state = 2 * VALUE
     _, v, k, q, step = layer.in_proj.weight.split([inner, inner, state, state, HEADS])
     conv_v, conv_k, conv_q = kernel(layer.conv1d).split([inner, state, state])
     m = filled(
@@ -202,7 +209,7 @@ def minimax() -> tuple[Mixer, Layer, Any]:
     )  # fmt: skip
     call: Layer = lambda x, cache, start: layer(
         x, position_embeddings=None, attention_mask=None, past_key_values=cache
-    )  # noqa: E731
+    )
     return m, inside(layer, layer.norm, layer.out_proj.weight, call), modeling.MiniMaxCache()
 
 

@@ -27,7 +27,11 @@ from torch import Tensor
 
 from separatrix.mixers import Mixer
 
-WIDTH, HEADS, KV, DIM, WINDOW = 12, 4, 2, 6, 9
+WIDTH = 12
+HEADS = 4
+KV = 2
+DIM = 6
+WINDOW = 9
 _FLA: dict[str, tuple[str, dict[str, Any]]] = {
     "full": ("full", {}),
     "full, sink": ("full", {"sink": True}),

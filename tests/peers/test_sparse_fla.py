@@ -27,7 +27,13 @@ from torch import Tensor
 
 from separatrix.mixers.ops import block_choice
 
-WIDTH, HEADS, KV, DIM, VALUE, BLOCK, TOPK = 12, 4, 2, 6, 5, 8, 3
+WIDTH = 12
+HEADS = 4
+KV = 2
+DIM = 6
+VALUE = 5
+BLOCK = 8
+TOPK = 3
 SPARSE: dict[str, Any] = {
     "heads": HEADS,
     "kv_heads": KV,
@@ -66,7 +72,8 @@ def nsa(m: Any, x: Tensor) -> Tensor:
     operators = naive("nsa")
     q, k, v = qkv(m, x)
     k, v = (y.repeat_interleave(HEADS // KV, 2) for y in (k, v))
-    keys, values = pooled(k, m.pool_k), pooled(v, m.pool_v)
+    keys = pooled(k, m.pool_k)
+    values = pooled(v, m.pool_v)
     selected = operators.naive_nsa_selection(
         q, k, F.pad(v, (0, DIM - VALUE)), chosen(q, keys), BLOCK, 1.0
     )[..., :VALUE]
@@ -100,17 +107,16 @@ def by_level(m: Any, x: Tensor) -> Tensor:
     times the weight of l; summed over l.
     """
     q, k, v = qkv(m, x)
-    b, log_a = (
-        torch.sigmoid(x @ m.b.weight.T),
-        -m.rate.exp() * F.softplus(F.linear(x, m.a.weight, m.a.bias)),
-    )
+    b = torch.sigmoid(x @ m.b.weight.T)
+    log_a = -m.rate.exp() * F.softplus(F.linear(x, m.a.weight, m.a.bias))
     count = x.shape[1]
     level = torch.tensor(
         [[(i ^ j).bit_length() if j <= i else -1 for j in range(count)] for i in range(count)]
     )
     inside = level[:, None] == torch.arange((count - 1).bit_length() + 1)[:, None]  # i l j
     runs = inside.flatten(0, 1)
-    operator, y = naive("gated_delta_rule").naive_recurrent_gated_delta_rule, []
+    operator = naive("gated_delta_rule").naive_recurrent_gated_delta_rule
+    y = []
     q, k = (z / z.norm(dim=-1, keepdim=True) for z in (q, k))
     for one in range(len(x)):
         many = (z[one].expand(len(runs), *z.shape[1:]) for z in (q, k, v, b, log_a))
@@ -140,6 +146,7 @@ def test_a_changed_weight_of_sparse_is_seen(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("length", [1, 2, 5, 16, 37])
 @torch.no_grad()
 def test_loglinear_over_gdn(length: int) -> None:
-    m, x = ours("loglinear", DELTA, width=WIDTH), tokens(WIDTH)[:, :length]
+    m = ours("loglinear", DELTA, width=WIDTH)
+    x = tokens(WIDTH)[:, :length]
     m.chunk = 8
     same(m(x), by_level(m, x), f"T={length}")

@@ -91,7 +91,8 @@ def hints(
     """
     for number in (instances, 4 * instances):
         tokens, targets = task.sample(number, np.random.default_rng((seed, number)))
-        features, half = repeats(seen(tokens)), number // 2
+        features = repeats(seen(tokens))
+        half = number // 2
         guess = regression(features[:half], targets[:half], 2, features[half:])
         if guess.correlation(targets[half:]) * half**0.5 <= BOUND:
             return False
@@ -220,7 +221,8 @@ def planted_match(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batc
     """The obvious sampler of 2-Sum per query, M = 16: x's that do not cancel q, one overwritten
     with -q for answer 1.
     """
-    rows, query = np.arange(len(tokens)), rng.integers(16, size=len(tokens))
+    rows = np.arange(len(tokens))
+    query = rng.integers(16, size=len(tokens))
     x = rng.integers(15, size=(len(tokens), tokens.shape[1] - 1))
     x += x >= (-query % 16)[:, None]
     place = rng.integers(x.shape[1], size=len(x))
@@ -232,7 +234,8 @@ def any_free_query(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Bat
     """2-Sum per query, M = 6, with q drawn among all values: 0 and 3 cancel themselves, so that
     a repeated q hints at answer 1.
     """
-    rows, free = np.arange(len(tokens)), rng.integers(6, size=len(tokens))
+    rows = np.arange(len(tokens))
+    free = rng.integers(6, size=len(tokens))
     x = rng.integers(5, size=(len(tokens), tokens.shape[1] - 1))
     x += x >= free[:, None]
     met = np.where(targets == 1, x[rows, rng.integers(x.shape[1], size=len(x))], free)
@@ -243,7 +246,8 @@ def flipped_sign(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch
     """The obvious sampler of decisions, M = 33: one token repeats another for answer 0 and is
     its negative for answer 1.
     """
-    rows, n = np.arange(len(tokens)), tokens.shape[1]
+    rows = np.arange(len(tokens))
+    n = tokens.shape[1]
     tokens = rng.integers(1, 17, tokens.shape)
     first = rng.integers(n, size=len(tokens))
     second = (first + rng.integers(1, n, size=len(tokens))) % n
@@ -257,7 +261,8 @@ def flipped_bit(tokens: Ints, targets: Ints, rng: np.random.Generator) -> Batch:
     """
     tokens, half = rng.integers(0, 2, tokens.shape), tokens.shape[1] // 2
     tokens[:, half:] = tokens[:, :half]
-    rows, place = np.arange(len(tokens)), half + rng.integers(half, size=len(tokens))
+    rows = np.arange(len(tokens))
+    place = half + rng.integers(half, size=len(tokens))
     tokens[rows, place] |= 1 - targets
     return Batch(tokens, (tokens[:, :half] == tokens[:, half:]).all(1).astype(np.int64))
 

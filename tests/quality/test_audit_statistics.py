@@ -62,10 +62,8 @@ class Noise:
         return self.chance
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        tokens, coins = (
-            rng.integers(self.vocabulary, size=(batch, self.length)),
-            rng.integers(self.answers, size=batch),
-        )
+        tokens = rng.integers(self.vocabulary, size=(batch, self.length))
+        coins = rng.integers(self.answers, size=batch)
         return Batch(tokens, self.told(tokens, coins, rng))
 
 
@@ -208,7 +206,8 @@ def test_cut_prompts_by_hand() -> None:
 
 
 def test_tables_by_hand() -> None:
-    ids, answers = np.array([5, 5, 5, 7, 7]), np.array([1, 2, 2, 0, 0])
+    ids = np.array([5, 5, 5, 7, 7])
+    answers = np.array([1, 2, 2, 0, 0])
     guess = most_frequent(ids, answers, 3, np.array([7, 5, 6, -1, 8]))
     assert guess.answers.tolist() == [
         0,
@@ -234,7 +233,8 @@ def test_a_copied_answer_is_found_among_more_ids_than_instances() -> None:
 
 def test_the_better_of_two_ways_is_picked() -> None:
     rng = np.random.default_rng(0)
-    seen, answers = rng.integers(3, size=(400, 1)), rng.integers(3, size=400)
+    seen = rng.integers(3, size=(400, 1))
+    answers = rng.integers(3, size=400)
     seen[:, 0] = (answers + 1) % 3
     ways: Any = [
         lambda a, right, number, b: constant(right, len(b)),

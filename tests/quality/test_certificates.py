@@ -62,7 +62,8 @@ def holds(record: Certificate) -> bool:
     """The claim itself, evaluated plainly: the prompts are wrong for this model, and for the
     forms with two, cannot be told apart.
     """
-    task, right = parse_task(record.task), np.array(record.inputs)
+    task = parse_task(record.task)
+    right = np.array(record.inputs)
     model = _model(record)
     carried, logits = zip(
         *(_stream(model, prompt, record) for prompt in record.inputs), strict=True
@@ -107,7 +108,9 @@ def _stream(
             [{n: rounded(n, x) for n, x in state.items()} for state in states] for states in cache
         ]
 
-    cache, carried, logits = all_rounded(model.init_cache(1)), [], torch.empty(0)
+    cache = all_rounded(model.init_cache(1))
+    carried = []
+    logits = torch.empty(0)
     for place, token in enumerate(prompt):
         if place == cut:
             named = [
@@ -164,7 +167,8 @@ def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str, apart: 
     record = found(case)
     body = record.body()
     weights = body.pop("weights")
-    text, refused = canonical(body), 0
+    text = canonical(body)
+    refused = 0
     places = range(0, len(text), apart)
     for place in places:
         try:

@@ -115,7 +115,8 @@ def test_building_twice_gives_the_same_bytes(case: str, tmp_path: Path) -> None:
     task, stack = CASES[case]
     again = construct(parse_task(task), None if stack is None else Architecture.parse(stack))
     assert again.record.digest == built(case).record.digest
-    first, second = built(case).save_weights(tmp_path / "a"), again.save_weights(tmp_path / "b")
+    first = built(case).save_weights(tmp_path / "a")
+    second = again.save_weights(tmp_path / "b")
     assert first.name == second.name == again.record.weights
     assert first.read_bytes() == second.read_bytes()
     assert sha256(first.read_bytes()) == again.record.weights_sha256
@@ -129,10 +130,8 @@ def test_the_margin_is_a_lower_bound_of_every_lead(case: str) -> None:
     lead = logits.gather(1, right[:, None])[:, 0] - logits.scatter(
         1, right[:, None], -torch.inf
     ).amax(1)
-    claimed, smallest = (
-        Fraction(built(case).record.proof["final_margin"]),
-        Fraction(float(lead.min())),
-    )
+    claimed = Fraction(built(case).record.proof["final_margin"])
+    smallest = Fraction(float(lead.min()))
     assert 0 < claimed <= smallest
     assert case == "match2" or claimed > Fraction(
         199, 100
@@ -146,7 +145,8 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
     """
     exact, (tokens, _) = _copy(case).double(), inputs(case)
     rows = torch.arange(0, len(tokens), 7)
-    x, y = exact._embed(tokens[rows]), built(case).model._embed(tokens[rows])
+    x = exact._embed(tokens[rows])
+    y = built(case).model._embed(tokens[rows])
     live = {entry["layer"]: entry for entry in built(case).record.proof["layers"]}
     seen = 0
     with torch.inference_mode():
@@ -156,7 +156,8 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
             assert isinstance(block, Block)
             assert isinstance(rounded, Block)
             if index in live:
-                mixer, entry = block.mixers[live[index]["part"]], live[index]
+                mixer = block.mixers[live[index]["part"]]
+                entry = live[index]
                 assert isinstance(mixer, SoftmaxMixer)
                 assert entry["score_gap"] == "32"  # 2 s^2
                 q, k, v = mixer._qkv(mixer._project_last(x))
@@ -179,7 +180,8 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
                     < Fraction(entry["threshold"])
                 )
                 seen += 1
-            x, y = block(x), rounded(y)
+            x = block(x)
+            y = rounded(y)
             if index in live:
                 assert float((x[:, -1] - y[:, -1]).abs().max()) <= Fraction(
                     live[index]["fetch_error"]
@@ -197,9 +199,11 @@ def test_the_numbers_of_match2_bound_the_circle() -> None:
     """G = c sin^2(pi/M) (theory.md, section 6): c is a power of two, both gaps are G up to the
     rounding of the code, and G >= ln(8n).
     """
-    n, M = 3, 6
+    n = 3
+    M = 6
     (entry,) = built("match2").record.proof["layers"]
-    over, under = float(entry["match_over_blank"]), float(entry["blank_over_rest"])
+    over = float(entry["match_over_blank"])
+    under = float(entry["blank_over_rest"])
     assert over == pytest.approx(under, rel=1e-5)
     c = over / np.sin(np.pi / M) ** 2
     assert np.log2(c) == pytest.approx(round(np.log2(c)), abs=1e-5)
@@ -284,7 +288,8 @@ def test_every_number_of_the_record_is_derived_again(
 def test_every_word_of_the_record_is_derived_again(case: str, tmp_path: Path) -> None:
     record = built(case).record
     built(case).save_weights(tmp_path)
-    statement, word = record.statement, record.weights_sha256
+    statement = record.statement
+    word = record.weights_sha256
     used = "sparse" if case == "sparse" else "full"
     without = (
         record.architecture.replace(used, "window").replace("block=2, ", "").replace(", topk=1", "")
@@ -337,7 +342,8 @@ def test_numbers_narrower_than_float32_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_flipped_address_bit_is_refused(tmp_path: Path) -> None:
-    record, tensors = built("eva").record, built("eva").model.state_dict()
+    record = built("eva").record
+    tensors = built("eva").model.state_dict()
     for row, column in itertools.product(range(4), range(2)):
         changed = {name: tensor.clone() for name, tensor in tensors.items()}
         bits = [
@@ -367,8 +373,11 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
     """One number of one tensor becomes another, and every hash is made to fit: what is accepted
     is true on every input.
     """
-    record, tensors = built(case).record, built(case).model.state_dict()
-    rng, refused, broken = np.random.default_rng(7), 0, 0
+    record = built(case).record
+    tensors = built(case).model.state_dict()
+    rng = np.random.default_rng(7)
+    refused = 0
+    broken = 0
     names = sorted(tensors)
     for trial in range(trials):
         name = names[trial % len(names)]
@@ -392,9 +401,11 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
             continue
         model = _copy(case)
         model.load_state_dict(changed)
-        true, passed = holds(case, model), accepted(refile(record, changed, tmp_path))
+        true = holds(case, model)
+        passed = accepted(refile(record, changed, tmp_path))
         assert true or not passed, f"{name}[{place}] = {float(flat[place])}"
-        refused, broken = refused + (not passed), broken + (not true)
+        refused = refused + (not passed)
+        broken = broken + (not true)
     assert refused >= 0.4 * trials
     assert broken >= 0.12 * trials
 
@@ -403,7 +414,8 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
 def test_after_any_change_of_a_byte_of_the_weights_it_is_refused(case: str, tmp_path: Path) -> None:
     path = built(case).save(tmp_path)
     weights = tmp_path / built(case).record.weights
-    data, rng = weights.read_bytes(), np.random.default_rng(3)
+    data = weights.read_bytes()
+    rng = np.random.default_rng(3)
     for place in (0, 7, 8, len(data) - 1, *rng.integers(len(data), size=30)):
         weights.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         assert not accepted(path)
@@ -415,7 +427,8 @@ def test_after_any_change_of_a_byte_of_the_weights_it_is_refused(case: str, tmp_
 
 
 def test_weights_that_are_no_weights_are_refused(tmp_path: Path) -> None:
-    record, tensors = built("eva").record, built("eva").model.state_dict()
+    record = built("eva").record
+    tensors = built("eva").model.state_dict()
     spare = {**tensors, "spare": torch.zeros(1)}
     missing = {name: tensor for name, tensor in tensors.items() if name != "head.bias"}
     double = {name: tensor.double() for name, tensor in tensors.items()}

@@ -352,7 +352,8 @@ def test_bits_of_counts_too_large_for_floats(key: str, sizes: dict[str, int], va
 
 def test_counts_no_machine_can_write_down() -> None:
     """Between n log2(K/n) and n log2(eK/n), and so on, at n = 10^9."""
-    n, K = 10**9, 2**40
+    n = 10**9
+    K = 2**40
     assert n * 10 < COUNTS["match2-distinct"](n=n, M=K).ceil_log2() < n * 12
     assert n * 74 < COUNTS["recall-distinct"](n=n, K=K, V=2**64).ceil_log2() < n * 76
     assert COUNTS["recall-promise"](n=n, V=2**64).ceil_log2() == 64 * n

@@ -134,8 +134,10 @@ def enumerated(sizes: OneReadingSizes) -> bool:
     read.
     """
     assert sizes.caches_1 == 1
-    every_z_2, every_B = list(product(range(sizes.N_1), repeat=sizes.N_1)), list(sizes.contents())
-    caches, families = range(sizes.caches_0), set()
+    every_z_2 = list(product(range(sizes.N_1), repeat=sizes.N_1))
+    every_B = list(sizes.contents())
+    caches = range(sizes.caches_0)
+    families = set()
     for carried in product(caches, repeat=len(every_B)):
         looks = [
             [

@@ -52,7 +52,8 @@ def _made(
 
     Its pages and charts are left to the run that resumes.
     """
-    out, done = tmp_path_factory.mktemp("made"), []
+    out = tmp_path_factory.mktemp("made")
+    done = []
 
     def one_by_one(
         jobs: Sequence[Job], store: Path, *, workers: int, show: bool

@@ -202,7 +202,8 @@ def words_of_the_prompt(view: View) -> Array:
     known = sorted(set().union(*bags))
     x = np.array([[bag[word] for word in known] + [1] for bag in bags], float)
     place = np.take_along_axis(view.rank, view.right[:, None], 1)[:, 0]
-    held, y = x[view.fit], np.eye(view.rank.shape[1])[place[view.fit]]
+    held = x[view.fit]
+    y = np.eye(view.rank.shape[1])[place[view.fit]]
     score = x @ np.linalg.solve(held.T @ held + 10 * np.eye(x.shape[1]), held.T @ y)
     return np.take_along_axis(score, view.rank, 1)
 
@@ -281,10 +282,8 @@ def leaks(
     task: MultiHop, named: dict[str, Callable[[View], Array]], seed: int, spoil: Spoil | None = None
 ) -> list[str]:
     """Names of the probes that are above chance twice."""
-    view, rng = (
-        draw(task, 2 * HALF, np.random.default_rng(seed), spoil),
-        np.random.default_rng([seed, 1]),
-    )
+    view = draw(task, 2 * HALF, np.random.default_rng(seed), spoil)
+    rng = np.random.default_rng([seed, 1])
     found = [name for name, probe in named.items() if above(view, probe, float(task.chance))]
     if not found:
         return []
@@ -388,7 +387,8 @@ def linked_behind(item: TextItem, rng: np.random.Generator) -> TextItem:
     return with_facts(item, [*facts[:place], item.steps[-1], *facts[place:]])
 
 
-SMALL, LONG = MultiHop(k=2, n=12), MultiHop(k=3, n=12)
+SMALL = MultiHop(k=2, n=12)
+LONG = MultiHop(k=3, n=12)
 LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
     (
         SMALL,

@@ -17,11 +17,9 @@ from separatrix.tasks import SeqComp, Task, parse_task
 def errors(task: Task, stack: str | None, inputs: int, *, batch: int, seed: int) -> int:
     """Wrong answers on so many random inputs."""
     assert task.length >= 4096
-    model, rng, wrong = (
-        construct(task, None if stack is None else Architecture.parse(stack)).model,
-        np.random.default_rng(seed),
-        0,
-    )
+    model = construct(task, None if stack is None else Architecture.parse(stack)).model
+    rng = np.random.default_rng(seed)
+    wrong = 0
     for _ in range(inputs // batch):
         tokens, targets = task.sample(batch, rng)
         with torch.inference_mode():

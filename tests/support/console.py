@@ -123,7 +123,8 @@ class Printed:
 
 def regions(text: str) -> Iterator[Region]:
     """The code blocks of a Markdown text."""
-    lines, row = text.split("\n"), 0
+    lines = text.split("\n")
+    row = 0
     while row < len(lines):
         if fence := _FENCE.match(lines[row]):
             first = row = row + 1
@@ -162,14 +163,16 @@ def parse(text: str, document: str) -> list[list[Command]]:
 
 def _commands(region: Region, document: str) -> list[Command]:
     commands: list[Command] = []
-    lines, at = region.lines, 0
+    lines = region.lines
+    at = 0
     if not lines[0].startswith("$ "):
         raise DocumentError(
             f"{document}:{region.first + 1}: output before the first command of a block; start it"
             " with `$ separatrix ...`"
         )
     while at < len(lines):
-        start, text = at, lines[at].removeprefix("$ ").strip()
+        start = at
+        text = lines[at].removeprefix("$ ").strip()
         while text.endswith("\\") and at + 1 < len(lines):  # continued, as in a shell
             at += 1
             text = f"{text[:-1].rstrip()} {lines[at].strip()}"
@@ -273,7 +276,8 @@ def recut(old: Sequence[str], printed: Sequence[str]) -> list[str]:
     new: list[str] = []
     at = 0
     for number, piece in enumerate(pieces):
-        start, stop = 0 if number == 0 else at + 1, len(printed)
+        start = 0 if number == 0 else at + 1
+        stop = len(printed)
         if number > 0:
             new.append(CUT)
             if not piece:
@@ -411,7 +415,8 @@ def written(text: str, document: str) -> tuple[str, list[str]]:
     """The text with the outputs of today, and a line on every command whose output changed.
     Raises DocumentError.
     """
-    lines, news = text.split("\n"), []
+    lines = text.split("\n")
+    news = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         fill(folder)

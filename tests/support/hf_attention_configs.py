@@ -24,7 +24,8 @@ _LATENT = {
 }
 _LATENT |= {"v_head_dim": 24}
 _INDEXER = {"index_head_dim": 14, "index_n_heads": 5, "index_topk": 9}
-S, F = "sliding_attention", "full_attention"
+S = "sliding_attention"
+F = "full_attention"
 
 LLAMA = {**_BASE, **_HEADS, "model_type": "llama", "head_dim": None}
 MISTRAL = {**_GROUPED, "model_type": "mistral", "sliding_window": 11}

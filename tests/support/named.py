@@ -29,7 +29,8 @@ def block_lines(text: str) -> Iterator[tuple[int, str]]:
     is one line.
     """
     for region in regions(text):
-        whole, start = "", 0
+        whole = ""
+        start = 0
         for row, line in enumerate(region.lines):
             start = start if whole else row
             whole += line.lstrip() if whole else line
@@ -154,7 +155,8 @@ def wrong_command(code: str) -> str | None:
 def _wrong_one(code: str) -> str | None:
     command: click.Command = tree()
     context = click.Context(command, info_name="separatrix", **command.context_settings)
-    known, words = _options(command, context), code.split()
+    known = _options(command, context)
+    words = code.split()
     while isinstance(command, click.Group) and words and not words[0].startswith(("-", "[", ">")):
         name = words.pop(0)
         if name not in command.commands:

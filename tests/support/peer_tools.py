@@ -23,7 +23,8 @@ from separatrix.mechanisms import mechanism
 from separatrix.mixers import Mixer, mixer
 
 LENGTHS = (1, 5, 64, 130)
-PREFILL, STEPS = 70, 6
+PREFILL = 70
+STEPS = 6
 RELATIVE = 1e-5
 """Of the largest number of the compared tensor."""
 
@@ -38,7 +39,8 @@ def naive(operator: str, *, file: str = "naive", **instead: Any) -> SimpleNamesp
     if found is None or not found.submodule_search_locations:
         pytest.skip("fla-core is not installed (extra `peers`)")
     path = Path(found.submodule_search_locations[0]) / "ops" / operator / f"{file}.py"
-    parsed, names = ast.parse(path.read_text(encoding="utf-8")), dict(instead)
+    parsed = ast.parse(path.read_text(encoding="utf-8"))
+    names = dict(instead)
     parsed.body = [
         node
         for node in parsed.body
@@ -173,7 +175,8 @@ def qkv(mixer: Any, x: Tensor) -> Iterator[Tensor]:
     at the heads they have, v at its own.
     """
     sizes = mixer.mechanism.sizes()
-    q_heads, kv_heads = sizes["heads"], sizes.get("kv_heads")
+    q_heads = sizes["heads"]
+    kv_heads = sizes.get("kv_heads")
     shared = sizes.get("key_heads") or q_heads
     counts = (q_heads, kv_heads, kv_heads) if kv_heads else (shared, shared, q_heads)
     yield from (

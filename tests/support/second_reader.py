@@ -158,7 +158,8 @@ def delta(c: Config, hk: int, hv: int, dk: int, dv: int, kernel: int, state_p: i
 
 
 def qwen(c: Config) -> list[list[Part]]:
-    n, listed = c["num_hidden_layers"], c.get("layer_types")
+    n = c["num_hidden_layers"]
+    listed = c.get("layer_types")
     if listed is None:
         interval = c.get("full_attention_interval", 4)
         listed = every(n, {i for i in range(n) if (i + 1) % interval == 0})
@@ -179,9 +180,11 @@ def qwen(c: Config) -> list[list[Part]]:
 
 
 def olmo(c: Config) -> list[list[Part]]:
-    n, heads = c["num_hidden_layers"], c["num_attention_heads"]
+    n = c["num_hidden_layers"]
+    heads = c["num_attention_heads"]
     listed = types(c) or every(n, {i for i in range(n) if i % 4 == 3} or {n - 1})
-    hk, hv = c.get("linear_num_key_heads", heads), c.get("linear_num_value_heads", heads)
+    hk = c.get("linear_num_key_heads", heads)
+    hv = c.get("linear_num_value_heads", heads)
     dk = c.get("linear_key_head_dim") or 3 * c["hidden_size"] // (4 * hk)
     dv = c.get("linear_value_head_dim", 2 * dk)
     return stack(
@@ -195,10 +198,8 @@ def olmo(c: Config) -> list[list[Part]]:
 
 def nemotron(c: Config) -> list[list[Part]]:
     inner = c["mamba_num_heads"] * c["mamba_head_dim"]
-    groups, kernel = (
-        c.get("n_groups", c.get("mamba_n_groups")),
-        c.get("conv_kernel", c.get("mamba_d_conv")),
-    )
+    groups = c.get("n_groups", c.get("mamba_n_groups"))
+    kernel = c.get("conv_kernel", c.get("mamba_d_conv"))
     assert groups is not None
     assert kernel is not None
     state_p = {"bfloat16": 16, "float16": 16, "float64": 64}.get(
@@ -233,8 +234,10 @@ def gemma(c: Config) -> list[list[Part]]:
 
 
 def kimi(c: Config) -> list[list[Part]]:
-    inner, n = c.get("linear_attn_config") or {}, c["num_hidden_layers"]
-    full, kda = inner.get("full_attn_layers"), inner.get("kda_layers")
+    inner = c.get("linear_attn_config") or {}
+    n = c["num_hidden_layers"]
+    full = inner.get("full_attn_layers")
+    kda = inner.get("kda_layers")
     if full is not None and kda is not None:
         base = min([*full, *kda])
         listed = every(n, {i - base for i in full})
@@ -248,7 +251,8 @@ def kimi(c: Config) -> list[list[Part]]:
     def size(name: str, flat: str) -> int:
         return inner[name] if inner.get(name) is not None else c[flat]
 
-    h, d = size("num_heads", "linear_num_heads"), size("head_dim", "linear_head_dim")
+    h = size("num_heads", "linear_num_heads")
+    d = size("head_dim", "linear_head_dim")
     part = Part("k", h * d * d, 3 * h * d, size("short_conv_kernel_size", "linear_conv_kernel_dim"))
     return stack(listed, words(part, Part("a", kv=c["kv_lora_rank"] + c["qk_rope_head_dim"])))
 
@@ -342,7 +346,8 @@ def log_linear(c: Config) -> list[list[Part]]:
 
 
 def zamba(c: Config) -> list[list[Part]]:
-    n, second = c["num_hidden_layers"], c["model_type"] == "zamba2"
+    n = c["num_hidden_layers"]
+    second = c["model_type"] == "zamba2"
     listed = c.get("layers_block_type", c.get("layer_types"))
     if listed is None:
         later = [
@@ -353,10 +358,8 @@ def zamba(c: Config) -> list[list[Part]]:
     expand = c["mamba_expand"] if "mamba_expand" in c else c["expansion_factor"]
     inner = round(expand * c["hidden_size"])
     if second:
-        state, kernel = (
-            c.get("mamba_d_state", c.get("state_size")),
-            c.get("mamba_d_conv", c.get("conv_dimension")),
-        )
+        state = c.get("mamba_d_state", c.get("state_size"))
+        kernel = c.get("mamba_d_conv", c.get("conv_dimension"))
         part = mamba2_part(inner, state or 0, c["mamba_ngroups"], kernel or 0)
     else:
         part = mamba_part(c, inner, "mamba_d_state", "mamba_d_conv")
@@ -375,12 +378,12 @@ def lfm2(c: Config) -> list[list[Part]]:
 
 
 def hymba(c: Config) -> list[list[Part]]:
-    inner, heads = round(c["mamba_expand"] * c["hidden_size"]), c["num_attention_heads"]
-    part, kv = (
-        mamba_part(c, inner, "mamba_d_state", "mamba_d_conv"),
-        c["num_key_value_heads"] * (c["hidden_size"] + inner) // heads,
-    )
-    near, wide = Part("w", kv=kv, window=c["sliding_window"]), Part("f", kv=kv)
+    inner = round(c["mamba_expand"] * c["hidden_size"])
+    heads = c["num_attention_heads"]
+    part = mamba_part(c, inner, "mamba_d_state", "mamba_d_conv")
+    kv = c["num_key_value_heads"] * (c["hidden_size"] + inner) // heads
+    near = Part("w", kv=kv, window=c["sliding_window"])
+    wide = Part("f", kv=kv)
     return [
         [wide if i in c["global_attn_idx"] else near, part] for i in range(c["num_hidden_layers"])
     ]
@@ -399,8 +402,10 @@ def rwkv4(c: Config) -> list[list[Part]]:
 
 
 def xlstm(c: Config) -> list[list[Part]]:
-    wide, h = c["hidden_size"] if "hidden_size" in c else c["embedding_dim"], c["num_heads"]
-    dk, dv = round(wide * c["qk_dim_factor"]) // h, round(wide * c["v_dim_factor"]) // h
+    wide = c["hidden_size"] if "hidden_size" in c else c["embedding_dim"]
+    h = c["num_heads"]
+    dk = round(wide * c["qk_dim_factor"]) // h
+    dv = round(wide * c["v_dim_factor"]) // h
     state_p = {"bfloat16": 16, "float16": 16, "float64": 64}.get(
         c.get("inference_state_dtype", "").removeprefix("torch."), 32
     )
@@ -415,7 +420,8 @@ def with_attn(c: Config, layers: list[Part], beside: list[Part] | None = None) -
     for spec in [specs] if isinstance(specs, dict) else specs:
         if not spec["layers"]:
             continue
-        heads, window = spec["num_heads"], spec.get("window_size") or 0
+        heads = spec["num_heads"]
+        window = spec.get("window_size") or 0
         kv = 2 * (spec.get("num_kv_heads") or heads) * (c["hidden_size"] // heads)
         for i in spec["layers"]:
             out[i] = [Part("w" if window else "f", kv=kv, window=window), *(beside or [])]
@@ -424,22 +430,27 @@ def with_attn(c: Config, layers: list[Part], beside: list[Part] | None = None) -
 
 def fla(symbol: str) -> Callable[[Config], list[list[Part]]]:
     def read(c: Config) -> list[list[Part]]:
-        hidden, channels, kernel = c.get("hidden_size", 0), 0, 1
+        hidden = c.get("hidden_size", 0)
+        channels = 0
+        kernel = 1
         if symbol == "e":
             ratio = c["expand_ratio"] if "expand_ratio" in c else hidden // c["num_heads"]
             heads = c.get("num_heads") or hidden // ratio
-            state, channels = hidden * ratio, 2 * heads * ratio + hidden
+            state = hidden * ratio
+            channels = 2 * heads * ratio + hidden
         elif symbol in "gkp":
-            hk, dk, each = (
-                c["num_heads"],
-                c["head_dim"],
-                c["num_householder"] if symbol == "p" else 1,
-            )
-            hv, dv = c.get("num_v_heads", hk), round(dk * c["expand_v"])
-            state, channels = hv * dk * dv, (1 + each) * hk * dk + each * hv * dv
+            hk = c["num_heads"]
+            dk = c["head_dim"]
+            each = c["num_householder"] if symbol == "p" else 1
+            hv = c.get("num_v_heads", hk)
+            dv = round(dk * c["expand_v"])
+            state = hv * dk * dv
+            channels = (1 + each) * hk * dk + each * hv * dv
         else:
-            keys, values = round(hidden * c["expand_k"]), round(hidden * c["expand_v"])
-            state, channels = keys * values // c["num_heads"], 2 * keys + values
+            keys = round(hidden * c["expand_k"])
+            values = round(hidden * c["expand_v"])
+            state = keys * values // c["num_heads"]
+            channels = 2 * keys + values
             state += keys if symbol == "l" and c["norm_feature_map"] else 0
         if symbol not in "lv" and c["use_short_conv"]:
             kernel = c["conv_size"]
@@ -457,7 +468,8 @@ def fla(symbol: str) -> Callable[[Config], list[list[Part]]]:
 
 
 def rwkv7(c: Config) -> list[list[Part]]:
-    n, hidden = c["num_hidden_layers"], c["hidden_size"]
+    n = c["num_hidden_layers"]
+    hidden = c["hidden_size"]
     heads = hidden // c["head_dim"] if "head_dim" in c else c["num_heads"]
     wide = c.get("value_dim", hidden)
     values = wide if isinstance(wide, list) else [wide] * n
@@ -473,15 +485,16 @@ def samba(c: Config) -> list[list[Part]]:
 
 
 def native(c: Config) -> list[list[Part]]:
-    ssm, attn, places = (
-        c.get("ssm_cfg") or {},
-        c.get("attn_cfg") or {},
-        set(c.get("attn_layer_idx") or []),
-    )
-    full, part = Part("f"), Part("?")
+    ssm = c.get("ssm_cfg") or {}
+    attn = c.get("attn_cfg") or {}
+    places = set(c.get("attn_layer_idx") or [])
+    full = Part("f")
+    part = Part("?")
     if places:
-        h, kernel = attn["num_heads"], attn.get("d_conv") or 0
-        kv, d = attn.get("num_heads_kv") or h, attn.get("head_dim") or c["d_model"] // h
+        h = attn["num_heads"]
+        kernel = attn.get("d_conv") or 0
+        kv = attn.get("num_heads_kv") or h
+        d = attn.get("head_dim") or c["d_model"] // h
         full = Part("f", 0, (h + 2 * kv) * d if kernel else 0, kernel, kv=2 * kv * d)
     if len(places) < c["n_layer"]:
         inner = round(ssm["expand"] * c["d_model"])

@@ -104,7 +104,8 @@ def alternating(default: int, name: str = "") -> Callable[[Config], Layers]:
 
 
 def exaone(c: Config) -> Layers:
-    n, pattern = c["num_hidden_layers"], c.get("sliding_window_pattern", 4)
+    n = c["num_hidden_layers"]
+    pattern = c.get("sliding_window_pattern", 4)
     if isinstance(pattern, int):
         return typed(
             c,
@@ -128,11 +129,10 @@ def older(c: Config) -> Layers:
     def first(*names: str) -> Any:
         return next((c[name] for name in names if name in c), None)
 
-    n, heads = (
-        first("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-        first("num_attention_heads", "n_head", "num_heads", "n_heads"),
-    )
-    width, kv = first("hidden_size", "n_embd", "d_model", "n_embed"), heads
+    n = first("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    heads = first("num_attention_heads", "n_head", "num_heads", "n_heads")
+    width = first("hidden_size", "n_embd", "d_model", "n_embed")
+    kv = heads
     if c["model_type"] == "gpt_bigcode":
         kv = 1 if c["multi_query"] else heads
     if c["model_type"] == "falcon":
@@ -158,7 +158,8 @@ def gemma4(c: Config) -> Layers:
 
 
 def llama4(c: Config) -> Layers:
-    n, rope = c["num_hidden_layers"], c.get("no_rope_layers")
+    n = c["num_hidden_layers"]
+    rope = c.get("no_rope_layers")
     return typed(
         c,
         lambda: (
@@ -170,11 +171,9 @@ def llama4(c: Config) -> Layers:
 
 
 def mimo(c: Config) -> Layers:
-    n, pattern, types = (
-        c["num_hidden_layers"],
-        layer_list(c, "hybrid_layer_pattern"),
-        layer_list(c, "layer_types"),
-    )
+    n = c["num_hidden_layers"]
+    pattern = layer_list(c, "hybrid_layer_pattern")
+    types = layer_list(c, "layer_types")
     if pattern is not None:
         symbols = ["fw"[x] for x in pattern]
     elif types is not None:
@@ -193,10 +192,8 @@ def mimo(c: Config) -> Layers:
 
 
 def step(c: Config) -> Layers:
-    kv, other = (
-        c.get("num_key_value_heads") or c["num_attention_groups"],
-        c.get("attention_other_setting", {}),
-    )
+    kv = c.get("num_key_value_heads") or c["num_attention_groups"]
+    other = c.get("attention_other_setting", {})
     own = other.get("num_key_value_heads") or other.get("num_attention_groups") or kv
     types = layer_list(c, "layer_types") or ["full_attention"] * c["num_hidden_layers"]
     return [
@@ -260,18 +257,19 @@ def deepseek_v4(c: Config) -> Layers:
     every m tokens, the window, and the content and gate of the tokens that wait (with overlap twice
     as wide, and one entry back).
     """
-    ratios, rates = layer_list(c, "compress_ratios"), c.get("compress_rates", {})
+    ratios = layer_list(c, "compress_ratios")
+    rates = c.get("compress_rates", {})
     if ratios is None:
         sparse = int(rates.get("compressed_sparse_attention") or c.get("compress_rate_csa") or 0)
         heavy = int(rates.get("heavily_compressed_attention") or c.get("compress_rate_hca") or 0)
         kinds = [word.split("_")[0] for word in layer_list(c, "layer_types") or []]
     else:
-        sparse, heavy, kinds = (
-            4,
-            128,
-            [{0: "sliding", 4: "compressed", 128: "heavily"}[ratio] for ratio in ratios],
-        )
-    d, key, near = c["head_dim"], c["index_head_dim"], min(TOKENS, c["sliding_window"])
+        sparse = 4
+        heavy = 128
+        kinds = [{0: "sliding", 4: "compressed", 128: "heavily"}[ratio] for ratio in ratios]
+    d = c["head_dim"]
+    key = c["index_head_dim"]
+    near = min(TOKENS, c["sliding_window"])
     layers: Layers = []
     for kind in kinds:
         if kind == "sliding":

@@ -102,17 +102,16 @@ def test_sizes_out_of_range(text: str) -> None:
 
 @pytest.mark.parametrize("spec", EVERY)
 def test_a_fine_grid_changes_nothing(spec: str) -> None:
-    model, tokens = (
-        _model(spec),
-        torch.randint(6, (3, 7), generator=torch.Generator().manual_seed(0)),
-    )
+    model = _model(spec)
+    tokens = torch.randint(6, (3, 7), generator=torch.Generator().manual_seed(0))
     fine = run(model, tokens, Grid(32, -26))
     assert torch.allclose(fine.logits, model(tokens), atol=1e-4)  # steps of 1.5e-8, well inside
 
 
 @pytest.mark.parametrize("spec", EVERY)
 def test_every_carried_number_is_on_the_grid(spec: str) -> None:
-    grid, tokens = Grid(3, -1), torch.randint(6, (4, 5), generator=torch.Generator().manual_seed(1))
+    grid = Grid(3, -1)
+    tokens = torch.randint(6, (4, 5), generator=torch.Generator().manual_seed(1))
     after = run(_model(spec), tokens, grid)
     numbers = torch.cat(
         [x.flatten() for states in after.cache for state in states for x in state.values()]
@@ -125,9 +124,11 @@ def test_every_carried_number_is_on_the_grid(spec: str) -> None:
 
 
 def test_a_run_can_be_cut_anywhere() -> None:
-    model, grid = _model("gdn"), Grid(4, -2)
+    model = _model("gdn")
+    grid = Grid(4, -2)
     tokens = torch.randint(6, (2, 7), generator=torch.Generator().manual_seed(2))
-    whole, first = run(model, tokens, grid), run(model, tokens[:, :3], grid)
+    whole = run(model, tokens, grid)
+    first = run(model, tokens[:, :3], grid)
     rest = run(model, tokens[:, 3:], grid, after=first, seen=3)
     assert torch.equal(whole.logits, rest.logits)
     assert torch.equal(whole.border, rest.border)

@@ -148,12 +148,15 @@ class Architecture:
                     raise SpecError(
                         f"layers[{number}]: each entry of heads is an object with a 'mechanism'"
                     )
-                name, sizes = part["mechanism"], {k: v for k, v in part.items() if k != "mechanism"}
+                name = part["mechanism"]
+                sizes = {k: v for k, v in part.items() if k != "mechanism"}
                 if name in MECHANISMS:
                     check_size_names(MECHANISMS[name], sizes, where=f" in layers[{number}]")
                 parts.append(mechanism(name, where=f" in layers[{number}]", **sizes))
             layers += [tuple(parts)] * run["times"]
-        name, notes, numbers = data["name"], data["notes"], (data["vocabulary"], data["context"])
+        name = data["name"]
+        notes = data["notes"]
+        numbers = (data["vocabulary"], data["context"])
         if (
             not isinstance(name, str)
             or not isinstance(notes, list)

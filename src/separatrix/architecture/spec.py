@@ -45,7 +45,8 @@ class _Token(NamedTuple):
 
 
 def _tokenise(text: str) -> list[_Token]:
-    tokens, place = [], 0
+    tokens = []
+    place = 0
     while text[place:].strip():
         match = _TOKEN.match(text, place)
         if match is None:
@@ -77,7 +78,9 @@ def _with_common(heads: _Heads, common: dict[str, Any]) -> _Heads:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.text, self.tokens, self.next = text, _tokenise(text), 0
+        self.text = text
+        self.tokens = _tokenise(text)
+        self.next = 0
 
     def parse(self) -> list[Layer]:
         return [tuple(self._resolve(heads) for heads in layer) for layer in self.parse_sizes()]
@@ -156,9 +159,11 @@ class _Parser:
         while True:
             token = self._take("name", "a size such as heads=4, or a number format")
             if self._accept("="):
-                key, value = token.text, self._value()
+                key = token.text
+                value = self._value()
             else:
-                key, value = "format", token.text
+                key = "format"
+                value = token.text
                 try:
                     NumberFormat(value)
                 except SpecError:
@@ -289,15 +294,18 @@ def _fold(words: Sequence[str]) -> str:
     """Words joined by ' + ', repeats written 'a*3' or '(a + b)*3', the longest repeat at each
     place first.
     """
-    items, i = [], 0
+    items = []
+    i = 0
     while i < len(words):
-        best_period, best_times = 1, 1
+        best_period = 1
+        best_times = 1
         for period in range(1, min(64, (len(words) - i) // 2) + 1):
             times = 1
             while words[i + times * period : i + (times + 1) * period] == words[i : i + period]:
                 times += 1
             if times > 1 and times * period > best_times * best_period:
-                best_period, best_times = period, times
+                best_period = period
+                best_times = times
         block = words[i : i + best_period]
         if best_times == 1:
             items.append(words[i])

@@ -49,7 +49,8 @@ def best_of(
     """
     if len(learners) == 1:
         return learners[0](fitted, targets, answers, tested)
-    one, other = slice(len(targets) // 2), slice(len(targets) // 2, None)
+    one = slice(len(targets) // 2)
+    other = slice(len(targets) // 2, None)
 
     def merit(learner: Learner[Seen]) -> float:
         guesses = [

@@ -45,7 +45,8 @@ def _fit(x: Tensor, targets: Tensor, answers: int) -> Tensor:
     """
     weights = torch.zeros(x.shape[1] + 1, answers, dtype=torch.float64)
     weights.grad = torch.zeros_like(weights)
-    grad, rows = weights.grad, torch.arange(len(x))
+    grad = weights.grad
+    rows = torch.arange(len(x))
     optimiser = torch.optim.LBFGS(
         [weights],
         max_iter=ITERATIONS,

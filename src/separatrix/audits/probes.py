@@ -100,7 +100,8 @@ def _last_three(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts)
 
 def _behind_nearest(prompts: Prompts) -> Tokens:
     """(batch,): `nothing` where no earlier token differs from the last."""
-    back, last = prompts.back, prompts.last
+    back = prompts.back
+    last = prompts.last
     if back.shape[1] == 1:
         return np.full(len(back), prompts.nothing)
     far = np.iinfo(np.int64).max

@@ -92,7 +92,8 @@ def _probed(
     name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int
 ) -> Row:
     """The row of one probe."""
-    judged, level = targets[fitted:], task.level(name)
+    judged = targets[fitted:]
+    level = task.level(name)
     guess = PROBE[name](prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
     tests: dict[Test, float] = {"accuracy": above(guess.right(judged), len(judged), level)}
     if task.answers == 2 and level == task.chance:
@@ -115,10 +116,8 @@ def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
     """The row of the answers: all of them against the uniform distribution, or where that is not
     meant the most frequent one against chance.
     """
-    right, even = (
-        int(np.bincount(targets).max()),
-        task.answers > 1 and task.chance * task.answers == 1,
-    )
+    right = int(np.bincount(targets).max())
+    even = task.answers > 1 and task.chance * task.answers == 1
     test: Test = "chi-square" if even else "most frequent"
     z = uneven(targets, task.answers) if even else largest_above(targets, task.answers, task.chance)
     sees = (

@@ -24,7 +24,8 @@ def standard_error(level: Fraction, instances: int) -> float:
 
 def above(right: int, instances: int, level: Fraction) -> float:
     """Standard errors by which `right` of `instances` lies above `level`."""
-    error, excess = standard_error(level, instances), float(Fraction(right, instances) - level)
+    error = standard_error(level, instances)
+    excess = float(Fraction(right, instances) - level)
     if error:
         return excess / error
     return 0.0 if excess <= 0 else inf
@@ -34,7 +35,8 @@ def uneven(targets: Tokens, answers: int) -> float:
     """Pearson's chi-square of the answers against the uniform distribution, as the normal
     deviate of Wilson and Hilferty (1931).
     """
-    seen, expected = np.bincount(targets, minlength=answers), len(targets) / answers
+    seen = np.bincount(targets, minlength=answers)
+    expected = len(targets) / answers
     per_degree = float(((seen - expected) ** 2).sum() / expected) / (answers - 1)
     spread = 2 / (9 * (answers - 1))
     return (per_degree ** (1 / 3) - (1 - spread)) / sqrt(spread)

@@ -32,7 +32,8 @@ def table(ids: Tokens, targets: Tokens, answers: int, asked: Tokens) -> Guess:
     best = (
         cells[np.searchsorted(cells // answers, np.arange(len(known)), side="right") - 1] % answers
     )
-    overall, usual = np.mean(targets == 1), constant(targets, len(asked))
+    overall = np.mean(targets == 1)
+    usual = constant(targets, len(asked))
     share = (np.bincount(rank, weights=targets == 1) + 2 * overall) / (often + 2)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     met = known[at] == asked
@@ -44,7 +45,8 @@ def shifted(ids: Tokens, targets: Tokens, answers: int, asked: Tokens) -> Guess:
     copied answer when ids are too many for it.
     """
     steps, often = np.unique(targets - ids, return_counts=True)
-    guessed, usual = asked + steps[often.argmax()], constant(targets, len(asked))
+    guessed = asked + steps[often.argmax()]
+    usual = constant(targets, len(asked))
     return Guess(
         np.where((guessed >= 0) & (guessed < answers), guessed, usual.answers), usual.score
     )

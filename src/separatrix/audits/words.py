@@ -32,7 +32,8 @@ def of_words(task: TextTask) -> Subject:
     One hop is asked for by a key, and what stands behind a key nearby is one way to find it: the
     nearest key may then be always right.
     """
-    known, one_hop = frozenset(names()), task.sizes().get("k") == 1
+    known = frozenset(names())
+    one_hop = task.sizes().get("k") == 1
 
     def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
         return _tokens(task.sample(instances, rng), known, rng)
@@ -51,7 +52,8 @@ def _tokens(
     items: list[TextItem], known: frozenset[str], rng: np.random.Generator
 ) -> tuple[Prompts, Tokens]:
     wordings: dict[str, int] = {}
-    rows, answers = [], []
+    rows = []
+    answers = []
     for item in items:
         sentences = [_WORD.findall(sentence) for sentence in _SENTENCE.findall(item.prompt)]
         while sentences and not known.intersection(sentences[-1]):

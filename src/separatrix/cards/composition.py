@@ -31,7 +31,8 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
     address = bits_of(context)
     if not architecture.reading:
         return _bounded(architecture, _task(2, context, address))
-    steps, lines = _most_steps(architecture, address), []
+    steps = _most_steps(architecture, address)
+    lines = []
     if steps:
         task = _task(steps, context, address)
         verdict = Composition().judge(architecture, task)
@@ -88,7 +89,8 @@ def _task(steps: int, context: int, address: int) -> SeqComp:
 
 def _bounded(architecture: Architecture, within: SeqComp) -> list[CardLine]:
     """Two steps: z_2 of N entries has N^N contents; with n_1 = 1 the prompt has 2N + 2 tokens."""
-    theorem, question = TheoremI(), "composition, 2 steps"
+    theorem = TheoremI()
+    question = "composition, 2 steps"
     n = theorem.threshold(architecture, SeqComp(L=2, m=2, branching=(1,)))
     if n is None:
         return [
@@ -176,7 +178,8 @@ def _one_step(architecture: Architecture, task: Callable[[int], SeqComp]) -> Car
     """One look-up whose place comes before the last token: too much for a single full layer at
     some n.
     """
-    question, theorem = "composition, 1 step", TheoremIPrime()
+    question = "composition, 1 step"
+    theorem = TheoremIPrime()
     verdict = theorem.judge(architecture, SeqComp(L=1, m=2))
     if verdict is None or verdict.n is None:
         return _between(architecture, 1, task(1))
@@ -239,10 +242,8 @@ def _asymptotic(architecture: Architecture, task: SeqComp) -> CardLine:
             f"no theorem here covers {why}",
             f"No theorem covers {why}.",
         )
-    bite, cited = (
-        Bite(hdp(architecture), verdict.numbers["exponent"]),
-        "Ye26" if verdict.theorem == YeEtAl.key else "CPW",
-    )
+    bite = Bite(hdp(architecture), verdict.numbers["exponent"])
+    cited = "Ye26" if verdict.theorem == YeEtAl.key else "CPW"
     text = (
         f"open at any finite n; [{cited}, Theorem 1.1] is vacuous here: it would bite at n ="
         f" (Hdp)^(2^{bite.exponent}), Hdp = {bite.base:,}"

@@ -32,7 +32,8 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
     """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
     around the n where they cross.
     """
-    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    architecture = Architecture.parse(verdict.architecture)
+    task = parse_task(verdict.task)
     tasks = task.family()
     ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
     members = [tasks.at(n) for n in ns]
@@ -79,7 +80,8 @@ def model_summary(
 def _memory(architecture: Architecture, context: int) -> list[list[str]]:
     """What is carried after `context` tokens, by kind, in bits and MiB, and whether it grows."""
     rows = []
-    cache, doubled = architecture.cache(context), architecture.cache(2 * context)
+    cache = architecture.cache(context)
+    doubled = architecture.cache(2 * context)
     for kind, title in KINDS.items():
         if kind in cache and cache[kind].total:
             grows = "grows" if doubled[kind] > cache[kind] else "does not grow"

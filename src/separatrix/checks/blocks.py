@@ -31,10 +31,12 @@ def prove_blocks(
     `key_sum` is the largest sum of absolute values of a key, for which the caller bounds rounding
     errors. Raises CheckFailed where the weights do not bear it out.
     """
-    mixer, where = part.mixer, f"layer {part.layer}"
+    mixer = part.mixer
+    where = f"layer {part.layer}"
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None  # no gates: `part.sparse_head` refuses options
-    weights, gate = array(mixer.pool_k), array(mixer.mix)
+    weights = array(mixer.pool_k)
+    gate = array(mixer.mix)
     if array(mixer.pool_v).any() or gate[head] > _SHUT_GATE or np.delete(gate, head).any():
         raise CheckFailed(
             f"{where}: the compressed values are not shut off (pool_v = 0, mix = {_SHUT_GATE:g} or"
@@ -51,7 +53,8 @@ def prove_blocks(
     if largest_row_sum(pooled) > key_sum:
         raise CheckFailed(f"{where}: a pooled key is larger than every key")
     scores = exact_product(queries[closed], pooled.T)
-    row, block = np.arange(len(closed)), places[closed] // mixer.block
+    row = np.arange(len(closed))
+    block = places[closed] // mixer.block
     right = scores[row, block]
     scores[row, block] = -np.inf
     lead = float((right - scores.max(1)).min())

@@ -45,7 +45,8 @@ def prove_arrival(
         (head.v, "v", "tokens"),
     ):
         writers.allow(matrix.reads, f"{where}, {name}", source)
-    queries, keys = head.q.of_rows(position), head.k.of_rows(position)
+    queries = head.q.of_rows(position)
+    keys = head.k.of_rows(position)
     mixer = part.mixer
     if isinstance(mixer, LinearMixer) and mixer.feature == "elu" and mixer.normaliser:
         away = np.delete(keys, place, 0)
@@ -57,7 +58,8 @@ def prove_arrival(
         return head, Arrival(1.0, ELU_OFF, Fraction(0))
     if isinstance(mixer, LinearMixer) and mixer.feature in ("identity", "relu"):
         if mixer.feature == "relu":
-            queries, keys = np.maximum(queries, 0.0), np.maximum(keys, 0.0)
+            queries = np.maximum(queries, 0.0)
+            keys = np.maximum(keys, 0.0)
         weight = _only_product(queries, keys, place, where)
         return head, Arrival(1.0 if mixer.normaliser else weight, Fraction(0), Fraction(0))
     if isinstance(mixer, GDNMixer):

@@ -43,7 +43,8 @@ def verify_certificate(record: Certificate) -> list[str]:
     not true.
     """
     try:
-        task, model = _task(record), embedded_model(record.model, record.weights)
+        task = _task(record)
+        model = embedded_model(record.model, record.weights)
         _belong_together(record, task, model)
         inputs = _inputs(record, task)
         said, derived = _FORMS[record.form](record, task, model, inputs)
@@ -131,7 +132,8 @@ def _inputs(record: Certificate, task: Task) -> Tokens:
 def _collision(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    grid, copy = _grid(record), exact(model)
+    grid = _grid(record)
+    copy = exact(model)
     cut = record.details.get("prefix_length")
     if type(cut) is not int or not 0 < cut < task.length:
         raise EvidenceError(
@@ -163,7 +165,9 @@ def _collision(
 def _block_swap(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    grid, copy, cut = _grid(record), exact(model), task.length - 1
+    grid = _grid(record)
+    copy = exact(model)
+    cut = task.length - 1
     parts = [part for layer in model.architecture for part in layer]
     if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
         raise EvidenceError(
@@ -174,11 +178,10 @@ def _block_swap(
             f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block"
             " swap is about plain ones"
         )
-    size, bos = parts[0].block, int(model.config.bos)
-    blocks, slots = (
-        (cut + bos) // size,
-        {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])},
-    )
+    size = parts[0].block
+    bos = int(model.config.bos)
+    blocks = (cut + bos) // size
+    slots = {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])}
     if len(slots) != 1 or not max(slots) < blocks:
         raise EvidenceError(
             f"the prompts differ in the blocks {sorted(slots)}; they must differ in one of {blocks}"
@@ -220,9 +223,11 @@ def _wrong_answer(
             "a wrong answer is the model's as it is, without the cache format"
             f" '{record.cache_format}'"
         )
-    tokens, copy = torch.from_numpy(inputs), exact(model)
+    tokens = torch.from_numpy(inputs)
+    copy = exact(model)
     with torch.no_grad():
-        own, cache = model(tokens)[0].double(), copy.init_cache(1)
+        own = model(tokens)[0].double()
+        cache = copy.init_cache(1)
         logits = torch.zeros(1, task.answers, dtype=torch.float64)
         for place in range(task.length):
             logits, cache = copy.step(tokens[:, place], cache, place)
@@ -267,10 +272,8 @@ def _twice(
     ]
     if not torch.equal(ends[0].logits, ends[1].logits):
         raise EvidenceError("the model's logits on the two prompts differ")
-    border, gap = (
-        min(float(one.border[0]) for one in ends),
-        _output(ends[0].logits[0], output, LEAST_MARGIN),
-    )
+    border = min(float(one.border[0]) for one in ends)
+    gap = _output(ends[0].logits[0], output, LEAST_MARGIN)
     if border < LEAST_BORDER:
         raise EvidenceError(
             f"a number comes within {border:.1e} of a rounding border: another machine might round"

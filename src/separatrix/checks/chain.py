@@ -98,7 +98,8 @@ def prove_chain(
     """
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
-    hops, live = wanted(task), live_parts(model)
+    hops = wanted(task)
+    live = live_parts(model)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
     stack = Stack(
@@ -133,7 +134,8 @@ def prove_fetch(
     bounds are those of reading all.
     """
     index, head = part.sparse_head() if sparse else part.full_head()
-    where, source = f"layer {part.layer}", f"mlp {number - 1}"
+    where = f"layer {part.layer}"
+    source = f"mlp {number - 1}"
     stack.writers.allow(head.k.reads, f"{where}, k", "positions")
     stack.writers.allow(head.v.reads, f"{where}, v", "tokens")
     stack.writers.allow(head.q.reads, f"{where}, q", "tokens", "positions", source)
@@ -207,11 +209,10 @@ class Stack:
     """The embeddings a proof reads, and who writes which coordinate."""
 
     def __init__(self, task: Task, model: Model, writers: Writers) -> None:
-        self.model, self.writers = model, writers
-        self.embed, self.position = (
-            array(model.embed.weight),
-            array(model.position.weight)[: task.length],
-        )
+        self.model = model
+        self.writers = writers
+        self.embed = array(model.embed.weight)
+        self.position = array(model.position.weight)[: task.length]
         self.nothing = np.zeros((1, model.config.width))
 
 
@@ -260,19 +261,22 @@ class States:
         """The smallest lead, over all states, of the key the task asks for. Raises CheckFailed
         when another key wins or ties.
         """
-        smallest, rows = np.inf, max(1, _CHUNK // len(keys))
+        smallest = np.inf
+        rows = max(1, _CHUNK // len(keys))
         for start in range(0, self.count, rows):
             part, value = np.divmod(
                 np.arange(start, min(start + rows, self.count)), len(self.of_field)
             )
             scores = exact_product(exact_sum(self.of_part[part], self.of_field[value]), keys.T)
-            row, place = np.arange(len(part)), np.asarray(hop.place(self.parts[part], value))
+            row = np.arange(len(part))
+            place = np.asarray(hop.place(self.parts[part], value))
             right = scores[row, place]
             scores[row, place] = -np.inf
             lead = right - scores.max(1)
             if lead.min() <= 0:
                 worst = int(lead.argmin())
-                winner, asked = int(scores[worst].argmax()), int(place[worst])
+                winner = int(scores[worst].argmax())
+                asked = int(place[worst])
                 raise CheckFailed(
                     f"{hop.fetches}: position {winner} scores no less than position {asked}, the"
                     " one the task asks for"
@@ -337,15 +341,18 @@ def prove_readout(stack: Stack, field: Array, source: str) -> Readout:
     """The head's sizes and exact lead. Raises CheckFailed when some answer's logit is not the
     largest for what was fetched.
     """
-    weight, bias = array(stack.model.head.weight), array(stack.model.head.bias)
+    weight = array(stack.model.head.weight)
+    bias = array(stack.model.head.bias)
     stack.writers.allow(columns(weight), "the head", source)
-    smallest, rows = np.inf, max(1, _CHUNK // len(weight))
+    smallest = np.inf
+    rows = max(1, _CHUNK // len(weight))
     for start in range(0, len(field), rows):
         some = field[start : start + rows]
         logits = exact_sum(
             exact_product(some, weight.T), np.broadcast_to(bias, (len(some), len(bias)))
         )
-        row, answer = np.arange(len(some)), np.arange(start, start + len(some))
+        row = np.arange(len(some))
+        answer = np.arange(start, start + len(some))
         right = logits[row, answer]
         logits[row, answer] = -np.inf
         lead = right - logits.max(1)

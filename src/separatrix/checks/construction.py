@@ -201,7 +201,8 @@ def _compare(
     """Raises CheckFailed, naming the field, where the record says something else than was
     derived.
     """
-    config, final = model.config, down(margin)
+    config = model.config
+    final = down(margin)
     proof = {"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final}
     if canonical(record.proof) != canonical(proof):
         raise CheckFailed(
@@ -228,7 +229,8 @@ def _compare(
 
 def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:
     """The first entry in which two plain objects differ."""
-    left, right = dict(_flat(recorded, "")), dict(_flat(derived, ""))
+    left = dict(_flat(recorded, ""))
+    right = dict(_flat(derived, ""))
     name = min(
         key
         for key in {*left, *right}
@@ -254,16 +256,12 @@ def _run(task: Task, model: Model) -> str:
     ranges = _ranges(task)
     count = prod(ranges) if len(ranges) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
     if count <= EXHAUSTIVE_UP_TO:
-        tokens, what = (
-            np.array(list(itertools.product(*map(range, ranges))), np.int64),
-            f"all {count:,} inputs",
-        )
+        tokens = np.array(list(itertools.product(*map(range, ranges))), np.int64)
+        what = f"all {count:,} inputs"
     else:
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
-        tokens, what = (
-            task.sample(number, np.random.default_rng(0)).tokens,
-            f"{number} random input{'s' * (number > 1)}",
-        )
+        tokens = task.sample(number, np.random.default_rng(0)).tokens
+        what = f"{number} random input{'s' * (number > 1)}"
     batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from separatrix.errors import CheckFailed
 
 Array = NDArray[np.float64]
-LARGEST, SMALLEST = 2.0**60, 2.0**-30
+LARGEST = 2.0**60
+SMALLEST = 2.0**-30
 """Weights between these keep every product that is used clear of overflow and underflow."""
 
 

@@ -34,11 +34,9 @@ def prove_match(
             f"{len(live)} layers write, or one has an MLP; this construction is one head without"
             " an MLP"
         )
-    head, embed, position = (
-        live[0].full_head()[1],
-        array(model.embed.weight),
-        array(model.position.weight),
-    )
+    head = live[0].full_head()[1]
+    embed = array(model.embed.weight)
+    position = array(model.position.weight)
     writers = Writers(embed, position, live)
     for matrix, what in ((head.q, "q"), (head.k, "k")):
         writers.allow(matrix.reads, what, "tokens")
@@ -46,11 +44,9 @@ def prove_match(
     value = _value(head, position)
     threshold = _threshold(model, writers, value)
 
-    queries, keys, blank = (
-        head.q.of_rows(embed[: task.M]),
-        head.k.of_rows(embed[: task.M]),
-        head.k.of_rows(embed[task.M :]),
-    )
+    queries = head.q.of_rows(embed[: task.M])
+    keys = head.k.of_rows(embed[: task.M])
+    blank = head.k.of_rows(embed[task.M :])
     terms = int((columns(keys) & columns(queries)).sum())
     match = Match(
         earlier=task.n, **_gaps(queries, keys, blank), terms=terms, value=value, threshold=threshold
@@ -84,7 +80,8 @@ def _threshold(model: Model, writers: Writers, value: Fraction) -> Fraction:
     """The output from which the answer is 1. Raises CheckFailed unless the logits are (a number,
     the output itself).
     """
-    weight, bias = array(model.head.weight), array(model.head.bias)
+    weight = array(model.head.weight)
+    bias = array(model.head.bias)
     writers.allow(columns(weight), "the head", "attention 0")
     if weight[0].any() or most_terms(weight) != 1 or weight[1].sum() != 1.0 or bias[1] != 0.0:
         raise CheckFailed(
@@ -106,17 +103,19 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
     blanks = exact_product(queries, blank.T)[:, 0]
     if most_terms(blank) != 1 or (blanks.astype(np.float32).astype(np.float64) != blanks).any():
         raise CheckFailed("the score of the blank key is not exact in float32")
-    match, rest, widest, products = np.inf, np.inf, -np.inf, 0.0
+    match = np.inf
+    rest = np.inf
+    widest = -np.inf
+    products = 0.0
     for start in range(0, count, _ROWS):
         rows = np.arange(start, min(start + _ROWS, count))
-        scores, row, partner = (
-            exact_product(queries[rows], keys.T),
-            np.arange(len(rows)),
-            -rows % count,
-        )
+        scores = exact_product(queries[rows], keys.T)
+        row = np.arange(len(rows))
+        partner = -rows % count
         products = max(products, float(exact_product(np.abs(queries[rows]), np.abs(keys).T).max()))
         over = scores[row, partner] - blanks[rows]
-        match, widest = min(match, float(over.min())), max(widest, float(over.max()))
+        match = min(match, float(over.min()))
+        widest = max(widest, float(over.max()))
         scores[row, partner] = -np.inf
         rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
     if match <= 0 or rest <= 0:

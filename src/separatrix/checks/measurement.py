@@ -58,7 +58,8 @@ def verify_measurement(record: Measurement) -> list[str]:
             "the budget has missing or unknown entries, or another number of test instances than"
             " the counts"
         )
-    done, most = record.budget["steps_done"], record.budget["steps"]
+    done = record.budget["steps_done"]
+    most = record.budget["steps"]
     if (
         not isinstance(done, list)
         or len(done) != len(record.seeds)

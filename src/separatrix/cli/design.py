@@ -244,7 +244,8 @@ def _integers(option: str, text: str | None) -> tuple[int, ...]:
                 f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers"
                 " such as 4,8 or a range such as 0-4"
             )
-        first, last = int(low), int(high) if dash else int(low)
+        first = int(low)
+        last = int(high) if dash else int(low)
         if last < first or last - first > 10_000:
             raise SpecError(
                 f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write"
@@ -265,7 +266,9 @@ class _late_bar:
     def __enter__(self) -> Callable[[int, int], None]:
         from time import monotonic
 
-        advance, start, last = self._bar.__enter__(), monotonic(), 0.0
+        advance = self._bar.__enter__()
+        start = monotonic()
+        last = 0.0
 
         def late(done: int, total: int) -> None:
             nonlocal last

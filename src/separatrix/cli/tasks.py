@@ -68,7 +68,8 @@ def with_sizes(text: str, more: list[str]) -> str:
     """A task text with the sizes of further arguments: ["--L", "3", "-n", "64"] or ["--L=3"]
     adds L=3,n=64. Raises SpecError for anything else.
     """
-    sizes, rest = [], list(more)
+    sizes = []
+    rest = list(more)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
@@ -121,7 +122,8 @@ def tasks_sample(
     from separatrix.tasks import Task
     from separatrix.tasks.text import parse_any_task
 
-    made, rng = parse_any_task(with_sizes(task, context.args)), np.random.default_rng(seed)
+    made = parse_any_task(with_sizes(task, context.args))
+    rng = np.random.default_rng(seed)
     if not isinstance(made, Task):
         items = made.sample(number, rng)
         if as_json:

@@ -65,7 +65,9 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     with its normaliser) or gated DeltaNet layer before them, and for an n that float32 cannot be
     bounded for.
     """
-    keys, values, code = key_width(task), bits_for(task.answers), bits_for(task.m)
+    keys = key_width(task)
+    values = bits_for(task.answers)
+    code = bits_for(task.m)
     if architecture is None:
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
         architecture = stack(

@@ -81,17 +81,16 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
 
-    embed, position = model.embed.weight, model.position.weight
+    embed = model.embed.weight
+    position = model.position.weight
     embed[: task.M, space["circle"]] = torch.from_numpy(code.points / GRID).float()
     embed[: task.M, space["ask"]] = 1.0
     embed[task.M, space["blank"]] = code.blank / GRID
     position[1 : task.n + 1, space["earlier"]] = 1.0
 
-    head, cos, sin = (
-        softmax_head(model, place),
-        space.first("circle", 1),
-        slice(space["circle"].start + 1, space["circle"].stop),
-    )
+    head = softmax_head(model, place)
+    cos = space.first("circle", 1)
+    sin = slice(space["circle"].start + 1, space["circle"].stop)
     pick(head.q.weight, [(cos, strength), (sin, -strength), (space["ask"], strength)])
     pick(head.k.weight, [(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)])
     pick(head.v.weight, [(space["earlier"], 1.0)])
@@ -124,7 +123,11 @@ class Circle:
         """
         turns = [Fraction(x, modulus) for x in range(modulus)]
         points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
-        lowest, highest, matched, rest, products = 1 << 62, -(1 << 62), -(1 << 62), -(1 << 62), 0
+        lowest = 1 << 62
+        highest = -(1 << 62)
+        matched = -(1 << 62)
+        rest = -(1 << 62)
+        products = 0
         for start in range(0, modulus, _ROWS):
             rows = np.arange(start, min(start + _ROWS, modulus))
             cosines = np.outer(points[rows, 0], points[:, 0])
@@ -132,10 +135,8 @@ class Circle:
             products = max(products, int((abs(cosines) + abs(sines)).max()))
             scores = cosines - sines
             hits = (np.arange(len(rows)), -rows % modulus)
-            lowest, matched = (
-                min(lowest, int(scores[hits].min())),
-                max(matched, int(scores[hits].max())),
-            )
+            lowest = min(lowest, int(scores[hits].min()))
+            matched = max(matched, int(scores[hits].max()))
             scores[hits] = -(1 << 62)
             rest = max(rest, int(scores.max()))
         highest = rest

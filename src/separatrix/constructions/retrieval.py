@@ -68,13 +68,15 @@ def head_sizes(task: Eva) -> tuple[int, int]:
 
 def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Model:
     """A model of the architecture whose softmax mixer at `place` is the head described above."""
-    address, code = bits_for(task.n), bits_for(task.V)
+    address = bits_for(task.n)
+    code = bits_for(task.V)
     space = Spaces(
         address=address, memory=1, argument=address, value=code, fetched=code, answer=code
     )
     model = empty_model(task, architecture, width=space.width, hidden=2 * code)
 
-    position, embed = model.position.weight, model.embed.weight
+    position = model.position.weight
+    embed = model.embed.weight
     position[: task.n, space["address"]] = signs(task.n, address)
     position[: task.n, space["memory"]] = 1.0
     position[task.n, space["memory"]] = -1.0

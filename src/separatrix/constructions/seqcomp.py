@@ -51,7 +51,8 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     float32 can be bounded for.
     Source: [CPW]; theory.md, section 6.
     """
-    keys, values = key_width(task), bits_for(task.answers)
+    keys = key_width(task)
+    values = bits_for(task.answers)
     if architecture is None:
         architecture = stack(
             [Full(heads=1, head_dim=max(keys, values))] * (task.L + 1)
@@ -129,7 +130,8 @@ def tag(space: Spaces, level: int) -> slice:
 
 def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
     """What every position and every token holds (the first three columns of the table above)."""
-    position, embed = model.position.weight, model.embed.weight
+    position = model.position.weight
+    embed = model.embed.weight
     position[:, space["level"]] = -1.0
     position[task.position_z0, tag(space, 0)] = 1.0
     for level in range(1, task.L + 1):

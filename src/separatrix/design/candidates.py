@@ -15,8 +15,13 @@ from separatrix.errors import SpecError
 from separatrix.mechanisms import Chunked, Compressed, Indexed, MatrixState, Softmax, Sparse, Window
 from separatrix.mechanisms.heads import Heads
 
-FREE_LAYERS, FREE_HEADS, FREE_HEAD_DIM = 24, 16, 128
-FREE_STATES, FREE_WINDOWS, FREE_BLOCKS, FREE_TOPKS = (64, 128, 256), (512, 2048), (32, 64), (4, 16)
+FREE_LAYERS = 24
+FREE_HEADS = 16
+FREE_HEAD_DIM = 128
+FREE_STATES = (64, 128, 256)
+FREE_WINDOWS = (512, 2048)
+FREE_BLOCKS = (32, 64)
+FREE_TOPKS = (4, 16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +200,8 @@ def _sizes(part: Mechanism) -> dict[str, str]:
 def _resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
     changes: dict[str, Any] = {}
     for kind, name in _sizes(part).items():
-        old, wanted = getattr(part, name), chosen[kind]
+        old = getattr(part, name)
+        wanted = chosen[kind]
         changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(
             wanted, wanted
         )

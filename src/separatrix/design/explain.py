@@ -48,7 +48,10 @@ class Explainer:
         oracles: Sequence[Oracle],
         context: int,
     ) -> None:
-        self.space, self.costs, self.oracles, self.context = space, costs, oracles, context
+        self.space = space
+        self.costs = costs
+        self.oracles = oracles
+        self.context = context
         self._by_kind: dict[tuple[object, int, int], list[Family]] = {}
         for family in families:
             self._by_kind.setdefault((id(family.reader), family.reading, family.depth), []).append(
@@ -91,10 +94,8 @@ class Explainer:
         return min(own, key=self._cost, default=None)
 
     def _smaller(self, family: Family) -> Family | None:
-        same, mine = (
-            self._by_kind[(id(family.reader), family.reading, family.depth)],
-            self._cost(family),
-        )
+        same = self._by_kind[(id(family.reader), family.reading, family.depth)]
+        mine = self._cost(family)
         return max(
             (other for other in same if self._cost(other)[0] < mine[0]),
             key=self._cost,
@@ -125,10 +126,8 @@ class Explainer:
 
     def _elsewhere(self, point: Point, proved: bool) -> Neighbour | None:
         """Other placements of the point's own layers."""
-        family, own = (
-            point.layout.family,
-            {layout.gaps for layout in point.layouts if layout.family == point.layout.family},
-        )
+        family = point.layout.family
+        own = {layout.gaps for layout in point.layouts if layout.family == point.layout.family}
         others = [gaps for gaps in family.placements(self.space.places) if gaps not in own]
         change = f"readers elsewhere ({len(others):,} of {len(others) + len(own):,} placements)"
         for gaps in others:

@@ -17,7 +17,8 @@ def ladder(result: DesignResult) -> tuple[Point, ...]:
     """One point for every number of reading layers with which some layout is proved sufficient;
     least cache first, then fewest operations.
     """
-    costs, oracles = Costs(), [Oracle(task) for task in result.tasks]
+    costs = Costs()
+    oracles = [Oracle(task) for task in result.tasks]
     costed = [
         (costs.cost(family, result.context), number, family)
         for number, family in enumerate(result.space.families())

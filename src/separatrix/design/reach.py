@@ -59,7 +59,8 @@ def _one(s: depth_one.Sizes, task: SeqComp) -> float:
     """III: n_1 r log N_1 - n_1 h - sigma_0 - min(r sigma_1, sigma_1 + (rt+1) h), t > sigma_0 /
     log(m/(r-1)).
     """
-    m, n_1 = float(task.m), float(task.branching[0])
+    m = float(task.m)
+    n_1 = float(task.branching[0])
     low, high = _intervals(m)
     t = np.where(
         (low > 1) & (s.sigma_0 > 0),
@@ -72,9 +73,13 @@ def _one(s: depth_one.Sizes, task: SeqComp) -> float:
 
 def _two(s: depth_two.Sizes, task: SeqComp) -> float:
     """IV, over intervals of t and g."""
-    m, n_1 = float(task.m), float(task.branching[0])
+    m = float(task.m)
+    n_1 = float(task.branching[0])
     (t, t_high), (g, g_high) = _intervals(m), _intervals(n_1)
-    t, t_high, g, g_high = t[:, None], t_high[:, None], g[None, :], g_high[None, :]
+    t = t[:, None]
+    t_high = t_high[:, None]
+    g = g[None, :]
+    g_high = g_high[None, :]
     groups = np.ceil(n_1 / g_high)
     gained = n_1 * np.log2(n_1 * m) - groups * s.sigma_2
     owed = s.sigma_1 + s.open_2 + n_1 * (s.h_1 + s.h_2) + np.minimum(t, groups) * s.h_1
@@ -85,8 +90,11 @@ def _three(s: depth_three.Sizes, task: SeqComp) -> float:
     """V, over intervals of X, Y = y beta and g: beta > u_0 >= floor(sigma_0 / log N_1), and
     (y-1) beta <= X, so Y <= 2X unless y = 1.
     """
-    n_1, n_2, m = float(task.branching[0]), float(task.branching[1]), float(task.m)
-    N_1, least = n_1 * m, np.floor(s.sigma_0 / np.log2(max(n_1 * m, 2)) * (1 - _MARGIN)) + 1
+    n_1 = float(task.branching[0])
+    n_2 = float(task.branching[1])
+    m = float(task.m)
+    N_1 = n_1 * m
+    least = np.floor(s.sigma_0 / np.log2(max(n_1 * m, 2)) * (1 - _MARGIN)) + 1
     edges = [
         _intervals(m, _COARSE),
         _intervals(2 * m, _COARSE),
@@ -103,7 +111,8 @@ def _three(s: depth_three.Sizes, task: SeqComp) -> float:
     late = m + (X - 1) * t + 1
     kept = s.open_1 + np.minimum(X * s.sigma_1, s.sigma_1 + late * s.h_1)
     places = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least))
-    groups, Y = np.ceil(n_2 / g_high), np.maximum(Y, least)
+    groups = np.ceil(n_2 / g_high)
+    Y = np.maximum(Y, least)
     gained = n_2 * np.log2(n_2 * N_1) - groups * s.sigma_2
     fixed = (
         s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + late) * s.h_1 + n_2 * (s.h_1 + s.h_2)

@@ -129,15 +129,22 @@ class _Front:
 
 class _Search:
     def __init__(self, tasks: tuple[Task, ...], context: int, budget: int, space: Space) -> None:
-        self.tasks, self.context, self.budget, self.space = tasks, context, budget, space
-        self.costs, self.oracles = Costs(), [Oracle(task) for task in tasks]
-        self.open, self.proved = _Front(), _Front()
-        self.judged, self.excluded = 0, Counter[tuple[str, str]]()
+        self.tasks = tasks
+        self.context = context
+        self.budget = budget
+        self.space = space
+        self.costs = Costs()
+        self.oracles = [Oracle(task) for task in tasks]
+        self.open = _Front()
+        self.proved = _Front()
+        self.judged = 0
+        self.excluded = Counter[tuple[str, str]]()
 
     def run(self, progress: Progress) -> DesignResult:
         families = self.space.families()
         classes = [family.classes(self.space.places) for family in families]
-        total, done = sum(classes), 0
+        total = sum(classes)
+        done = 0
         costed = [
             (self.costs.cost(family, self.context), number)
             for number, family in enumerate(families)
@@ -177,7 +184,8 @@ class _Search:
         )
 
     def _judge(self, family: Family, cost: Cost, within: bool, classes: int) -> None:
-        want_proved, want_open = self.proved.wants(cost, within), self.open.wants(cost, within)
+        want_proved = self.proved.wants(cost, within)
+        want_open = self.open.wants(cost, within)
         if not (want_proved or want_open):
             return
         self.judged += classes
@@ -193,7 +201,8 @@ class _Search:
         if want_proved:
             self.proved.take(cost, [Layout(family, gap) for gap in solved], within)
         if want_open:
-            known, prefixes = set(solved), {}
+            known = set(solved)
+            prefixes = {}
             kept = [
                 Layout(family, gap)
                 for gap in gaps

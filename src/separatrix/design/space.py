@@ -82,7 +82,8 @@ class Family:
         """The gaps of evenly spaced reading layers (each after its share of the bounded ones),
         or of all at the start or the end.
         """
-        k, rest = self.reading, self.bounded
+        k = self.reading
+        rest = self.bounded
         if place == "start":
             return (*(0,) * k, rest)
         if place == "end":
@@ -102,7 +103,8 @@ class Layout:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        bounded, layers = self.family.filled(), []
+        bounded = self.family.filled()
+        layers = []
         for number, gap in enumerate(self.gaps):
             layers += islice(bounded, gap)
             if number < self.family.reading and self.family.reader is not None:
@@ -116,7 +118,8 @@ class Layout:
     @property
     def place(self) -> str:
         """Where the reading layers stand, in words."""
-        k, gaps = self.family.reading, self.gaps
+        k = self.family.reading
+        gaps = self.gaps
         if k == 0:
             return "none"
         if not self.family.bounded:

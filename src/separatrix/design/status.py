@@ -43,7 +43,9 @@ class _Outline:
     """
 
     def __init__(self, family: Family, gaps: tuple[int, ...], prefix: list[int]) -> None:
-        self.family, self.gaps, self.prefix = family, gaps, prefix
+        self.family = family
+        self.gaps = gaps
+        self.prefix = prefix
         self.reading = tuple(range(family.reading))
         self.layers: dict[int, Layer | None] = dict.fromkeys(self.reading, family.reader)
 
@@ -52,7 +54,8 @@ class _Outline:
 
     def groups(self, t: int) -> tuple[Group, ...]:
         inside, convolution = _reader_bits(self.family.reader or (), t)
-        groups, start = [], 0
+        groups = []
+        start = 0
         for number, gap in enumerate(self.gaps):
             between = self.prefix[start + gap] - self.prefix[start]
             start += gap
@@ -215,7 +218,8 @@ class Oracle:
         if not isinstance(self.task, SeqComp) or family.reader is None:
             return False
         before = min(sum(gaps[: min(2, family.reading)]), len(family.fill))
-        carriers, readers = family.fill[:before], (family.reader,) * family.reading
+        carriers = family.fill[:before]
+        readers = (family.reader,) * family.reading
         key = ("composition", carriers, family.reader, family.reading)
         return (
             self._once(

@@ -163,7 +163,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def _fits(value: Any, hint: Any, where: str) -> Any:
     """`value` as the annotated type, or EvidenceError naming the field."""
-    origin, args = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    args = get_args(hint)
     if hint is Any:
         return value
     if origin is Literal:
@@ -211,7 +212,8 @@ def from_envelope(data: object) -> Evidence:
             "an evidence record has the fields separatrix, kind, sha256, body; this one has"
             f" {_listed(sorted(map(str, data)))}"
         )
-    kind, body = data["kind"], data["body"]
+    kind = data["kind"]
+    body = data["body"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise EvidenceError(
             f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}"

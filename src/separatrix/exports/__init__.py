@@ -142,7 +142,8 @@ def _rows(format: Format, given: Mapping[str, int]) -> dict[str, int]:
 
 
 def _check_size(job: Job) -> None:
-    length, rows = job.source.length, job.rows
+    length = job.source.length
+    rows = job.rows
     if length > LARGEST_ROW:
         raise SizeError(
             f"{job.source.task.spec}: a row has more than 2^24 tokens; choose smaller sizes"

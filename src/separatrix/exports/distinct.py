@@ -54,12 +54,15 @@ class Selection:
     def __init__(self, distinct: Distinct, wanted: int, most: int) -> None:
         self.missing = wanted
         """Rows to come."""
-        self._distinct, self._most, self._undecided = distinct, most, wanted
+        self._distinct = distinct
+        self._most = most
+        self._undecided = wanted
         self._due: Counter[int] = Counter()
         self._kept: Counter[int] = Counter()
         self._any = 0
         """Rows due with whatever answer is left."""
-        self._in_vain, self._patience = 0, _PATIENCE * (wanted + distinct.given.total() + 50)
+        self._in_vain = 0
+        self._patience = _PATIENCE * (wanted + distinct.given.total() + 50)
 
     def take(self, keys: Sequence[tuple[bytes, ...]], answers: Sequence[int]) -> list[int]:
         """The rows of a batch of draws that belong to the split. Raises Exhausted when there
@@ -78,7 +81,8 @@ class Selection:
         if self._in_vain > self._patience:
             if not self._due.total():
                 raise Exhausted
-            self._in_vain, self._any = 0, self._any + self._due.total()
+            self._in_vain = 0
+            self._any = self._any + self._due.total()
             self._due.clear()
         return taken
 

@@ -100,7 +100,8 @@ def _shown(job: Job) -> str | None:
 
 
 def _common(job: Job) -> dict[str, Any]:
-    task, shown = job.source.task, _shown(job)
+    task = job.source.task
+    shown = _shown(job)
     return {
         "tag": ["separatrix"],
         "custom_dataset": Function("rows.load"),

@@ -64,7 +64,8 @@ class Job:
             yield drawn, selection.take(drawn.keys, drawn.answers)
 
     def _too_few(self) -> SizeError:
-        low, high = 0, self.rows
+        low = 0
+        high = self.rows
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._smaller(middle)._fits() else (low, middle)

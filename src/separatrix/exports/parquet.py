@@ -79,7 +79,8 @@ def _integer(job: Job) -> str:
 def _schema(job: Job) -> pa.Schema:
     import pyarrow as pa
 
-    integer, text = pa.type_for_alias(_integer(job)), pa.string()
+    integer = pa.type_for_alias(_integer(job))
+    text = pa.string()
     types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
     features = {column.name: _feature(column, _integer(job)) for column in job.source.columns}
     info = json.dumps({"info": {"features": features}})
@@ -112,7 +113,8 @@ def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
 
 def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
     """The card's YAML: what the hub shows, and where the splits are."""
-    integer, rows = _integer(job), job.rows
+    integer = _integer(job)
+    rows = job.rows
     features = []
     for column in job.source.columns:
         dtype = "string" if column.kind.startswith("text") else integer

@@ -16,14 +16,17 @@ class TextSource:
 
     def __init__(self, task: TextTask) -> None:
         first = task.sample(1, np.random.default_rng(0))[0]
-        self.task, self.length = task, len(first.prompt.split())
+        self.task = task
+        self.length = len(first.prompt.split())
         self.stepwise = task.target(first) != first.answer
         self.choices: Literal["choices"] | None = (
             "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
         )
-        self.chance, self.share = task.chance, Fraction(1)
+        self.chance = task.chance
+        self.share = Fraction(1)
         self.words = 4 + sum(len(step.split()) for step in first.steps)
-        self._steps, self._choices = bool(first.steps), bool(first.choices)
+        self._steps = bool(first.steps)
+        self._choices = bool(first.choices)
         self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:

@@ -28,7 +28,9 @@ class TokenSource:
     """
 
     def __init__(self, task: Task) -> None:
-        self.task, self.length, self.stepwise = task, task.length, isinstance(task, Thought)
+        self.task = task
+        self.length = task.length
+        self.stepwise = isinstance(task, Thought)
         self.asked = asked(task)
         self.choices = (
             [str(answer) for answer in range(self.asked.answers)]

@@ -40,7 +40,8 @@ def title(task: Task | TextTask) -> str:
     """The task's title; one that names two forms, "2-Sum: does ... (query), or do ...
     (decision)", with the task's own only.
     """
-    found, form = _FORMS.fullmatch(type(task).title), task.sizes().get("form")
+    found = _FORMS.fullmatch(type(task).title)
+    form = task.sizes().get("form")
     if found and form in (found["one"], found["other"]):
         return found["head"] + found["first" if form == found["one"] else "second"]
     return type(task).title
@@ -105,7 +106,7 @@ def definition(task: Task | TextTask) -> str:
     chain of thought, that of its task and its own.
     """
     own = inspect.cleandoc(sys.modules[type(task).__module__].__doc__ or "")
-    own = re.sub(r"(?ms)[ \n]Source: .*?(?=^$|\Z)| \(theory\.md[^)]*\)| \[here\]", "", own).strip()
+    own = re.sub(r"(?ms)[ \n]Source:\s.*?(?=^$|\Z)| \(theory\.md[^)]*\)| \[here\]", "", own).strip()
     if not isinstance(task, Thought):
         return own
     return "\n\n".join(

@@ -51,7 +51,8 @@ def finite(mixer: Mixer) -> None:
 
 @torch.no_grad()
 def _finite_when_long(mixer: Mixer) -> None:
-    single, x = copy.deepcopy(mixer).float(), inputs(mixer, 1, LONG)
+    single = copy.deepcopy(mixer).float()
+    x = inputs(mixer, 1, LONG)
     for name, y in (("float64", mixer(x)), ("fp32", single(x.float()))):
         demand(y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite")
 

@@ -72,7 +72,8 @@ def last_is_last(mixer: Mixer) -> None:
     """`last` equals the last output of `forward`, and has its gradients."""
     for batch in (1, 3):
         x = inputs(mixer, batch, max(LENGTHS)).requires_grad_()
-        wanted, found = [], []
+        wanted = []
+        found = []
         for tokens in (1, 2, *LENGTHS[1:]):
             wanted.append(mixer(x[:, :tokens])[:, -1])
             found.append(mixer.last(x[:, :tokens]))
@@ -111,9 +112,11 @@ def split_is_one_pass(mixer: Mixer) -> None:
     """A second mixer that gets only the weights and the state continues as if it had seen every
     token.
     """
-    x, unused = inputs(mixer, 3, 80), copy.deepcopy(mixer)
+    x = inputs(mixer, 3, 80)
+    unused = copy.deepcopy(mixer)
     whole, _ = stream(mixer, x)
-    one, states = copy.deepcopy(unused), {}
+    one = copy.deepcopy(unused)
+    states = {}
     state = one.init_state(len(x))
     for t in range(65):
         if t in (1, 17, 32, 64):
@@ -180,7 +183,8 @@ class _Runner(torch.nn.Module):
 
     def __init__(self, mixer: Mixer, call: Callable[[Mixer, Tensor], Tensor]) -> None:
         super().__init__()
-        self.mixer, self.call = mixer, call
+        self.mixer = mixer
+        self.call = call
 
     def forward(self, x: Tensor) -> Tensor:
         return self.call(self.mixer, x)

@@ -76,7 +76,8 @@ def stream(
     mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0
 ) -> tuple[Tensor, State]:
     """Outputs of `step` token by token, and the state after the last."""
-    state, outputs = mixer.init_state(len(x)) if state is None else state, []
+    state = mixer.init_state(len(x)) if state is None else state
+    outputs = []
     for t in range(x.shape[1]):
         y, state = mixer.step(x[:, t], state, start + t)
         outputs.append(y)

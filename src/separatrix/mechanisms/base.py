@@ -72,7 +72,8 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value, text = getattr(self, f.name), f.metadata.get("text", "")
+            value = getattr(self, f.name)
+            text = f.metadata.get("text", "")
             if "format" in f.metadata:
                 if value is not None or f.default is not None:
                     if not isinstance(value, str):

@@ -29,7 +29,8 @@ class DeltaNetMixer(RecurrentMixer):
 
     def __init__(self, mechanism: DeltaNet, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
-        self.b, self.largest = linear(width, self.heads), 2.0 if mechanism.negative else 1.0
+        self.b = linear(width, self.heads)
+        self.largest = 2.0 if mechanism.negative else 1.0
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(x)

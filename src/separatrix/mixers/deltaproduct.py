@@ -34,11 +34,10 @@ class DeltaProductMixer(RecurrentMixer):
 
     def __init__(self, mechanism: DeltaProduct, *, width: int) -> None:
         super().__init__(mechanism, width=width, updates=mechanism.householders, unit_queries=True)
-        self.a, self.b = nn.Linear(width, self.heads), linear(width, self.updates * self.heads)
-        self.rate, self.largest = (
-            nn.Parameter(torch.zeros(self.heads)),
-            2.0 if mechanism.negative else 1.0,
-        )
+        self.a = nn.Linear(width, self.heads)
+        self.b = linear(width, self.updates * self.heads)
+        self.rate = nn.Parameter(torch.zeros(self.heads))
+        self.largest = 2.0 if mechanism.negative else 1.0
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)

@@ -41,7 +41,8 @@ class FullMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
+        keys = torch.cat([state["keys"], k], 2)
+        values = torch.cat([state["values"], v], 2)
         return (
             self._out(self._attend(q, keys, values))[:, 0],
             {

@@ -55,15 +55,11 @@ class IndexedMixer(SoftmaxMixer):
                 " latent out"
             )
         super().__init__(mechanism, width=width)
-        self.topk, self.index_heads, self.index_dim = (
-            mechanism.topk,
-            mechanism.index_heads,
-            mechanism.index_dim,
-        )
-        self.index_q, self.index_k = (
-            linear(width, self.index_heads * self.index_dim),
-            linear(width, self.index_dim),
-        )
+        self.topk = mechanism.topk
+        self.index_heads = mechanism.index_heads
+        self.index_dim = mechanism.index_dim
+        self.index_q = linear(width, self.index_heads * self.index_dim)
+        self.index_k = linear(width, self.index_dim)
         self.index_w = linear(width, self.index_heads)
 
     def shapes(self, t: int) -> Shapes:
@@ -76,7 +72,8 @@ class IndexedMixer(SoftmaxMixer):
         places = spans(
             tokens, max(64, tokens // 64, block_choice.ROOM // (len(x) * self.heads * tokens)), 1
         )
-        lengths, outputs = [last - first for first, last in places], []
+        lengths = [last - first for first, last in places]
+        outputs = []
         for (first, last), part, iq, iw in zip(
             places,
             q.split(lengths, 2),
@@ -105,7 +102,8 @@ class IndexedMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
+        keys = torch.cat([state["keys"], k], 2)
+        values = torch.cat([state["values"], v], 2)
         index_keys = torch.cat([state["index_keys"], self.index_k(x)[:, None]], 1)
         y = self._read(x[:, None], q, keys, values, index_keys)
         return y, {"keys": keys, "values": values, "index_keys": index_keys} | conv
@@ -141,7 +139,8 @@ def index_scores(
     q: Float[Tensor, "b i h d"], w: Float[Tensor, "b i h"], k: Float[Tensor, "b j d"]
 ) -> Float[Tensor, "b i j"]:
     """Scores of all tokens j for each token i, no token hidden."""
-    k, scores = wide(k).transpose(-1, -2), None
+    k = wide(k).transpose(-1, -2)
+    scores = None
     for one, weight in zip(
         wide(q).unbind(2), wide(w)[..., None].unbind(2), strict=True
     ):  # in turn: all at once take a lot of memory

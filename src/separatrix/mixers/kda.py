@@ -30,10 +30,8 @@ class KDAMixer(RecurrentMixer):
 
     def __init__(self, mechanism: KDA, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
-        self.a, self.b = (
-            LowRank(width, self.head_dim, self.heads * self.head_dim),
-            linear(width, self.heads),
-        )
+        self.a = LowRank(width, self.head_dim, self.heads * self.head_dim)
+        self.b = linear(width, self.heads)
         self.rate = nn.Parameter(torch.zeros(self.heads))
 
     def reset(self, generator: torch.Generator) -> None:

@@ -32,11 +32,9 @@ class LinearMixer(RecurrentMixer):
 
     def __init__(self, mechanism: Linear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.feature, self.normaliser, self.feature_dim = (
-            mechanism.feature,
-            mechanism.normaliser,
-            mechanism.feature_dim,
-        )
+        self.feature = mechanism.feature
+        self.normaliser = mechanism.normaliser
+        self.feature_dim = mechanism.feature_dim
 
     def shapes(self, t: int) -> Shapes:
         sums: Shapes = {"S": (self.heads, self.feature_dim, self.dv)}

@@ -45,7 +45,8 @@ class LogLinearMixer(RecurrentMixer):
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.feature, self.level = mechanism.feature, LevelWeights(width, self.heads)
+        self.feature = mechanism.feature
+        self.level = LevelWeights(width, self.heads)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
@@ -99,7 +100,8 @@ def fenwick(
     q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
     y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
     if q.shape[2] > 1:
-        phi_q, level = features(feature, q), (chunk - 1).bit_length() + 1
+        phi_q = features(feature, q)
+        level = (chunk - 1).bit_length() + 1
         sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
         while sums.shape[2] > 1:
             even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
@@ -115,5 +117,6 @@ def fenwick(
                 "b h m two (r c) e -> b h (m two r) c e",
                 c=chunk,
             )
-            sums, level = even + odd, level + 1
+            sums = even + odd
+            level = level + 1
     return join_chunks(y, tokens)

@@ -42,11 +42,9 @@ class LogLinearGDNMixer(RecurrentMixer):
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
         self.level = LevelWeights(width, self.heads)
-        self.a, self.b, self.rate = (
-            nn.Linear(width, self.heads),
-            linear(width, self.heads),
-            nn.Parameter(torch.zeros(self.heads)),
-        )
+        self.a = nn.Linear(width, self.heads)
+        self.b = linear(width, self.heads)
+        self.rate = nn.Parameter(torch.zeros(self.heads))
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -106,8 +104,10 @@ def fenwick(
     identity = torch.eye(chunk, dtype=q.dtype, device=q.device)
     y = (delta.reads @ delta.solve(delta.b * identity) * inside_chunk(weights)).tril() @ v
     # a query as it reads the state before its run of chunks
-    q, level = delta.queries(), (chunk - 1).bit_length() + 1
-    sums, transition = delta.added, delta.transition
+    q = delta.queries()
+    level = (chunk - 1).bit_length() + 1
+    sums = delta.added
+    transition = delta.transition
     while sums.shape[2] > 1:
         (even, odd), (first, second) = (
             rearrange(x, "b h (m two) d e -> two b h m d e", two=2) for x in (sums, transition)
@@ -127,5 +127,7 @@ def fenwick(
             "two b h m (r c) d -> b h (m two r) c d",
             c=chunk,
         )
-        sums, transition, level = second @ even + odd, second @ first, level + 1
+        sums = second @ even + odd
+        transition = second @ first
+        level = level + 1
     return join_chunks(y, tokens)

@@ -31,10 +31,8 @@ class Mamba2Mixer(RecurrentMixer):
     def __init__(self, mechanism: Mamba2, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.dt = nn.Linear(width, self.heads)
-        self.rate, self.skip = (
-            nn.Parameter(torch.zeros(self.heads)),
-            nn.Parameter(torch.ones(self.heads)),
-        )
+        self.rate = nn.Parameter(torch.zeros(self.heads))
+        self.skip = nn.Parameter(torch.ones(self.heads))
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)

@@ -41,19 +41,18 @@ class LatentMixer(Mixer):
 
     def __init__(self, mechanism: Latent, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
-        self.latent, self.rope_dim, self.base = (
-            mechanism.latent,
-            mechanism.rope_dim,
-            mechanism.rope_base,
-        )
+        self.heads = mechanism.heads
+        self.head_dim = mechanism.head_dim
+        self.dv = mechanism.dv
+        self.latent = mechanism.latent
+        self.rope_dim = mechanism.rope_dim
+        self.base = mechanism.rope_base
         self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
-        self.q, self.c = linear(width, self.channels[0]), linear(width, self.latent)
+        self.q = linear(width, self.channels[0])
+        self.c = linear(width, self.latent)
         self.r = linear(width, self.rope_dim) if self.rope_dim else None
-        self.k, self.v = (
-            linear(self.latent, self.heads * self.head_dim),
-            linear(self.latent, self.heads * self.dv),
-        )
+        self.k = linear(self.latent, self.heads * self.head_dim)
+        self.v = linear(self.latent, self.heads * self.dv)
         self.o = linear(self.heads * self.dv, width)
         self.conv = (
             Convolution(sum(self.channels), mechanism.conv, silu=False) if mechanism.conv else None
@@ -112,10 +111,8 @@ class LatentMixer(Mixer):
         q = split_heads(q, self.heads)
         if self.rope_dim:
             turned = rotate(q[..., self.head_dim :], self.base, start=start)
-            q, r = (
-                torch.cat([q[..., : self.head_dim], turned], -1),
-                rotate(r[:, None], self.base, start=start)[:, 0],
-            )
+            q = torch.cat([q[..., : self.head_dim], turned], -1)
+            r = rotate(r[:, None], self.base, start=start)[:, 0]
         return q, c, r
 
     def _read(

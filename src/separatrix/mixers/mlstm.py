@@ -34,7 +34,8 @@ class MLSTMMixer(RecurrentMixer):
 
     def __init__(self, mechanism: MLSTM, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.f, self.i = nn.Linear(width, self.heads), nn.Linear(width, self.heads)
+        self.f = nn.Linear(width, self.heads)
+        self.i = nn.Linear(width, self.heads)
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -61,7 +62,8 @@ class MLSTMMixer(RecurrentMixer):
         before = wide(state["m"])[..., None, None]
         # in the stored format first, so that C and n are scaled by just the m that is kept
         m = torch.maximum(log_f + before, log_g).detach().to(self._dtype("m")).to(before.dtype)
-        keep, add = (log_f + before - m).exp(), (log_g - m).exp()
+        keep = (log_f + before - m).exp()
+        add = (log_g - m).exp()
         new = keep * wide(state["C"]) + k.transpose(-1, -2) * (add * v)
         total = keep * wide(state["n"])[..., None] + k.transpose(-1, -2) * add
         y = divided(q @ new, q @ total, m)
@@ -99,7 +101,8 @@ def chunked(
     chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """y_i for every i."""
-    tokens, ones = q.shape[2], torch.ones_like(v[..., :1])
+    tokens = q.shape[2]
+    ones = torch.ones_like(v[..., :1])
     # the column of ones sums up n; filled-up tokens weigh nothing
     q, k, v, log_f = (split_chunks(x, chunk) for x in (q, k, torch.cat([v, ones], -1), log_f))
     log_g = split_chunks(F.pad(log_g, (0, 0, 0, -tokens % q.shape[3]), value=float("-inf")), chunk)
@@ -123,7 +126,8 @@ def chunked(
     end = total[:, :, :, -1:]
     added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v
     kept = (end + start - after).exp()
-    state, states = torch.zeros_like(added[:, :, 0]), []
+    state = torch.zeros_like(added[:, :, 0])
+    states = []
     for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
         states.append(state)
         state = keep * state + add

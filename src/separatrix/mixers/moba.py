@@ -43,7 +43,8 @@ class MoBAMixer(SoftmaxMixer):
 
     def __init__(self, mechanism: MoBA, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.block, self.topk = mechanism.block, mechanism.topk
+        self.block = mechanism.block
+        self.topk = mechanism.topk
 
     def shapes(self, t: int) -> Shapes:
         return (
@@ -83,11 +84,9 @@ class MoBAMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys, values, means = (
-            torch.cat([state["keys"], k], 2),
-            torch.cat([state["values"], v], 2),
-            state["means"],
-        )
+        keys = torch.cat([state["keys"], k], 2)
+        values = torch.cat([state["values"], v], 2)
+        means = state["means"]
         y = self._read(q, keys, values, means)
         if (t + 1) % self.block == 0:
             means = torch.cat(

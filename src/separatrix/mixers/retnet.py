@@ -32,5 +32,6 @@ class RetNetMixer(DecayedMixer):
         log_a = torch.log1p(
             -torch.exp2(-5.0 - torch.arange(self.heads, dtype=k.dtype, device=k.device))
         )
-        q, k = rotate(q, BASE, start=start + k.shape[2] - q.shape[2]), rotate(k, BASE, start=start)
+        q = rotate(q, BASE, start=start + k.shape[2] - q.shape[2])
+        k = rotate(k, BASE, start=start)
         return q, k, v, log_a[:, None, None].expand(*k.shape[:3], 1)

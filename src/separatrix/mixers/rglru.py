@@ -33,11 +33,10 @@ class RGLRUMixer(Mixer):
     def __init__(self, mechanism: RGLRU, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.channels = mechanism.width
-        self.v, self.o = linear(width, self.channels), linear(self.channels, width)
-        self.r, self.g = (
-            nn.Linear(self.channels, self.channels),
-            nn.Linear(self.channels, self.channels),
-        )
+        self.v = linear(width, self.channels)
+        self.o = linear(self.channels, width)
+        self.r = nn.Linear(self.channels, self.channels)
+        self.g = nn.Linear(self.channels, self.channels)
         self.rate = nn.Parameter(torch.empty(self.channels))
         self.conv = (
             Convolution(self.channels, mechanism.conv, silu=False) if mechanism.conv else None
@@ -72,7 +71,8 @@ class RGLRUMixer(Mixer):
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
-        u, conv = self.v(x), {}
+        u = self.v(x)
+        conv = {}
         if self.conv is not None:
             u, buffer = self.conv.step(u, state["conv"])
             conv = self._store(conv=buffer)
@@ -99,14 +99,16 @@ def scan(
     log_a, added = (
         F.pad(x, (0, 0, 0, -tokens % size)).unflatten(1, (-1, size)) for x in (log_a, added)
     )  # b n s c
-    h, parts = torch.zeros_like(added[:, :, 0]), []
+    h = torch.zeros_like(added[:, :, 0])
+    parts = []
     for a, new in zip(log_a.exp().unbind(2), added.unbind(2), strict=True):
         h = torch.addcmul(new, a, h)
         parts.append(h)
     y = torch.stack(parts, 2)
     if y.shape[1] > 1:
         kept = log_a.cumsum(2).exp()
-        state, before = torch.zeros_like(h[:, 0]), []
+        state = torch.zeros_like(h[:, 0])
+        before = []
         for keep, end in zip(kept[:, :, -1].unbind(1), h.unbind(1), strict=True):
             before.append(state)
             state = torch.addcmul(end, keep, state)

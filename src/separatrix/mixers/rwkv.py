@@ -67,7 +67,8 @@ class RWKVMixer(RecurrentMixer):
         super().__init__(mechanism, width=width)
         numbers = self.heads * self.head_dim
         self.mu = nn.Parameter(torch.empty(INPUTS, width))
-        self.w, self.a = LowRank(width, RANK, numbers, tanh=True), LowRank(width, RANK, numbers)
+        self.w = LowRank(width, RANK, numbers, tanh=True)
+        self.a = LowRank(width, RANK, numbers)
         self.erased, self.written, self.bonus = (
             nn.Parameter(torch.empty(self.heads, self.head_dim)) for _ in range(3)
         )

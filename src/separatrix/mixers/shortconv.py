@@ -24,10 +24,8 @@ class ShortConvolutionMixer(Mixer):
         super().__init__(mechanism, width=width)
         self.channels = mechanism.width
         self.v, self.b, self.c = (linear(width, self.channels) for _ in range(3))
-        self.o, self.conv = (
-            linear(self.channels, width),
-            Convolution(self.channels, mechanism.conv, silu=False),
-        )
+        self.o = linear(self.channels, width)
+        self.conv = Convolution(self.channels, mechanism.conv, silu=False)
 
     def shapes(self, t: int) -> Shapes:
         return {"conv": (min(t, self.mechanism.sizes()["conv"] - 1), self.channels)}

@@ -62,7 +62,9 @@ class SparseMixer(SoftmaxMixer):
 
     def __init__(self, mechanism: Sparse, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.block, self.topk, self.window = mechanism.block, mechanism.topk, mechanism.window
+        self.block = mechanism.block
+        self.topk = mechanism.topk
+        self.window = mechanism.window
         self.pool_k, self.pool_v = (
             nn.Parameter(torch.full((self.block,), 1 / self.block)) for _ in range(2)
         )
@@ -89,8 +91,11 @@ class SparseMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
-        q, k, v = wide(q), wide(k), wide(v)
-        compressed_k, compressed_v = self._pooled(k, self.pool_k), self._pooled(v, self.pool_v)
+        q = wide(q)
+        k = wide(k)
+        v = wide(v)
+        compressed_k = self._pooled(k, self.pool_k)
+        compressed_v = self._pooled(v, self.pool_v)
         form = self._dense if is_short(x.shape[1]) else self._tiled
         branches = form(q, k, v, compressed_k, compressed_v)
         if self.window:
@@ -144,8 +149,10 @@ class SparseMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys, values = torch.cat([state["keys"], k], 2), torch.cat([state["values"], v], 2)
-        compressed_keys, compressed_values = state["compressed_keys"], state["compressed_values"]
+        keys = torch.cat([state["keys"], k], 2)
+        values = torch.cat([state["values"], v], 2)
+        compressed_keys = state["compressed_keys"]
+        compressed_values = state["compressed_values"]
         y = self._sparse_read(x[:, None], q, keys, values, compressed_keys, compressed_values)
         if (t + 1) % self.block == 0:
             new_key = self._pooled(wide(keys[:, :, -self.block :]), self.pool_k).to(keys.dtype)
@@ -188,7 +195,8 @@ class SparseMixer(SoftmaxMixer):
         """The output of the last of t tokens, reading only the blocks it selects; m blocks are
         complete for it.
         """
-        blocks, q = compressed_k.shape[2], wide(q)
+        blocks = compressed_k.shape[2]
+        q = wide(q)
         scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
         chosen = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices[
             ..., : self.topk

@@ -35,7 +35,8 @@ class WindowMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
-        k, v = self._shared(k), self._shared(v)
+        k = self._shared(k)
+        v = self._shared(v)
         if x.shape[1] <= self.size:
             return self._out(causal_softmax(q, k, v, self.sink))
         return self._out(

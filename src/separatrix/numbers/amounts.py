@@ -34,7 +34,8 @@ def parse_bits(text: str, *, what: str = "size") -> int:
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         raise SizeError(f"{what}: '{shown}' is no amount of memory; {_WAYS}")
-    digits, unit = match[1].replace("_", "").replace(",", ""), match[2]
+    digits = match[1].replace("_", "").replace(",", "")
+    unit = match[2]
     if not unit:
         raise SizeError(f"{what}: '{shown}' has no unit; {_WAYS}")
     if unit not in BYTE_UNITS:
@@ -59,11 +60,13 @@ def format_bytes(bits: int) -> str:
     """
     if bits % 8 and bits < 8 * 1024:
         return f"{bits:,} bit{'s' if bits != 1 else ''}"
-    value, unit = Fraction(bits, 8), "bytes"
+    value = Fraction(bits, 8)
+    unit = "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
         if value < 1024:
             break
-        value, unit = value / 1024, larger
+        value = value / 1024
+        unit = larger
     return (
         f"{int(value):,} {'byte' if value == 1 else 'bytes'}"
         if unit == "bytes"

@@ -88,12 +88,18 @@ class BinomialSum(Count):
         than the one before.
         """
         first = log2_ball(self.base) * j + Binomial(self.upper, j).log2_ball()
-        term, total, rest, left = arb(1), arb(0), arb(0), j - 1 if step < 0 else self.upper - j
+        term = arb(1)
+        total = arb(0)
+        rest = arb(0)
+        left = j - 1 if step < 0 else self.upper - j
         for _ in range(_MOST_TERMS):
             total += term
-            up, down = self.base * (self.upper - min(j, j + step)), max(j, j + step)
+            up = self.base * (self.upper - min(j, j + step))
+            down = max(j, j + step)
             ratio = arb(fmpz(down)) / fmpz(up) if step < 0 else arb(fmpz(up)) / fmpz(down)
-            term, j, left = term * ratio, j + step, left - 1
+            term = term * ratio
+            j = j + step
+            left = left - 1
             if left < 0:
                 break
             rest = (
@@ -117,12 +123,14 @@ class BinomialSum(Count):
         if work > _MOST_WORK:
             raise Undecided(f"{self} is too large to be written out")
         if self.last <= above:
-            term, total = fmpz(1), fmpz(0)
+            term = fmpz(1)
+            total = fmpz(0)
             for j in range(1, self.last + 1):
                 term = term * (self.base * (self.upper - j + 1)) // j
                 total += term
             return int(total)
-        term, total = fmpz(self.base) ** self.upper, fmpz(self.base + 1) ** self.upper - 1
+        term = fmpz(self.base) ** self.upper
+        total = fmpz(self.base + 1) ** self.upper - 1
         for j in range(self.upper, self.last, -1):
             total -= term
             term = term * j // (self.base * (self.upper - j + 1))

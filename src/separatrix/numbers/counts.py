@@ -45,12 +45,14 @@ class Count:
                 ball = self.log2_ball() - bits
                 small = self.log2_ball() < EXACT_BITS and bits <= EXACT_BITS
                 if small:
-                    value, power = self.exact(), 1 << bits
+                    value = self.exact()
+                    power = 1 << bits
                     return LogSign((value > power) - (value < power), "integers", decimal(ball))
                 if ball > 0 or ball < 0:
                     return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
         if bits <= LARGEST_EXACT:
-            value, power = self.exact(), 1 << bits
+            value = self.exact()
+            power = 1 << bits
             return LogSign((value > power) - (value < power), "integers", "0")
         raise Undecided(
             f"whether {self} exceeds 2^{bits} is open at {PRECISIONS[-1]} bits of precision"
@@ -75,10 +77,8 @@ class Count:
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 ball = self.log2_ball()
-                floor, ceiling = (
-                    ball.lower().floor().unique_fmpz(),
-                    ball.upper().ceil().unique_fmpz(),
-                )
+                floor = ball.lower().floor().unique_fmpz()
+                ceiling = ball.upper().ceil().unique_fmpz()
             if floor is not None and ceiling is not None and ceiling - floor <= 2:
                 return max(0, int(floor)), max(0, int(ceiling))
         raise Undecided(f"the logarithm of {self} is open at {PRECISIONS[-1]} bits of precision")

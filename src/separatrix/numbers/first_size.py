@@ -16,12 +16,15 @@ def first_size(
     if start > limit or (near is None and not holds(limit)):
         return None
     low, high = start - 1, limit + 1  # fails at low and holds at high, or they are out of range
-    value, step = max(start, min(near or start, limit)), 1
+    value = max(start, min(near or start, limit))
+    step = 1
     while low < value < high:
         if holds(value):
-            high, value = value, value - step if near is not None else low
+            high = value
+            value = value - step if near is not None else low
         else:
-            low, value = value, min(value + step, limit)
+            low = value
+            value = min(value + step, limit)
         step *= 2
     while high - low > 1:
         middle = (low + high) // 2

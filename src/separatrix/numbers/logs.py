@@ -93,7 +93,8 @@ def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
 
 
 def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
-    left, right = fmpz(1), fmpz(1)
+    left = fmpz(1)
+    right = fmpz(1)
     for c, x in (*terms, (-bits, 2)):
         if c > 0:
             left *= fmpz(x) ** c

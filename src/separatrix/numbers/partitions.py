@@ -33,8 +33,11 @@ class Partitions(Count):
             raise SizeError(f"{self}: there are at least 1 group and at most as many as things")
 
     def log2_ball(self) -> arb:
-        n, b = self.things, self.groups
-        choices, total, before = arb(1), arb(0), arb(0)
+        n = self.things
+        b = self.groups
+        choices = arb(1)
+        total = arb(0)
+        before = arb(0)
         for i in range(b):
             before = total
             power = ((1 - arb(fmpz(i)) / fmpz(b)).log() * fmpz(n)).exp()

@@ -21,7 +21,9 @@ def wilson(correct: int, total: int) -> tuple[str, str]:
         raise SizeError(f"{correct} right of {total}: need total >= 1 and 0 <= correct <= total")
     with localcontext() as context:
         context.prec = 40
-        n, share, z2 = Decimal(total), Decimal(correct) / total, Z95 * Z95
+        n = Decimal(total)
+        share = Decimal(correct) / total
+        z2 = Z95 * Z95
         centre = (share + z2 / (2 * n)) / (1 + z2 / n)
         half = (share * (1 - share) / n + z2 / (4 * n * n)).sqrt() * Z95 / (1 + z2 / n)
         six = Decimal("0.000001")

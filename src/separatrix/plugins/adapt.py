@@ -23,7 +23,8 @@ from separatrix.mixers.base.mixer import State
 
 CACHE_NAMES = ("past_key_values", "cache_params", "past_key_value", "cache")
 """What a layer's `forward` calls its cache: attention and fla, Mamba and Qwen3-Next, older ones."""
-_LEARNT, _BATCH = 3, 3
+_LEARNT = 3
+_BATCH = 3
 """Tokens and batch of the run that learns the cache's structure."""
 Inputs = Callable[[Tensor, int], dict[str, Any]]
 
@@ -93,13 +94,11 @@ class Adapted(nn.Module):
         self, layer: nn.Module, name: str, use_cache: bool, cache: Callable[[], Any], inputs: Inputs
     ) -> None:
         super().__init__()
-        self.layer, self._name, self._use, self._cache, self._inputs = (
-            layer,
-            name,
-            use_cache,
-            cache,
-            inputs,
-        )
+        self.layer = layer
+        self._name = name
+        self._use = use_cache
+        self._cache = cache
+        self._inputs = inputs
         self._learnt: list[tuple[Any, dict[str, _Place]]] = []
 
     def forward(self, x: Tensor) -> Tensor:
@@ -153,11 +152,9 @@ class Adapted(nn.Module):
         """The cache after 1, 2 and 3 tokens of zeros, with a mark in the place of every tensor
         of the state.
         """
-        cache, learnt, zeros = (
-            self._cache(),
-            [],
-            torch.zeros(_BATCH, x.shape[-1], dtype=x.dtype, device=x.device),
-        )
+        cache = self._cache()
+        learnt = []
+        zeros = torch.zeros(_BATCH, x.shape[-1], dtype=x.dtype, device=x.device)
         for t in range(_LEARNT):
             _, cache, _ = self._call(zeros, cache, t)
             tensors = {
@@ -205,7 +202,8 @@ class _OutOfPlace(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.copy_ and isinstance(args[1], Tensor):
-            into, new = args[0], args[1].to(args[0].dtype)
+            into = args[0]
+            new = args[1].to(args[0].dtype)
             self._kept[id(into)] = into, new.expand_as(into)
             return into
         return func(*args, **(kwargs or {}))

@@ -33,7 +33,8 @@ from separatrix.plugins.load import load
 from separatrix.plugins.probe import describe_error
 
 DEFAULT_WIDTH = 16
-STEPS, LONGER = 512, 1024
+STEPS = 512
+LONGER = 1024
 """Tokens on which step is timed against forward, and forward against forward of twice as many."""
 Progress = Callable[[int, int], None]
 
@@ -162,7 +163,8 @@ def _one_thread() -> Iterator[None]:
 
 
 def _check(mixer: Mixer, origin: str, within: float, progress: Progress | None) -> ReportCard:
-    total, results = len(LAWS) + 2, []
+    total = len(LAWS) + 2
+    results = []
     for done, (law, call) in enumerate(LAWS.items()):
         if progress is not None:
             progress(done, total)
@@ -205,7 +207,9 @@ def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
     ends = (125, 250, 500, 1000)
     try:
         cache = state_sizes(mixer, CACHE_LENGTHS)
-        x, state, most = inputs(mixer, 1, max(ends), seed=4), mixer.init_state(1), [0]
+        x = inputs(mixer, 1, max(ends), seed=4)
+        state = mixer.init_state(1)
+        most = [0]
         for t in range(x.shape[1]):
             _, state = mixer.step(x[:, t], state, t)
             most.append(max(most[-1], state_numbers(state)))
@@ -238,10 +242,8 @@ def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
     """The timings, and what went wrong."""
     try:
         x = inputs(mixer, 1, 2 * LONGER).float()
-        step, forward = (
-            _seconds(lambda: stream(mixer, x[:, :STEPS])),
-            _seconds(lambda: mixer(x[:, :STEPS])),
-        )
+        step = _seconds(lambda: stream(mixer, x[:, :STEPS]))
+        forward = _seconds(lambda: mixer(x[:, :STEPS]))
         once = _seconds(lambda: mixer(x[:, :LONGER]))
         return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once), ""
     except Exception as error:

@@ -18,12 +18,14 @@ def import_module(name: str) -> ModuleType:
     """The module of that dotted name or path to a .py file, looked for in the current folder
     first. Raises SpecError.
     """
-    folder, path = Path.cwd(), None
+    folder = Path.cwd()
+    path = None
     if name.endswith(".py"):
         path = Path(name).expanduser().resolve()
         if not path.is_file():
             raise SpecError(f"{name}: there is no such file")
-        folder, name = path.parent, path.stem
+        folder = path.parent
+        name = path.stem
     if not all(part.isidentifier() for part in name.split(".")):
         raise SpecError(
             f"'{name}' is no module; write a dotted name such as my_package.my_module, or a path"

@@ -105,7 +105,8 @@ class Probe:
         """Some modules look at values, which meta tensors have not: from the first token again,
         with memory.
         """
-        self._measured, self._device = [], "cpu"
+        self._measured = []
+        self._device = "cpu"
         try:
             with self._running():
                 self._module = self.mechanism.build()
@@ -117,7 +118,8 @@ class Probe:
     def _keep(self, state: Any, method: str) -> None:
         check_state(self.mechanism.name, state, 2, method)
         shapes = {name: tuple(tensor.shape[1:]) for name, tensor in state.items()}
-        numbers, t = sum(prod(shape) for shape in shapes.values()), len(self._measured)
+        numbers = sum(prod(shape) for shape in shapes.values())
+        t = len(self._measured)
         if self.mechanism.declares and numbers > (declared := self.mechanism.declared(t)):
             raise SizeError(
                 f"{self.mechanism.name}: its state holds {numbers:,} numbers after {t} tokens, but"

@@ -124,7 +124,8 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
         )
     found = {}
     for parameter in every[1:]:
-        size, default = parameter.name, parameter.default
+        size = parameter.name
+        default = parameter.default
         if parameter.kind in (
             parameter.VAR_KEYWORD,
             parameter.VAR_POSITIONAL,

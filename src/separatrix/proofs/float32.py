@@ -280,7 +280,8 @@ class Match:
         beside it, the blank key and all the rest.
         """
         over, under = self.gaps()
-        blank, rest = off_target(1, over), off_target(self.earlier, over + under)
+        blank = off_target(1, over)
+        rest = off_target(self.earlier, over + under)
         tau = averaging(self.earlier + 2)
         return self.value * (1 - tau) / ((1 + tau) * (2 + blank + rest))
 
@@ -322,12 +323,10 @@ def _rational(x: arb) -> Fraction:
 
 def _decimal(x: Fraction, rounding: str) -> str:
     with localcontext() as context:
-        context.prec, context.rounding, context.Emin, context.Emax = (
-            _DIGITS,
-            rounding,
-            -(10**9),
-            10**9,
-        )
+        context.prec = _DIGITS
+        context.rounding = rounding
+        context.Emin = -(10**9)
+        context.Emax = 10**9
         value = (Decimal(x.numerator) / Decimal(x.denominator)).normalize()
     return (
         format(value, "f")

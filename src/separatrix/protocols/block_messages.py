@@ -89,7 +89,8 @@ class BlockMessages(Generic[Value]):
     """A protocol of these sizes with these message functions."""
 
     def __init__(self, sizes: BlockMessageSizes, tables: Tables[Value]) -> None:
-        self.sizes, self._tables = sizes, tables
+        self.sizes = sizes
+        self._tables = tables
 
     def messages(self, blocks: tuple[Block, ...]) -> tuple[Value, ...]:
         """One message per block."""
@@ -124,7 +125,8 @@ def block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
     line: BlockMessages[Unknown] = BlockMessages(sizes, unknown)
     for blocks, query in product(product(sizes.contents, repeat=sizes.T), range(sizes.N)):
         messages = line.messages(blocks)
-        opened, wrong = line.opened(messages, query), 1 - any(query in block for block in blocks)
+        opened = line.opened(messages, query)
+        wrong = 1 - any(query in block for block in blocks)
         for opening, literal in enumerate(opened):
             unknown.forbid([literal, line.answer(messages, query, opening, blocks)[wrong]])
     tables = unknown.solve()

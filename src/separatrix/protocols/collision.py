@@ -25,7 +25,8 @@ class AdversaryFailed(SeparatrixError):
     def __init__(
         self, theorem: str, step: str, what: str, *, holds: bool, all_tried: bool = True
     ) -> None:
-        self.step, self.promised = step, holds and all_tried
+        self.step = step
+        self.promised = holds and all_tried
         why = "which does not hold at these sizes: allow fewer values"
         if holds:
             why = (

@@ -65,7 +65,9 @@ class FixedQuery(Generic[Value]):
     """
 
     def __init__(self, reads: int, answers: int, tables: Tables[Value]) -> None:
-        self.reads, self.answers, self._tables = reads, answers, tables
+        self.reads = reads
+        self.answers = answers
+        self._tables = tables
 
     def run(self, A: Hashable, B: Hashable) -> Value:
         """The answer."""

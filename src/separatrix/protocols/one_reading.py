@@ -108,7 +108,8 @@ class OneReading(Generic[Value]):
     """A protocol of these sizes with these message functions; one method per message."""
 
     def __init__(self, sizes: OneReadingSizes, tables: Tables[Value]) -> None:
-        self.sizes, self._tables = sizes, tables
+        self.sizes = sizes
+        self._tables = tables
 
     def first(self, A: Entries) -> Value:
         """The caches of the first group at A|B."""

@@ -116,7 +116,8 @@ class UnknownTables:
             else (known,)
         )
         table = (name, parts[:-1], values)
-        before, used = self._used.get(table), self._literals(len(entry))
+        before = self._used.get(table)
+        used = self._literals(len(entry))
         for v, literal in enumerate(entry):
             if v:
                 self._clauses.append([-literal, before[v - 1]] if before else [-literal])

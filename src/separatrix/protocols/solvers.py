@@ -32,12 +32,10 @@ def digit(value: int, place: int, base: int) -> int:
 
 def enough(sizes: OneReadingSizes, way: str) -> OneReadingSizes:
     """The values that a way with one reading layer needs; every other message is silent."""
-    m, N_1, n_1, silent = (
-        sizes.m,
-        sizes.N_1,
-        sizes.n_1,
-        replace(sizes, caches_0=1, reads=1, caches_1=1),
-    )
+    m = sizes.m
+    N_1 = sizes.N_1
+    n_1 = sizes.n_1
+    silent = replace(sizes, caches_0=1, reads=1, caches_1=1)
     return {
         "rows": replace(silent, reads=N_1**m),
         "carried": replace(silent, caches_0=m**sizes.t, reads=N_1),
@@ -48,12 +46,10 @@ def enough(sizes: OneReadingSizes, way: str) -> OneReadingSizes:
 
 def enough_two(sizes: TwoReadingsSizes, way: str) -> TwoReadingsSizes:
     """The values that a way with two reading layers needs; every other message is silent."""
-    m, N_1, n_1, silent = (
-        sizes.m,
-        sizes.N_1,
-        sizes.n_1,
-        replace(sizes, reads_1=1, reads_2=1, caches_1=1, caches_2=1),
-    )
+    m = sizes.m
+    N_1 = sizes.N_1
+    n_1 = sizes.n_1
+    silent = replace(sizes, reads_1=1, reads_2=1, caches_1=1, caches_2=1)
     return {
         "rows": replace(silent, reads_2=N_1**m),
         "carried": replace(silent, caches_1=m**sizes.t, reads_2=N_1),
@@ -124,7 +120,10 @@ class _Parts:
     """What the messages are made of, at one size."""
 
     def __init__(self, sizes: Sizes) -> None:
-        self.m, self.n_1, self.N_1, self.lead = sizes.m, sizes.n_1, sizes.N_1, sizes.m - sizes.t
+        self.m = sizes.m
+        self.n_1 = sizes.n_1
+        self.N_1 = sizes.N_1
+        self.lead = sizes.m - sizes.t
 
     def place(self, z_0: int) -> int:
         """z_0, counted from B's start."""

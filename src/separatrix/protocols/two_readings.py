@@ -99,7 +99,8 @@ class TwoReadings(Generic[Value]):
     """A protocol of these sizes with these message functions; one method per message."""
 
     def __init__(self, sizes: TwoReadingsSizes, tables: Tables[Value]) -> None:
-        self.sizes, self._tables = sizes, tables
+        self.sizes = sizes
+        self._tables = tables
 
     def first(self, A: Entries) -> Value:
         """The caches of layer 1's bounded heads at A|B."""
@@ -140,7 +141,8 @@ class TwoReadings(Generic[Value]):
         """The caches of layer 2's bounded heads and of later layers just before w."""
         if self.sizes.caches_2 == 1:
             return self._tables("late", (), (), 1)  # nobody passes the reads on
-        outputs, size = self.outputs(B, z_0, A), self.sizes.reads_2
+        outputs = self.outputs(B, z_0, A)
+        size = self.sizes.reads_2
         second = [
             self._tables("entry reads again", (B[: j + 1], A), (first, outputs[j]), size)
             for j in range(len(B))
@@ -161,7 +163,8 @@ class TwoReadings(Generic[Value]):
         cut = len(tokens) - 2 - self.sizes.t
         A, B, (z_0, w) = tokens[:cut], tokens[cut:-2], tokens[-2:]
         first = self.first(A)
-        carried, gathered = self.carried(first, B), self.gathered(w, self.w_reads(w, A), B)
+        carried = self.carried(first, B)
+        gathered = self.gathered(w, self.w_reads(w, A), B)
         second = self.w_reads_again(carried, gathered, z_0, w, A)
         told = (first, self.late(first, B, z_0, A), gathered, second, *self.outputs(B, z_0, A))
         return Run((*told, B, z_0, w), self._tables("answer", (B, z_0, w), told, self.sizes.N_1))

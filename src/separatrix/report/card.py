@@ -62,11 +62,13 @@ def render_card(
 
 def size_text(bits: int) -> str:
     """Bits as bytes for people: 16.4 MiB."""
-    value, unit = bits / 8, "bytes"
+    value = bits / 8
+    unit = "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if value < 1024:
             break
-        value, unit = value / 1024, larger
+        value = value / 1024
+        unit = larger
     return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
 
 
@@ -112,7 +114,8 @@ def _header(architecture: Architecture) -> RenderableType:
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 3))
-    total, name = len(architecture), str(architecture)
+    total = len(architecture)
+    name = str(architecture)
     counted = f"{total:,} layer{'s' if total > 1 else ''}"
     first = Text("   ".join(filter(None, (counted, formats_text(architecture)))))
     if len(name) <= _LONGEST_NAME:

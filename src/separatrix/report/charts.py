@@ -40,7 +40,8 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     ]
     if len(rows) < 2:
         return None
-    crossing, last = _crossing(rows, bites), rows[-1]
+    crossing = _crossing(rows, bites)
+    last = rows[-1]
     x = _log_n(alt, [row["n"] for row in rows], title=bound["x"])
     scale = alt.Scale(type="log", nice=True)
     axis = _bits_axis(alt, [row[key] for row in rows for key in ("have", "need")])
@@ -120,7 +121,8 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
     if not rows:
         return None
     ns = sorted(chances)
-    left, right = ns[0] / 1.35, ns[-1] * 1.35
+    left = ns[0] / 1.35
+    right = ns[-1] * 1.35
     x = _log_n(alt, ns, title="n", domain=[left, right])
     scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
@@ -220,7 +222,8 @@ def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[st
     )
     if after is None or after == 0:
         return None
-    left, right = rows[after - 1], rows[after]
+    left = rows[after - 1]
+    right = rows[after]
     gaps = [math.log(row["need"] / row["have"]) for row in (left, right)]
     share = gaps[0] / (gaps[0] - gaps[1])
     exact = next((n for n in bites if left["n"] <= n <= right["n"]), None)
@@ -258,7 +261,8 @@ def _log_n(
 
 def _bits_axis(alt: Any, values: Sequence[float]) -> Any:
     """Grid lines at powers of ten only, or at 1, 2, 5 where fewer than four of them fit."""
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    low = math.floor(math.log10(min(values)))
+    high = math.ceil(math.log10(max(values)))
     step = max(1, -(-(high - low) // 6))
     marks = [10.0**e for e in range(low, high + 1, step)]
     if len(marks) < 4:

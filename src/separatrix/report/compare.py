@@ -23,7 +23,8 @@ from separatrix.report.memory import KINDS, Row, layer_counts, rows, symbol
 if TYPE_CHECKING:
     from separatrix.cards import CardLine
 
-_LABEL, _NARROWEST = 23, 17
+_LABEL = 23
+_NARROWEST = 17
 _COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
 _DETAIL = re.compile(r"(?:,\s+|\s+\()")
 MARK = "*"

@@ -14,8 +14,12 @@ from typing import Any
 from separatrix.errors import MissingExtraError
 
 HEIGHT = 230
-INK, MUTED, LINE, LINE_STRONG = "var(--ink)", "var(--muted)", "var(--line)", "var(--line-strong)"
-SOLVES, FAILS = "var(--solves)", "var(--fails)"
+INK = "var(--ink)"
+MUTED = "var(--muted)"
+LINE = "var(--line)"
+LINE_STRONG = "var(--line-strong)"
+SOLVES = "var(--solves)"
+FAILS = "var(--fails)"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 

@@ -167,7 +167,9 @@ def describe(name: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of one mechanism. Raises UnknownNameError."""
     if name not in MECHANISMS:
         raise UnknownNameError.of("mechanism", name, MECHANISMS, listing="separatrix mechanisms")
-    cls, facts, maths = MECHANISMS[name], FACTS.get(name), mathematics(name)
+    cls = MECHANISMS[name]
+    facts = FACTS.get(name)
+    maths = mathematics(name)
     parts = [(f"{name}: {cls.title}", maths or " ".join((inspect.getdoc(cls) or "").split()))]
     if not maths and name != "mlp":
         parts.append(

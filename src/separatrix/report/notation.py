@@ -82,7 +82,8 @@ def bound(text: str) -> Any:
 
 
 def _raise_powers(html: str) -> str:
-    done, place = [], 0
+    done = []
+    place = 0
     while (caret := html.find("^", place)) >= 0:
         end = _operand_end(html, caret + 1)
         inner = html[caret + 1 : end]

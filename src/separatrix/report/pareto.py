@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SHOWN = 12
-PROVED, OPEN = "proved sufficient", "not excluded"
+PROVED = "proved sufficient"
+OPEN = "not excluded"
 
 
 def design_json(result: DesignResult) -> dict[str, Any]:
@@ -169,7 +170,8 @@ def layout_text(layout: Layout) -> str:
 
 
 def _places(point: Point) -> str:
-    layout, other = point.layout, len(point.layouts) - 1
+    layout = point.layout
+    other = len(point.layouts) - 1
     k = layout.family.reading
     if not k:
         return "no reading layer"

@@ -29,7 +29,8 @@ _INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = (
     "#fdfdfc",
 )
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-_WIDTH, _HEIGHT = 620, 380
+_WIDTH = 620
+_HEIGHT = 380
 _EXCLUDED = "excluded by a theorem"
 _DEARER = "proved sufficient, dearer"
 _KINDS = {PROVED: _SOLVES, OPEN: _MUTED, _EXCLUDED: _FAILS, _DEARER: _SOLVES}
@@ -63,7 +64,8 @@ def write_plot(result: DesignResult, path: Path) -> None:
     check_plot(path)
     _, vl_convert = libraries()
     spec = pareto_spec(result)
-    kind, text = path.suffix.lower(), json.dumps(spec, sort_keys=True)
+    kind = path.suffix.lower()
+    text = json.dumps(spec, sort_keys=True)
     if kind == ".png":
         write_atomic(
             path, vl_convert.vegalite_to_png(text, vl_version=vega_lite_version(), scale=2)
@@ -78,7 +80,8 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     alt, _ = libraries()
     rows = _rows(result)
     budget = result.budget_bits / 8
-    xs, ys = [row["cache"] for row in rows] + [budget], [row["flops"] for row in rows]
+    xs = [row["cache"] for row in rows] + [budget]
+    ys = [row["flops"] for row in rows]
     if not rows:
         ys = [1.0]
     x = alt.X(
@@ -245,7 +248,9 @@ def _label(rows: list[dict[str, Any]], budget: float) -> None:
     for i, row in sorted(enumerate(rows), key=lambda item: list(_KINDS).index(item[1]["kind"])):
         k = row["reading"]
         text = f"{k:,}" if taken else f"{k:,} reading layer{'s' if k != 1 else ''}"
-        x, y, width = across[i], up[i] - _BELOW * (row["kind"] == _DEARER), 10 + 7.0 * len(text)
+        x = across[i]
+        y = up[i] - _BELOW * (row["kind"] == _DEARER)
+        width = 10 + 7.0 * len(text)
         if all(
             abs(x - other) > max(width, wide) + 8 or abs(y - height) > _FEWEST_PIXELS
             for other, height, wide in taken
@@ -256,9 +261,12 @@ def _label(rows: list[dict[str, Any]], budget: float) -> None:
 
 def _pixels(values: Sequence[float], length: int) -> list[float]:
     """Where values are drawn along an axis, about."""
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     if _is_log(values):
-        low, high, values = math.log(low), math.log(high), [math.log(value) for value in values]
+        low = math.log(low)
+        high = math.log(high)
+        values = [math.log(value) for value in values]
     return [length * (value - low) / ((high - low) or 1) / 1.2 for value in values]
 
 
@@ -274,7 +282,9 @@ _COUNT = [(1000**power, unit) for power, unit in enumerate(("", " k", " M", " G"
 
 def _scaled(alt: Any, values: Sequence[float], units: Sequence[tuple[int, str]]) -> dict[str, Any]:
     """A scale with room at both ends, and an axis with few ticks that name their unit."""
-    low, high, log = min(values), max(values), _is_log(values)
+    low = min(values)
+    high = max(values)
+    log = _is_log(values)
     space = (high / low) ** 0.1 if log else 0.15 * (high - low) or 0.5 * high or 1.0
     domain = [low / space, high * space] if log else [max(0.0, low - space), high + space]
     steps = "".join(
@@ -297,7 +307,8 @@ def _ticks(low: float, high: float, *, base: int) -> list[float]:
     """At most seven powers of the base, evenly spread; of ten also twos and fives where few
     powers fit.
     """
-    first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base))
+    first = math.ceil(math.log(low, base))
+    last = math.floor(math.log(high, base))
     powers = [float(base) ** e for e in range(first, last + 1)]
     if base == 10 and len(powers) < 3:
         powers = [

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 SHOWN_WHOLE = 72
 """Prompts up to this many tokens are shown whole."""
-_HEAD, _TAIL, _AROUND, _MOST_DIFFERENCES = 6, 4, 3, 32
+_HEAD = 6
+_TAIL = 4
+_AROUND = 3
+_MOST_DIFFERENCES = 32
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ def view(body: Mapping[str, Any]) -> View:
     """
     try:
         records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
-        rows, columns = list(body["rows"]), list(body["columns"])
+        rows = list(body["rows"])
+        columns = list(body["columns"])
         by_key = {line["key"]: line for line in (*rows, *columns)}
         cells: dict[tuple[str, str], Cell] = {}
         for cell in body["cells"]:
@@ -199,7 +200,8 @@ def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
     """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a
     head-wise layer.
     """
-    squares, known = [], {cls.symbol: cls for cls in MECHANISMS.values()}
+    squares = []
+    known = {cls.symbol: cls for cls in MECHANISMS.values()}
     for symbol in symbols:
         parts = [known.get(letter) for letter in symbol.split("|")]
         title = " beside ".join(part.title if part else "other" for part in parts)

@@ -65,24 +65,20 @@ def task_at(column: str, size: int) -> str:
     }[column]
 
 
-_LINEAR, _LOGLINEAR = f"linear @ {SMALL}", f"loglinear @ {SMALL}"
-_SPARSE, _SPARSE_TRAINED = (
-    f"sparse @ {SMALL}, block=32, topk=1",
-    f"sparse @ {SMALL}, block=4, topk=1",
-)
+_LINEAR = f"linear @ {SMALL}"
+_LOGLINEAR = f"loglinear @ {SMALL}"
+_SPARSE = f"sparse @ {SMALL}, block=32, topk=1"
+_SPARSE_TRAINED = f"sparse @ {SMALL}, block=4, topk=1"
 _HYBRID = f"full + linear @ {SMALL}"
-_TWO_FULL, _TWO_FULL_WIDE, _THREE_FULL = (
-    f"full*2 @ {TRAINED}",
-    "full*2 @ heads=2, head_dim=16",
-    f"full*3 @ {TRAINED}",
-)
+_TWO_FULL = f"full*2 @ {TRAINED}"
+_TWO_FULL_WIDE = "full*2 @ heads=2, head_dim=16"
+_THREE_FULL = f"full*3 @ {TRAINED}"
 _MIXED = f"linear + full @ {TRAINED}"
-_ROUNDED, _ROUNDED_LOG = "linear @ heads=1, head_dim=2, p3", "loglinear @ heads=1, head_dim=1, p4"
-_EVA, _TWOSUM, _SEQCOMP = (
-    "eva:n=4096,V=4096",
-    "twosum:n=4096,M=5000,form=query",
-    "seqcomp:L=2,n=4096",
-)
+_ROUNDED = "linear @ heads=1, head_dim=2, p3"
+_ROUNDED_LOG = "loglinear @ heads=1, head_dim=1, p4"
+_EVA = "eva:n=4096,V=4096"
+_TWOSUM = "twosum:n=4096,M=5000,form=query"
+_SEQCOMP = "seqcomp:L=2,n=4096"
 _SPARSE_BUILT = "sparse @ heads=1, head_dim=16, block=64, topk=1"
 _STACK = "linear*3 + full @ heads=1, head_dim=32"
 

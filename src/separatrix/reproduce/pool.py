@@ -28,7 +28,8 @@ def run_jobs(
     todo = sorted((job for job in jobs if job not in results), key=lambda job: -job.cost)
     if not todo:
         return results
-    workers, total = min(workers, len(todo)), sum(job.cost for job in todo)
+    workers = min(workers, len(todo))
+    total = sum(job.cost for job in todo)
     with (
         _shown(total, len(jobs), len(results), workers, show) as report,
         _processes(workers) as pool,
@@ -131,7 +132,8 @@ def _eta(done: float, total: float, spent: float, workers: int) -> str:
 
 
 def _lines(total: float, jobs: int, before: int, workers: int) -> Callable[[float, int], None]:
-    start, said = time.monotonic(), [time.monotonic()]
+    start = time.monotonic()
+    said = [time.monotonic()]
 
     def update(seconds: float, done: int) -> None:
         now = time.monotonic()

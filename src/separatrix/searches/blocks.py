@@ -81,7 +81,9 @@ def swap_blocks(
             f"{task.spec} fills {blocks} blocks of {part.block} tokens and topk={part.topk} opens"
             " them all; use a larger n"
         )
-    copy, rng, clock = exact(model), np.random.default_rng(seed), Clock(seconds, tries, progress)
+    copy = exact(model)
+    rng = np.random.default_rng(seed)
+    clock = Clock(seconds, tries, progress)
     while clock.runs():
         slot = int(rng.integers(blocks))
         place = slice(max(0, slot * part.block - bos), (slot + 1) * part.block - bos)
@@ -182,10 +184,8 @@ def _swap(
         digests = {cache_digest(one.cache, grid, names=MESSAGES) for one in before}
         rest = torch.from_numpy(filling[None, cut:])
         ends = [run(copy, rest, grid, names=MESSAGES, after=one, seen=cut) for one in before]
-        details, gap = (
-            agreement(ends),
-            min(selection_gap(copy, int(filling[cut]), one.cache, cut) for one in before),
-        )
+        details = agreement(ends)
+        gap = min(selection_gap(copy, int(filling[cut]), one.cache, cut) for one in before)
         if len(digests) > 1 or details is None or gap < SAFETY * LEAST_MARGIN:
             continue
         numbers = cache_codes(before[0].cache, grid, names=MESSAGES).shape[1]

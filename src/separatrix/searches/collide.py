@@ -59,7 +59,8 @@ def collide(
             " prefixes leave no equal caches; a collision needs bounded layers only; search a"
             " wrong answer instead"
         )
-    copy, rng = exact(model), np.random.default_rng(seed)
+    copy = exact(model)
+    rng = np.random.default_rng(seed)
     clock = Clock(seconds, tries, progress)
     cuts = [
         min(1 << power, task.prefix_length)
@@ -82,7 +83,8 @@ def collide(
             )
         for row in np.flatnonzero(after.border.numpy() >= SAFETY * LEAST_BORDER):
             batch, other = holders.setdefault(codes[row].tobytes(), (len(kept) - 1, int(row)))
-            first, second = kept[batch][other], prefixes[row]
+            first = kept[batch][other]
+            second = prefixes[row]
             if np.array_equal(first, second):
                 continue
             found = witness(model, copy, task, first, second, grid=grid, rng=rng)

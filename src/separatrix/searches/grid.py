@@ -24,7 +24,8 @@ def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = Fals
     `messages`: round the messages of a sparse layer's blocks only. Raises SizeError for more than
     32 bits.
     """
-    copy, names = exact(model), MESSAGES if messages else None
+    copy = exact(model)
+    names = MESSAGES if messages else None
     tokens = torch.from_numpy(prefixes)
     wide = Grid(32, -16)
     largest = max(

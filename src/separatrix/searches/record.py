@@ -63,8 +63,11 @@ class Clock:
             raise SizeError(
                 f"a search within {seconds:g} s and {most} tries; both must be positive"
             )
-        self.seconds, self.most, self.progress = seconds, most, progress
-        self.start, self.tried = monotonic(), 0
+        self.seconds = seconds
+        self.most = most
+        self.progress = progress
+        self.start = monotonic()
+        self.tried = 0
 
     def runs(self) -> bool:
         return self.tried < self.most and (
@@ -149,7 +152,8 @@ def agreement(ends: list[RoundedRun]) -> dict[str, str] | None:
     """The smallest border distance and the margin of runs with one output; None if the outputs
     differ or rounding could change them.
     """
-    border, gap = min(float(one.border.min()) for one in ends), margin(ends[0].logits[0])
+    border = min(float(one.border.min()) for one in ends)
+    gap = margin(ends[0].logits[0])
     if (
         not torch.equal(ends[0].logits, ends[1].logits)
         or border < SAFETY * LEAST_BORDER

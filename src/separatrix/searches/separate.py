@@ -13,7 +13,8 @@ _DRAWS = 64
 """Instances drawn per prompt token and answer: a continuation that one in length * answers hits
 is missed with probability e^-64.
 """
-_MOST_DRAWS, _MOST_TOKENS = 1 << 15, 1 << 22
+_MOST_DRAWS = 1 << 15
+_MOST_TOKENS = 1 << 22
 
 
 def continuations(task: Task, rng: np.random.Generator, *, cut: int) -> Tokens:

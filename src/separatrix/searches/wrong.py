@@ -43,7 +43,9 @@ def wrong_answer(
     """
     fits(model, task)
     model = _cpu(model)
-    copy, rng, clock = exact(model), np.random.default_rng(seed), Clock(seconds, tries, progress)
+    copy = exact(model)
+    rng = np.random.default_rng(seed)
+    clock = Clock(seconds, tries, progress)
     pool = np.empty((0, task.length), np.int64)
     while clock.runs():
         batch = min(BATCH, tries - clock.tried)
@@ -52,7 +54,8 @@ def wrong_answer(
         try:
             answers = task.answer(tokens)
         except SizeError:
-            tokens, answers = drawn, task.answer(drawn)
+            tokens = drawn
+            answers = task.answer(drawn)
         clock.count(batch)
         leads = _leads(model, tokens, answers)
         order = np.argsort(leads, kind="stable")
@@ -86,11 +89,10 @@ def _changed(pool: Tokens, drawn: Tokens, rng: np.random.Generator) -> Tokens:
     """Members of the pool in which a few tokens, or a run of them, are those of another
     instance.
     """
-    children, length = pool[rng.integers(len(pool), size=len(drawn))], drawn.shape[1]
-    start, span = (
-        rng.integers(length, size=len(drawn)),
-        rng.integers(1, 1 + max(1, length // 4), size=len(drawn)),
-    )
+    children = pool[rng.integers(len(pool), size=len(drawn))]
+    length = drawn.shape[1]
+    start = rng.integers(length, size=len(drawn))
+    span = rng.integers(1, 1 + max(1, length // 4), size=len(drawn))
     place = np.arange(length)
     taken = (place >= start[:, None]) & (place < (start + span)[:, None])
     return np.where(taken, drawn, children)
@@ -104,11 +106,13 @@ def _confirmed(
     token by token, answers the same.
     """
     tokens = torch.from_numpy(prompt[None])
-    own, cache = model(tokens)[0].double(), copy.init_cache(1)
+    own = model(tokens)[0].double()
+    cache = copy.init_cache(1)
     logits = torch.zeros(1, task.answers, dtype=torch.float64)
     for place in range(task.length):
         logits, cache = copy.step(tokens[:, place], cache, place)
-    output, gap = int(logits[0].argmax()), margin(logits[0])
+    output = int(logits[0].argmax())
+    gap = margin(logits[0])
     if (
         output == answer
         or int(own.argmax()) != output

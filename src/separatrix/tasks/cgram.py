@@ -128,7 +128,8 @@ class CGram(Task):
         context than the one asked for is the answer with probability (m/V - 1)/(m - 1) (0 if V >
         m), and each other follower is one of those V - 1 that share the rest.
         """
-        m, V = self.entries, self.V
+        m = self.entries
+        V = self.V
         if probe == "nearest key":
             return Fraction(m, V * (m - 1)) if m >= V else Fraction(1, m)
         return self.chance if m >= V or probe == "constant" else Fraction(1, m)
@@ -142,14 +143,19 @@ class CGram(Task):
 
     def family(self) -> Family[CGram]:
         """c stays, and V, which bounds n."""
-        c, V = self.c, self.V
+        c = self.c
+        V = self.V
         return Family(f"c = {c}, V = {V:,}", lambda n: CGram(n=n, V=V, c=c), (c + 1) ** 2 + c)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch, m, c = self._batch(batch), self.entries, self.c
-        rows, followers = np.arange(batch), self._followers(batch, rng)
+        batch = self._batch(batch)
+        m = self.entries
+        c = self.c
+        rows = np.arange(batch)
+        followers = self._followers(batch, rng)
         asked = self._asked(followers, rng)
-        each, spare = self.ids_of_a_place, (self.n - c) % (c + 1)
+        each = self.ids_of_a_place
+        spare = (self.n - c) % (c + 1)
         contexts = self._contexts(asked, rng)
         made = np.empty(
             (batch, m + 1, c + 1), np.int64
@@ -174,9 +180,13 @@ class CGram(Task):
         """Shape (batch, entries, c): different contexts, in numbers below `ids_of_a_place`; in
         any order, but that asked for stands at `asked`.
         """
-        batch, m, c, each = len(asked), self.entries, self.c, self.ids_of_a_place
+        batch = len(asked)
+        m = self.entries
+        c = self.c
+        each = self.ids_of_a_place
         weights = each ** np.arange(c)
-        right, near = rng.integers(each, size=(batch, c)), self.near_misses
+        right = rng.integers(each, size=(batch, c))
+        near = self.near_misses
         wrong = 1 + distinct(batch * c, near, each - 1, rng).reshape(batch, c, near)
         wrong = (right[:, :, None] + wrong) % each
         whole = right @ weights
@@ -185,7 +195,8 @@ class CGram(Task):
         codes = np.concatenate(
             (first, distinct(batch, m - first.shape[1], each**c, rng, besides=first)), axis=1
         )
-        order, rows = shuffled(batch, m, rng), np.arange(batch)
+        order = shuffled(batch, m, rng)
+        rows = np.arange(batch)
         found = (order == 0).argmax(axis=1)
         order[rows, found], order[rows, asked] = order[rows, asked], 0
         return np.take_along_axis(codes, order, axis=1)[:, :, None] // weights % each
@@ -213,7 +224,8 @@ class CGram(Task):
         return one_of(followers == rng.integers(self.V, size=batch)[:, None], rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens, c = self._checked(tokens), self.c
+        tokens = self._checked(tokens)
+        c = self.c
         before = self.n - c
         met = np.ones((len(tokens), before), np.bool_)
         for place in range(c):

@@ -133,7 +133,8 @@ class Thought(Task):
         if self.form == "values":
             yield from (self._inner.law(step) for step in range(1, self._inner.steps + 1))
             return
-        task, first = self._functions, self.task.vocabulary
+        task = self._functions
+        first = self.task.vocabulary
         for step in range(task.L):
             values = task.law(step) if step else ((range(task.m), Fraction(1, task.m)),)
             # w is uniform; of each w the values stand in the same order, so that w = 0 shows every

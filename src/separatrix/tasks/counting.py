@@ -34,7 +34,8 @@ from separatrix.tasks.drawing.distinct import distinct
 
 Form = Literal["ones", "queried"]
 _MOST_INDEPENDENT = 1 << 16
-_EXACT, _SUMMED = 20_000, 1024
+_EXACT = 20_000
+_SUMMED = 1024
 """Most that `most_alike` takes exactly, and with a sum over all numbers: in milliseconds."""
 
 
@@ -142,7 +143,8 @@ class Counting(Task):
 
     def _asked(self, count: int) -> Fraction:
         """The probability of a count asked for: the m-1 other symbols share the rest in any way."""
-        n, m = self.n, self.symbols
+        n = self.n
+        m = self.symbols
         return Fraction(comb(n - count + m - 2, m - 2), comb(n + m - 1, m - 1))
 
     def level(self, probe: str) -> Fraction:
@@ -180,7 +182,8 @@ class Counting(Task):
         """The sum over all patterns of the last three bits of the pattern's probability under
         the count that makes it likeliest.
         """
-        width, total = min(3, self.n), 0
+        width = min(3, self.n)
+        total = 0
         for ones in range(width + 1):
             # with c ones in all, binom(c, j) binom(n-c, w-j) of the binom(n, w) sets of places have
             # j ones: most near c = n j / w
@@ -223,7 +226,8 @@ class Counting(Task):
             counts = rng.integers(self.n + 1, size=batch)
             bits = rng.permuted((np.arange(self.n) < counts[:, None]).astype(np.uint8), axis=1)
             return Batch(bits.astype(np.int64), counts)
-        counts, symbols = self._shared(batch, rng), distinct(batch, self.symbols, self.V, rng)
+        counts = self._shared(batch, rng)
+        symbols = distinct(batch, self.symbols, self.V, rng)
         tokens = np.empty((batch, self.length), np.int64)
         tokens[:, :-1] = rng.permuted(
             np.repeat(symbols.ravel(), counts.ravel()).reshape(batch, self.n), axis=1
@@ -271,10 +275,8 @@ def _far_bound(total: int, parts: int) -> Fraction:
     parts-k). From one k to the next that falls by the factor below, to less than half from k = 3
     on.
     """
-    term, bound = (
-        Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2)),
-        Fraction(1),
-    )
+    term = Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2))
+    bound = Fraction(1)
     for k in range(2, min(parts, 16)):
         bound += min(Fraction(1), term)
         term *= Fraction((parts - k) ** 2 * k, (k + 1) ** 2 * (total + parts - k - 1))
@@ -294,7 +296,8 @@ def _at_least(k: int, v: int, total: int, parts: int) -> int:
     """
     found = 0
     for i in range(k, min(parts, total // v) + 1):
-        rest, left = total - i * v, parts - i
+        rest = total - i * v
+        left = parts - i
         ways = comb(rest + left - 1, left - 1) if left else int(rest == 0)
         found += (-1) ** (i - k) * comb(i - 1, k - 1) * comb(parts, i) * ways
     return found

@@ -73,19 +73,24 @@ class Disjointness(Decision):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        labels, rows = rng.integers(2, size=batch), np.arange(batch)
-        kinds, left = np.zeros((batch, self.n), np.int8), rows
+        labels = rng.integers(2, size=batch)
+        rows = np.arange(batch)
+        kinds = np.zeros((batch, self.n), np.int8)
+        left = rows
         while len(left):
             kinds[left] = rng.integers(
                 3 if self.shift == PLAIN else 8, size=(len(left), self.n), dtype=np.int8
             )
             left = left[~((kinds[left] == 1).any(1) & (kinds[left] == 2).any(1))]
-        u, v = kinds == 1, kinds == 2
-        common, lost = one_of(u, rng), one_of(v, rng)
+        u = kinds == 1
+        v = kinds == 2
+        common = one_of(u, rng)
+        lost = one_of(v, rng)
         v[rows, common], v[rows, lost] = labels == 0, labels == 1
         return Batch(np.concatenate((u, v), axis=1).astype(np.int64), labels)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        u, v = tokens[:, : self.n] == 1, tokens[:, self.n :] == 1
+        u = tokens[:, : self.n] == 1
+        v = tokens[:, self.n :] == 1
         return (u & v).any(1).astype(np.int64) ^ 1

@@ -23,7 +23,8 @@ from separatrix.tasks.drawing.distinct import one_of
 _TRIES = 10_000
 WINDOW = 6
 """Two brackets of one pair that are exchanged lie more than this many places apart."""
-LEAST, LEAST_FLAT = 16, 48
+LEAST = 16
+LEAST_FLAT = 48
 """Fewest brackets of prompts wrong in kinds alone, nested at most three and more deep, and two
 deep.
 """
@@ -132,7 +133,8 @@ class Dyck(Decision):
                 f"{self.spec}: so short that a few neighbours give the answer away; draw with"
                 f" {self._drawn}"
             )
-        tokens, labels = np.empty((batch, self.n), np.int64), rng.integers(2, size=batch)
+        tokens = np.empty((batch, self.n), np.int64)
+        labels = rng.integers(2, size=batch)
         left = np.arange(batch)
         if self._drops:
             deep = rng.random(batch) < 0.5 if self._kinds else np.ones(batch, bool)
@@ -178,12 +180,10 @@ class Dyck(Decision):
         """Prompts (batch, n) with the two windows of the docstring at places of different depth,
         as the label asks for.
         """
-        batch, rows, place, window = (
-            len(labels),
-            np.arange(len(labels)),
-            np.arange(self.n + 1),
-            self._window,
-        )
+        batch = len(labels)
+        rows = np.arange(len(labels))
+        place = np.arange(self.n + 1)
+        window = self._window
         levels = rng.integers(1, self._drops + 1, size=batch)
         # both orders of the places D, D + 2, ..., n - D - window alike, with room for the walk
         # between the two windows
@@ -200,10 +200,8 @@ class Dyck(Decision):
             away = np.maximum(
                 0, np.maximum(start[:, None] - place, place - start[:, None] - window)
             )
-            low, high = (
-                np.maximum(low, depth[:, None] - away),
-                np.minimum(high, depth[:, None] + away),
-            )
+            low = np.maximum(low, depth[:, None] - away)
+            high = np.minimum(high, depth[:, None] + away)
         like = np.full((self.n, batch), -1)
         for start, depth, peak in windows:
             for step in range(1, window - 1):
@@ -235,8 +233,10 @@ class Dyck(Decision):
         `like` (n, batch): the place of an earlier closing bracket whose kind a bracket that opens
         here takes; -1 for a uniform kind.
         """
-        rows, height = np.arange(batch), np.zeros(batch, np.int64)
-        low, high = np.ascontiguousarray(low.T), np.ascontiguousarray(high.T)
+        rows = np.arange(batch)
+        height = np.zeros(batch, np.int64)
+        low = np.ascontiguousarray(low.T)
+        high = np.ascontiguousarray(high.T)
         likely = {"shallow": 1, "deep": 3}.get(self.shift, 2)
         coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < likely
         tokens = rng.integers(self.k, size=(self.n, batch))
@@ -262,11 +262,9 @@ class Dyck(Decision):
         """The prompts with two far pairs of different kinds, under answer 0 with their closing
         brackets exchanged; and where there are two such.
         """
-        rows, place, opened = (
-            np.arange(len(tokens)),
-            np.arange(self.n),
-            self._mates(tokens < self.k),
-        )
+        rows = np.arange(len(tokens))
+        place = np.arange(self.n)
+        opened = self._mates(tokens < self.k)
         far = (opened > 0) & (place - opened > WINDOW)
         far[:, -1] = False
         one = one_of(far, rng)
@@ -279,7 +277,9 @@ class Dyck(Decision):
         )
         two = one_of(partner, rng)
         found = far[rows, one] & partner[rows, two]
-        rows, one, two = rows[found], one[found], two[found]
+        rows = rows[found]
+        one = one[found]
+        two = two[found]
         kind = tokens[rows, one] - self.k
         other = (kind + rng.integers(1, self.k, size=len(kind))) % self.k
         tokens[rows, opened[rows, two]] = other
@@ -295,11 +295,10 @@ class Dyck(Decision):
         -1 for opening ones.
         """
         batch = len(opens)
-        rows, height = np.arange(batch), np.zeros(batch, np.int64)
-        mates, stack = (
-            np.full((self.n, batch), -1),
-            np.zeros((min(self.D, self.n // 2) + 1) * batch, np.int64),
-        )
+        rows = np.arange(batch)
+        height = np.zeros(batch, np.int64)
+        mates = np.full((self.n, batch), -1)
+        stack = np.zeros((min(self.D, self.n // 2) + 1) * batch, np.int64)
         for place, up in enumerate(np.ascontiguousarray(opens.T)):
             height += up
             top = height * batch + rows
@@ -312,7 +311,8 @@ class Dyck(Decision):
         tokens = self._checked(tokens)
         rows = np.arange(len(tokens))
         stack = np.zeros((len(tokens), min(self.D, self.n) + 1), np.int64)
-        height, good = np.zeros(len(tokens), np.int64), np.ones(len(tokens), bool)
+        height = np.zeros(len(tokens), np.int64)
+        good = np.ones(len(tokens), bool)
         for token in tokens.T:
             opens = token < self.k
             good &= np.where(

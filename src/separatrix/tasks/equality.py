@@ -95,7 +95,8 @@ class Equality(Decision):
             return Batch(np.column_stack((u, u[:, 0] ^ 1 - equal)), equal)
         while (constant := (u == u[:, :1]).all(1)).any():
             u[constant] = rng.integers(2, size=(int(constant.sum()), self.n))
-        v, rows = u.copy(), np.arange(batch)
+        v = u.copy()
+        rows = np.arange(batch)
         if self.shift == "apart":
             left = np.flatnonzero(equal == 0)
             while len(left):
@@ -110,7 +111,8 @@ class Equality(Decision):
         """Prompts (batch, 2n) that hold two fragments p10s and p01s, exchanged in v where the
         answer is 0.
         """
-        rows, margin = np.arange(len(equal)), min(3, self.n // 8 - 1)
+        rows = np.arange(len(equal))
+        margin = min(3, self.n // 8 - 1)
         width = 2 * margin + 2
         # of two starts, an even number and at least one width apart, every choice is equally likely
         gaps = np.arange(width, self.n - width + 1, 2)
@@ -120,7 +122,8 @@ class Equality(Decision):
         first = drawn - np.concatenate(([0], choices))[gap]
         start = np.column_stack((first, first + gaps[gap]))
         tokens = rng.integers(2, size=(len(equal), 2 * self.n))
-        u, v = tokens[:, : self.n], tokens[:, self.n :]
+        u = tokens[:, : self.n]
+        v = tokens[:, self.n :]
         for step in range(width):
             u[rows, start[:, 1] + step] = u[rows, start[:, 0] + step]
         rises = rng.integers(2, size=len(equal))

@@ -128,7 +128,8 @@ class IsTree(Decision):
                 f" cycle with all neighbours' degrees kept; n must be at least {_LEAST_DRAWN}"
             )
         edges = np.empty((batch, self.n - 1, 2), np.int64)
-        left, labels = np.arange(batch), rng.integers(2, size=batch)
+        left = np.arange(batch)
+        labels = rng.integers(2, size=batch)
         while len(left):
             trees = (
                 uniform_trees(len(left), self.n, rng)

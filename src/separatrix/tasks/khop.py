@@ -33,7 +33,9 @@ from separatrix.tasks.base.task import (
 )
 from separatrix.tasks.drawing.chains import path, with_end, with_pair
 
-MOST_LETTERS, MOST_HOPS, MOST_RANDOM = 1024, 64, 1 << 16
+MOST_LETTERS = 1024
+MOST_HOPS = 64
+MOST_RANDOM = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,8 @@ class KHop(Composition):
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
         none = Fraction(0)
         if self.shift != PLAIN:
-            tries, others = self.n - 2, self.V - 1
+            tries = self.n - 2
+            others = self.V - 1
             none = Fraction(
                 sum(
                     comb(tries, hits) * (others - 1) ** (tries - hits)
@@ -178,7 +181,9 @@ class KHop(Composition):
         """V and k stay; the shift where this very size is none without it. With k = 1 it starts
         where the count does, at n = 2V - 1.
         """
-        V, k, plain = self.V, self.k, (self.k + 1) * self.V
+        V = self.V
+        k = self.k
+        plain = (self.k + 1) * self.V
         kept, smallest = (
             (PLAIN, plain)
             if V >= 4 and self.n >= plain
@@ -203,7 +208,9 @@ class KHop(Composition):
         """Writes the chain into permutations (batch, blocks, V), the newest first, in place;
         returns its end, shape (batch,).
         """
-        rows, V, k = np.arange(len(blocks)), self.V, self.k
+        rows = np.arange(len(blocks))
+        V = self.V
+        k = self.k
         start = blocks[:, 0, -1]
         place = rng.integers(V - (k == 1), size=len(blocks))
         end = blocks[rows, 0, place] if k == 1 else rng.integers(V, size=len(blocks))
@@ -220,9 +227,11 @@ class KHop(Composition):
         SizeError for tokens that are no instance.
         """
         tokens = self._checked(tokens)
-        rows, places = np.arange(len(tokens)), np.arange(self.n)
+        rows = np.arange(len(tokens))
+        places = np.arange(self.n)
         chain = np.full((len(tokens), self.k), self.V)
-        place, found = np.full(len(tokens), self.n - 1), np.ones(len(tokens), bool)
+        place = np.full(len(tokens), self.n - 1)
+        found = np.ones(len(tokens), bool)
         for hop in range(self.k):
             earlier = (tokens == tokens[rows, place][:, None]) & (places < place[:, None])
             latest = self.n - 1 - earlier[:, ::-1].argmax(axis=1)

@@ -98,7 +98,8 @@ class Majority(Task):
 
     def _of_three(self) -> Fraction:
         """Accuracy of the most frequent of three tokens."""
-        T, rest = self.least, self.n - self.least
+        T = self.least
+        rest = self.n - self.least
         each, more = divmod(rest, self.k - 1)
         same = more * (each + 1) ** 2 + (self.k - 1 - more) * each**2
         right = comb(T, 3) + comb(T, 2) * rest + Fraction(T * (rest**2 - same), 2 * 3)
@@ -131,7 +132,8 @@ class Majority(Task):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        place, top = np.arange(self.n), np.full((batch, 1), self.least)
+        place = np.arange(self.n)
+        top = np.full((batch, 1), self.least)
         if self.shift == "clear":
             top = rng.integers(self.least, self.n + 1, size=(batch, 1))
         ranks = np.where(place < top, 0, 1 + (place - top) % (self.k - 1))

@@ -137,7 +137,8 @@ class MQAR(Task):
         with 1/(V-1); where the nearest token is a value, which needs the largest key to be asked
         for, that value is among the k.
         """
-        k, values = self.num_kv_pairs, self.answers
+        k = self.num_kv_pairs
+        values = self.answers
         match probe:
             case "counts" | "position":
                 return Fraction(1, k)
@@ -163,12 +164,10 @@ class MQAR(Task):
 
     def family(self) -> Family[MQAR]:
         """More pairs over the same vocabulary, in prompts long enough for them."""
-        size, length, a, filler = (
-            self.vocab_size,
-            self.input_seq_len,
-            self.power_a,
-            self.random_non_queries,
-        )
+        size = self.vocab_size
+        length = self.input_seq_len
+        a = self.power_a
+        filler = self.random_non_queries
 
         def at(k: int) -> MQAR:
             return MQAR(
@@ -182,7 +181,9 @@ class MQAR(Task):
         return Family(f"a vocabulary of {size:,}", at, 1, grows="num_kv_pairs")
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch, rows, k = self._batch(batch), max(1, _AT_ONCE // self.length), self.num_kv_pairs
+        batch = self._batch(batch)
+        rows = max(1, _AT_ONCE // self.length)
+        k = self.num_kv_pairs
         tokens, targets = np.empty(
             (2, batch, self.length), np.int64
         )  # one piece of memory, of which the system hands out large pages
@@ -204,9 +205,11 @@ class MQAR(Task):
     def _write(
         self, tokens: Tokens, targets: Tokens, sieve: Sieve | None, rng: np.random.Generator
     ) -> None:
-        batch, k = len(tokens), self.num_kv_pairs
+        batch = len(tokens)
+        k = self.num_kv_pairs
         targets[:] = NO_ANSWER
-        keys, values = 1 + distinct(batch, k, self.first_value - 1, rng), self._values(batch, rng)
+        keys = 1 + distinct(batch, k, self.first_value - 1, rng)
+        values = self._values(batch, rng)
         if sieve is None:
             tokens[:] = 0
         else:
@@ -233,15 +236,18 @@ class MQAR(Task):
         return distinct(batch, self.num_kv_pairs, self.answers, rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens, rows = self._checked(tokens), max(1, _AT_ONCE // self.length)
+        tokens = self._checked(tokens)
+        rows = max(1, _AT_ONCE // self.length)
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         for start in range(0, len(tokens), rows):
             self._answer(tokens[start : start + rows], targets[start : start + rows])
         return targets
 
     def _answer(self, tokens: Tokens, targets: Tokens) -> None:
-        k, first = self.num_kv_pairs, self.first_value
-        keys, values = tokens[:, 0 : 2 * k : 2], tokens[:, 1 : 2 * k : 2]
+        k = self.num_kv_pairs
+        first = self.first_value
+        keys = tokens[:, 0 : 2 * k : 2]
+        values = tokens[:, 1 : 2 * k : 2]
         if keys.min() < 1 or keys.max() >= first:
             raise SizeError(f"{self.spec}: a key lies outside 1..{first - 1}")
         if values.min() < first:

@@ -141,8 +141,10 @@ class Neighbour(Task):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        slots, start = shuffled(batch, self.n, rng), rng.integers(self.V, size=batch)
-        labels, answers = (slots + start[:, None]) % self.V, rng.integers(self.V, size=batch)
+        slots = shuffled(batch, self.n, rng)
+        start = rng.integers(self.V, size=batch)
+        labels = (slots + start[:, None]) % self.V
+        answers = rng.integers(self.V, size=batch)
         if self.shift == "clusters":
             strings, query, answers = self._clusters(labels, rng)
         else:
@@ -155,7 +157,9 @@ class Neighbour(Task):
         """Strings (batch, n), of which number `nearest` is the nearest one to the query
         (batch,).
         """
-        batch, n, d = len(nearest), self.n, self.d
+        batch = len(nearest)
+        n = self.n
+        d = self.d
         if self.shift == "equal":
             if n > self.strings:
                 raise SizeError(
@@ -174,7 +178,8 @@ class Neighbour(Task):
                 f"{self.spec}: strings this short leave no room for {n} of which any two differ in"
                 f" three bits; draw with d of {least}"
             )
-        strings, query = np.empty((batch, n), np.int64), np.empty(batch, np.int64)
+        strings = np.empty((batch, n), np.int64)
+        query = np.empty(batch, np.int64)
         rows = max(1, _ENTRIES // (n * max(n, 2 * d)))
         for start in range(0, batch, rows):
             block = slice(start, start + rows)
@@ -186,7 +191,8 @@ class Neighbour(Task):
         """Strings (batch, n), any two at least three bits apart, each with queries of both kinds
         one bit away and two.
         """
-        memories, left = np.empty((batch, self.n), np.int64), np.arange(batch)
+        memories = np.empty((batch, self.n), np.int64)
+        left = np.arange(batch)
         for _ in range(_TRIES):
             if not len(left):
                 return memories
@@ -211,7 +217,8 @@ class Neighbour(Task):
             near = np.bitwise_count(strings[row] ^ strings[row, place][:, None]) < 3
             again = (near & (since[row] <= place[:, None])).any(axis=1)
             since[row[~again], place[~again]] = 0
-            row, place = row[again], place[again]
+            row = row[again]
+            place = place[again]
         return strings
 
     @property
@@ -227,18 +234,23 @@ class Neighbour(Task):
         """Whether all strings of a row have queries one bit and two bits away whose id is
         nearest to theirs, and ones whose id is not.
         """
-        S, flips, batch = self.strings, self._flips, len(strings)
+        S = self.strings
+        flips = self._flips
+        batch = len(strings)
         own = np.abs((strings[:, :, None] ^ flips) - strings[:, :, None])
         edged = np.pad(
             np.sort(strings, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (-S, 2 * S))
         )  # no id is as far as these
         offset = 4 * S * np.arange(batch)[:, None]
-        edged, ids = (edged + offset).ravel(), (strings[:, :, None] ^ flips) + offset[:, None]
+        edged = (edged + offset).ravel()
+        ids = (strings[:, :, None] ^ flips) + offset[:, None]
         following = np.searchsorted(edged, ids.ravel()).reshape(ids.shape)
-        above, below = edged[following] - ids, ids - edged[following - 1]
+        above = edged[following] - ids
+        below = ids - edged[following - 1]
         least = np.minimum(above, below)
         valid = (least < S - (strings[:, :, None] ^ flips)) & ~self._shared(strings, flips)
-        nearest, further = valid & (least == own) & (above != below), valid & (least < own)
+        nearest = valid & (least == own) & (above != below)
+        further = valid & (least < own)
         kinds = [
             kind[:, :, part].any(axis=2)
             for kind in (nearest, further)
@@ -267,7 +279,9 @@ class Neighbour(Task):
         """Queries (batch,) to which string number `nearest` is the only nearest one, its id too
         in one case of n.
         """
-        batch, n, d = len(nearest), self.n, self.d
+        batch = len(nearest)
+        n = self.n
+        d = self.d
         chosen = strings[np.arange(batch), nearest]
         flips = np.broadcast_to(self._flips, (batch, len(self._flips)))
         if (most := (d - 1) // 2) > 2:
@@ -276,15 +290,15 @@ class Neighbour(Task):
                 np.arange(d) < rng.integers(3, most + 1, size=(batch, d, 1)), order, 0
             ).sum(axis=2)
             flips = np.concatenate((flips, several), axis=1)
-        query, bits = chosen[:, None] ^ flips, np.bitwise_count(flips)
+        query = chosen[:, None] ^ flips
+        bits = np.bitwise_count(flips)
         fit = (np.bitwise_count(strings[:, None] ^ query[:, :, None]) <= bits[:, :, None]).sum(
             axis=2
         ) == 1
-        far, own = np.abs(strings[:, None] - query[:, :, None]), np.abs(chosen[:, None] - query)
-        rank, as_near = (
-            (far < own[:, :, None]).sum(axis=2),
-            (far == own[:, :, None]).sum(axis=2) > 1,
-        )
+        far = np.abs(strings[:, None] - query[:, :, None])
+        own = np.abs(chosen[:, None] - query)
+        rank = (far < own[:, :, None]).sum(axis=2)
+        as_near = (far == own[:, :, None]).sum(axis=2) > 1
         wanted = self._wanted((strings < chosen[:, None]).sum(axis=1), rng)[:, None]
         fit &= (far.min(axis=2) < self.strings - query) & np.where(
             wanted > 0, rank > 0, (rank == 0) & ~as_near
@@ -312,8 +326,10 @@ class Neighbour(Task):
         """Strings, queries and answers; prompts whose nearest strings differ in label are drawn
         again.
         """
-        strings, query = np.empty_like(labels), np.empty(len(labels), np.int64)
-        answers, left = np.empty(len(labels), np.int64), np.arange(len(labels))
+        strings = np.empty_like(labels)
+        query = np.empty(len(labels), np.int64)
+        answers = np.empty(len(labels), np.int64)
+        left = np.arange(len(labels))
         for _ in range(_TRIES):
             if not len(left):
                 return strings, query, answers
@@ -343,7 +359,9 @@ class Neighbour(Task):
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        strings, labels, query = tokens[:, 0:-1:2], tokens[:, 1::2] - self.strings, tokens[:, -1]
+        strings = tokens[:, 0:-1:2]
+        labels = tokens[:, 1::2] - self.strings
+        query = tokens[:, -1]
         self._below(strings, self.strings, "a string")
         self._below(query, self.strings, "the query")
         if labels.size and labels.min() < 0:

@@ -166,7 +166,8 @@ class Permutation(Composition):
         """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
         for tokens that are no instance.
         """
-        tokens, table = self._checked(tokens), _products(self.k)
+        tokens = self._checked(tokens)
+        table = _products(self.k)
         chain = np.empty_like(tokens)
         chain[:, 0] = state = tokens[:, 0]
         for place in range(1, self.n):

@@ -128,7 +128,8 @@ class QSA(Task):
         """
         if self.shift != "average":
             return Fraction(1, self.V)
-        q, values = self.q, (self.V - 1) // self.q + 1
+        q = self.q
+        values = (self.V - 1) // self.q + 1
         mode = q * (values - 1) // 2
         ways = sum(
             (-1) ** j * comb(q, j) * comb(mode - j * values + q - 1, q - 1)
@@ -173,7 +174,10 @@ class QSA(Task):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        n, q, V, shape = self.n, self.q, self.V, (batch, self.sets * self.q)
+        n = self.n
+        q = self.q
+        V = self.V
+        shape = (batch, self.sets * self.q)
         if self.shift == PLAIN:
             if n < q * V:
                 raise SizeError(
@@ -201,7 +205,8 @@ class QSA(Task):
         """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one
         asked for modulo V.
         """
-        slots, left = np.empty((len(sums), self.q), np.int64), np.arange(len(sums))
+        slots = np.empty((len(sums), self.q), np.int64)
+        left = np.arange(len(sums))
         while len(left):
             first = distinct(len(left), self.q - 1, self.n, rng)
             last = (sums[left] - first.sum(1)) % self.V + self.V * rng.integers(
@@ -239,7 +244,8 @@ class QSA(Task):
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        values, sets = tokens[:, : self.n], tokens[:, self.n :] - self.V
+        values = tokens[:, : self.n]
+        sets = tokens[:, self.n :] - self.V
         self._below(values, self.V, "z")
         if sets.size and sets.min() < 0:
             raise SizeError(

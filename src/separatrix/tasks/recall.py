@@ -151,7 +151,8 @@ class Recall(Task):
         different keys stand in the whole prompt than were written, D, else one more. They know
         "none" for sure, and of other answers no more than above.
         """
-        D, V = self.written, self.V
+        D = self.written
+        V = self.V
         if probe == "constant":
             return self.chance
         known = 1 - self._asked if probe == "counts" else Fraction(0)
@@ -186,7 +187,9 @@ class Recall(Task):
 
     def family(self) -> Family[Recall]:
         """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""
-        V, form, low = self.V, self.form, 3 if self.form == "last" else 2
+        V = self.V
+        form = self.form
+        low = 3 if self.form == "last" else 2
         ratio, more = divmod(self.K, self.n)
         if more == 0 and ratio > 0:
             return Family(
@@ -258,7 +261,9 @@ class Recall(Task):
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        keys, values, query = tokens[:, 0:-1:2], tokens[:, 1:-1:2], tokens[:, -1]
+        keys = tokens[:, 0:-1:2]
+        values = tokens[:, 1:-1:2]
+        query = tokens[:, -1]
         self._below(values, self.V, "a value")
         if tokens.size and min(keys.min(), query.min()) < self.V:
             raise SizeError(

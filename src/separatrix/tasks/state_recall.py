@@ -34,7 +34,8 @@ from separatrix.tasks.base.task import (
 )
 from separatrix.tasks.drawing.distinct import distinct, shuffled
 
-MOST_POINTERS, MOST_SWAPS = 64, 1 << 16
+MOST_POINTERS = 64
+MOST_SWAPS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,9 @@ class StateRecall(Composition):
 
     def family(self) -> Family[StateRecall]:
         """V, K and P stay."""
-        V, K, P = self.V, self.K, self.P
+        V = self.V
+        K = self.K
+        P = self.P
         return Family(
             f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P
         )
@@ -224,7 +227,8 @@ class StateRecall(Composition):
         """A first swap that brings what `pointer` points to to a uniform pointer, and where it
         stands after the later swaps.
         """
-        ids, batch = _ids(self.P), len(pointer)
+        ids = _ids(self.P)
+        batch = len(pointer)
         target = rng.integers(self.P, size=batch)
         # one that stays: any two of the P-1 others
         one = rng.integers(1, self.P, size=batch)
@@ -266,7 +270,8 @@ class StateRecall(Composition):
                     f"{self.spec}: part '{what}' holds ids from {part.min()} to {part.max()}; they"
                     f" must lie in [{low}, {high})"
                 )
-        pointers, rows = np.sort(tokens[:, n : n + P], axis=1), np.arange(len(tokens))
+        pointers = np.sort(tokens[:, n : n + P], axis=1)
+        rows = np.arange(len(tokens))
         if (pointers[:, 1:] == pointers[:, :-1]).any():
             raise SizeError(
                 f"{self.spec}: two pointers point to one cell; the {P} ids of cells must differ"

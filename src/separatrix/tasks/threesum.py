@@ -155,10 +155,13 @@ class ThreeSum(Decision):
         )
 
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        M, batch, rows = self.M, len(labels), np.arange(len(labels))
+        M = self.M
+        batch = len(labels)
+        rows = np.arange(len(labels))
         q = rng.integers(M, size=batch)
         total = (M - q) % M
-        half, odd = total // 2, total % 2
+        half = total // 2
+        odd = total % 2
         # class y of 1, 2, ... holds half + y and half + odd - y; what is left of [M] are the values
         # that are their own other side
         classes = (M - 1) // 2 if M % 2 else M // 2 - 1 + odd
@@ -180,7 +183,8 @@ class ThreeSum(Decision):
         """`tokens` with `last` at a uniform place among 0..end, the token that stood there at
         `end`, and q after it.
         """
-        rows, place = np.arange(len(tokens)), rng.integers(end + 1, size=len(tokens))
+        rows = np.arange(len(tokens))
+        place = rng.integers(end + 1, size=len(tokens))
         tokens[:, end] = tokens[rows, np.minimum(place, end - 1)]
         tokens[rows, place] = last
         if q is not None:
@@ -200,7 +204,8 @@ class ThreeSum(Decision):
         return [rows[start : start + size] for start in range(0, max(1, len(rows)), size)]
 
     def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        tokens, left = np.empty((len(labels), self.n), np.int64), np.arange(len(labels))
+        tokens = np.empty((len(labels), self.n), np.int64)
+        left = np.arange(len(labels))
         for _ in range(_TRIES):
             if not len(left):
                 return tokens
@@ -210,7 +215,8 @@ class ThreeSum(Decision):
             # what stands in either sequence is as good as hit: it is not new
             for old in self._cancelled_by(np.concatenate((one, two))):
                 hit_one[old] = hit_two[old] = True
-            own, other = self._completing(one, hit_two, rng), self._completing(two, hit_one, rng)
+            own = self._completing(one, hit_two, rng)
+            other = self._completing(two, hit_one, rng)
             ok = good_one & good_two & (own >= 0) & (other >= 0)
             drawn = np.empty((int(ok.sum()), self.n), np.int64)
             drawn[:, :-1] = one.T[ok]
@@ -227,8 +233,10 @@ class ThreeSum(Decision):
         """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether
         the row could be filled.
         """
-        x, start = np.empty((self.n - 1, rows), np.int64), 2 * self.M * np.arange(rows)
-        sums, good = np.zeros(2 * self.M * rows, bool), np.ones(rows, bool)
+        x = np.empty((self.n - 1, rows), np.int64)
+        start = 2 * self.M * np.arange(rows)
+        sums = np.zeros(2 * self.M * rows, bool)
+        good = np.ones(rows, bool)
         for place in range(self.n - 1):
             x[place] = rng.integers(self.M, size=rows)
             bad = np.arange(rows)
@@ -268,13 +276,15 @@ class ThreeSum(Decision):
         tokens = self._checked(tokens)
         if self.form == "decision":
             return np.concatenate([self._some_three(part) for part in self._parts(tokens)])
-        x, total = tokens[:, :-1], (self.M - tokens[:, -1:]) % self.M
+        x = tokens[:, :-1]
+        total = (self.M - tokens[:, -1:]) % self.M
         other = (total - x) % self.M
         # sorted by the smaller side of the class, then by side: two that add up to the total stand
         # side by side
         small = np.minimum(x, other)
         keys = np.sort(3 * small + np.sign(x - other) + 1, axis=1)
-        left, right = keys[:, :-1], keys[:, 1:]
+        left = keys[:, :-1]
+        right = keys[:, 1:]
         return (
             (((left % 3 == 0) & (right == left + 2)) | ((left % 3 == 1) & (right == left)))
             .any(axis=1)
@@ -282,8 +292,10 @@ class ThreeSum(Decision):
         )
 
     def _some_three(self, tokens: Tokens) -> Tokens:
-        x, start = np.ascontiguousarray(tokens.T), 2 * self.M * np.arange(len(tokens))
-        seen, found = np.zeros(2 * self.M * len(tokens), bool), np.zeros(len(tokens), bool)
+        x = np.ascontiguousarray(tokens.T)
+        start = 2 * self.M * np.arange(len(tokens))
+        seen = np.zeros(2 * self.M * len(tokens), bool)
+        found = np.zeros(len(tokens), bool)
         for place in range(self.n - 2, 0, -1):
             low, high = self._cancelled_by(x[place + 1], start)
             seen[low] = seen[high] = True

@@ -161,7 +161,8 @@ class TwoSum(Decision):
         """
         if self.form == "query":
             return BinomialSum(self.M, min(self.n, self.M))
-        t, own = self.n - 1, 2 - self.M % 2
+        t = self.n - 1
+        own = 2 - self.M % 2
         signed = [
             (comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2))
             for e in range(min(own, t - 1) + 1)
@@ -187,7 +188,8 @@ class TwoSum(Decision):
         )
 
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        rows, place = np.arange(len(labels)), rng.integers(self.n, size=len(labels))
+        rows = np.arange(len(labels))
+        place = rng.integers(self.n, size=len(labels))
         free, met = self._two_classes(len(labels), rng)
         met = self._signed(met, rng)
         last = self._last(labels, met, free, rng)
@@ -198,7 +200,8 @@ class TwoSum(Decision):
         return tokens
 
     def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        batch, rows = len(labels), np.arange(len(labels))
+        batch = len(labels)
+        rows = np.arange(len(labels))
         free, _ = self._two_classes(batch, rng)
         classes = 1 + self._drawn(
             self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng
@@ -224,10 +227,8 @@ class TwoSum(Decision):
 
     def _two_classes(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         """Two different uniform classes, by their members in 1..N' (the same one if N' = 1)."""
-        first, step = (
-            rng.integers(self.pairs, size=batch),
-            rng.integers(1, max(2, self.pairs), size=batch),
-        )
+        first = rng.integers(self.pairs, size=batch)
+        step = rng.integers(1, max(2, self.pairs), size=batch)
         return 1 + first, 1 + (first + step) % self.pairs
 
     def _signed(self, values: Tokens, rng: np.random.Generator) -> Tokens:
@@ -249,7 +250,8 @@ class TwoSum(Decision):
         # sorted by size, then sign, a value and its negative stand side by side
         small = np.minimum(tokens, self.M - tokens)
         keys = np.sort(2 * small + (tokens != small), axis=1)
-        left, right = keys[:, :-1], keys[:, 1:]
+        left = keys[:, :-1]
+        right = keys[:, 1:]
         opposite = (left % 2 == 0) & (right == left + 1)
         own_twice = (left == right) & (left % 2 == 0) & (left % self.M == 0)
         return (opposite | own_twice).any(axis=1).astype(np.int64)

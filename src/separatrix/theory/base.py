@@ -141,10 +141,14 @@ def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int)
     def excess(n: int) -> float:
         return float(demand(n).log2_ball()) - bits
 
-    low, high = start, min(2 * start + 64, limit)
-    below, above = excess(low), excess(high)
+    low = start
+    high = min(2 * start + 64, limit)
+    below = excess(low)
+    above = excess(high)
     while above < 0 and high < limit:
-        low, below, high = high, above, min(high * 64, limit)
+        low = high
+        below = above
+        high = min(high * 64, limit)
         above = excess(high)
     for _ in range(60):
         if high - low <= 1 or not below < 0 <= above:
@@ -152,9 +156,13 @@ def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int)
         n = min(max(low + round((high - low) * below / (below - above)), low + 1), high - 1)
         value = excess(n)
         if value < 0:
-            low, below, above = n, value, above / 2
+            low = n
+            below = value
+            above = above / 2
         else:
-            high, above, below = n, value, below / 2
+            high = n
+            above = value
+            below = below / 2
     return high
 
 

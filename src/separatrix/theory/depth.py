@@ -152,7 +152,8 @@ class DepthTheorem(Theorem):
         of a short prompt, find the prompt that fails with those, take its caches, and so on until
         they stay.
         """
-        n, found = 4, []
+        n = 4
+        found = []
         for _ in range(_ROUNDS):
             sizes = self.sizes(architecture, n)
             if sizes == self.sizes(architecture, _FAR):

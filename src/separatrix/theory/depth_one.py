@@ -78,7 +78,10 @@ def conditions(
     """Both inequalities, certified: (a) t log(m/(r-1)) - sigma_0 (1 bit when r = 1), (b) left
     minus right side.
     """
-    m, n_1, r, t = parameters.m, parameters.n_1, parameters.r, parameters.t
+    m = parameters.m
+    n_1 = parameters.n_1
+    r = parameters.r
+    t = parameters.t
     a = (
         LogSign(1, "integers", "holds: r = 1")
         if r == 1
@@ -148,7 +151,8 @@ def best(sizes: Sizes, *, steps: int = 2, spelling: Spelling = PLAIN) -> Paramet
 
 
 def _around(centre: float, width: float) -> np.ndarray:
-    low, high = max(1.0, np.floor(centre / width) - 3), np.ceil(centre * width) + 3
+    low = max(1.0, np.floor(centre / width) - 3)
+    high = np.ceil(centre * width) + 3
     return (
         np.unique(np.round(np.linspace(low, high, 60)))
         if high - low > 60
@@ -175,7 +179,8 @@ def _best(
     m: np.ndarray, r: np.ndarray, sizes: Sizes, steps: int, spelling: Spelling
 ) -> list[tuple[float, float, float]]:
     """(prompt length, m, r) of the best cells of a grid, best first."""
-    m, r = m.ravel(), r.ravel()
+    m = m.ravel()
+    r = r.ravel()
     length = _lengths(m, r, sizes, steps, spelling)
     order = np.argsort(length)[:24]
     return [(float(length[i]), float(m[i]), float(r[i])) for i in order if length[i] < 1e30]

@@ -96,7 +96,8 @@ def conditions(parameters: Parameters, sizes: Sizes) -> tuple[LogSign, LogSign, 
     n_1 g h_1; (c) n_2 r log N_2 > sigma_0 + sigma_1 + open_1 + open_2 + [N_1 + (q-1) n_1 y beta +
     m-t+Xt+1] h_1 + n_2 (h_1 + h_2) + ceil(n_2/g) r sigma_2.
     """
-    p, s = parameters, sizes
+    p = parameters
+    s = sizes
     places = log_difference([(p.u_0 + 1, p.N_1), (-p.u_0 - 1, p.q - 1)], s.sigma_0)
     a = (
         LogSign(1, "integers", "holds: X = 1")
@@ -139,7 +140,8 @@ def _derive(points: Floats, s: Sizes) -> _Derived:
     differences can be searched.
     """
     m, n_1, k, q, d, g = points
-    X, N_1 = m - k, m * n_1
+    X = m - k
+    N_1 = m * n_1
     shrinks = -np.log1p(-(k + 1) / m) / np.log(2)  # log2(m / (X - 1))
     t = np.where((X > 1) & (s.sigma_0 > 0), np.floor(s.sigma_0 / shrinks) + 1, 1)
     u_0 = np.floor(s.sigma_0 / np.log2(N_1 / (q - 1))) if s.sigma_0 else np.zeros_like(m)
@@ -163,10 +165,13 @@ def _branching(points: Floats, d: _Derived, s: Sizes, rounds: int = 1) -> Floats
     """The smallest n_2 with (c), as floats: up from a lower bound that counts fractions of a
     group, until the number of groups stays.
     """
-    N_1, g, cost = points[0] * points[1], points[5], np.full_like(points[0], s.h_1 + s.h_2)
+    N_1 = points[0] * points[1]
+    g = points[5]
+    cost = np.full_like(points[0], s.h_1 + s.h_2)
     n_2 = least_factor(N_1, d.r, cost + d.r * s.sigma_2 / g, d.owed)
     for _ in range(rounds if s.sigma_2 else 0):
-        before, groups = n_2, np.ceil(n_2 / g)
+        before = n_2
+        groups = np.ceil(n_2 / g)
         n_2 = np.maximum(n_2, least_factor(N_1, d.r, cost, d.owed + groups * d.r * s.sigma_2))
         if np.array_equal(before, n_2):
             break
@@ -180,22 +185,22 @@ def best(sizes: Sizes, *, steps: int = 3, quick: bool = False) -> Parameters | N
     def length(points: Floats) -> Floats:
         with np.errstate(all="ignore"):
             d = _derive(points, sizes)
-            n_2, N_1 = _branching(points, d, sizes), points[0] * points[1]
+            n_2 = _branching(points, d, sizes)
+            N_1 = points[0] * points[1]
             return np.where(
                 d.allowed & (points[5] <= n_2),
                 points[0] + N_1 + (steps - 2) * n_2 * N_1 + 2,
                 np.inf,
             )
 
-    s, widest = sizes, 1e6 * (sizes.h_1 + sizes.h_2 + sizes.sigma_0 + sizes.sigma_1 + sizes.sigma_2)
+    s = sizes
+    widest = 1e6 * (sizes.h_1 + sizes.h_2 + sizes.sigma_0 + sizes.sigma_1 + sizes.sigma_2)
     places = widest + 1e2 * s.sigma_0 * (s.h_1 + 1) * (
         s.sigma_2 + 1
     )  # m grows with u_0 y, so with sigma_0 and g h_1, and g with sigma_2
     rows = widest + 1e2 * s.sigma_0 * s.sigma_1
-    low, high = (
-        (2, 1, 0, 2, 1, 1),
-        (places, rows, places, widest, widest if s.sigma_0 else 1, widest if s.sigma_2 else 1),
-    )
+    low = (2, 1, 0, 2, 1, 1)
+    high = (places, rows, places, widest, widest if s.sigma_0 else 1, widest if s.sigma_2 else 1)
     count, children, generations = (15_000, 1_500, 35) if quick else (40_000, 4_000, 60)
     fit = [
         evolve(length, start, low, high, children=children, generations=generations).T
@@ -247,7 +252,8 @@ def _starts(s: Sizes, high: tuple[float, ...], count: int) -> tuple[Floats, Floa
         spread(1e-2, 1e2, count, rng),
     )  # log(q / r), and E / n_1 over g h_1
     q = ((s.h_1 + s.h_2) / spread(3, 400, count, rng) + 2) * np.exp2(gain)
-    u_0, k = s.sigma_0 / spread(5, 200, count, rng), s.sigma_0 * spread(0.7, 3, count, rng)
+    u_0 = s.sigma_0 / spread(5, 200, count, rng)
+    k = s.sigma_0 * spread(0.7, 3, count, rng)
     d = u_0 * spread(1e-3, 10, count, rng) + 1
     y = (1 + share) * (g * s.h_1 + 1) / gain
     m = (y * d + k) * (u_0 + d) / d + 1
@@ -269,7 +275,8 @@ def _certified_proof(point: Floats, s: Sizes) -> Parameters | None:
     with np.errstate(all="ignore"):
         derived = _derive(point[:, None], s)
     m, n_1, k, q, d, g = (int(value) for value in point)
-    X, N_1 = m - k, n_1 * m
+    X = m - k
+    N_1 = n_1 * m
     effects = settle(
         float(derived.u_0[0]) + 1,
         lambda u: _positive(lambda: log_difference([(u, N_1), (-u, q - 1)], s.sigma_0)),
@@ -306,7 +313,8 @@ def best_at(sizes: Sizes, m: int, n_1: int, n_2: int, *, steps: int = 3) -> Para
     """Certified parameters that show failure at this very task size, or None if none is found."""
     if n_1 * m < 2:
         return None
-    shortest, rng = best(sizes, steps=steps, quick=False), np.random.default_rng(0)
+    shortest = best(sizes, steps=steps, quick=False)
+    rng = np.random.default_rng(0)
     if shortest is None or (
         (shortest.m, shortest.n_1) == (m, n_1)
         and n_2 >= shortest.g
@@ -327,14 +335,12 @@ def best_at(sizes: Sizes, m: int, n_1: int, n_2: int, *, steps: int = 3) -> Para
             )
             return np.where(d.allowed, right - n_2 * d.r * log2(n_2 * n_1 * m), np.inf)
 
-    low, high = (
-        (0, 2, 1, 1),
-        (
-            float(m - 1),
-            float(n_1 * m),
-            float(m if sizes.sigma_0 else 1),
-            float(n_2 if sizes.sigma_2 else 1),
-        ),
+    low = (0, 2, 1, 1)
+    high = (
+        float(m - 1),
+        float(n_1 * m),
+        float(m if sizes.sigma_0 else 1),
+        float(n_2 if sizes.sigma_2 else 1),
     )
     start = np.stack(
         [

@@ -70,7 +70,8 @@ def conditions(parameters: Parameters, sizes: Sizes) -> tuple[LogSign, LogSign]:
     (b) n_1 r log N_1 > sigma_1 + open_2 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 +
     ceil(n_1/g) r sigma_2.
     """
-    p, s = parameters, sizes
+    p = parameters
+    s = sizes
     a = log_difference([(p.t, p.q), (-p.t, p.r - 1)], s.sigma_1 + p.g * s.h_1)
     right = (
         s.sigma_1
@@ -101,12 +102,10 @@ def _branching(q: Floats, t: Floats, g: Floats, r: Floats, sizes: Sizes, rounds:
     """The smallest n_1 with (b), as floats: up from a lower bound that counts fractions of a
     group, until the number of groups stays.
     """
-    m, cost, n_1, groups = (
-        np.maximum(q, t),
-        np.full_like(q, sizes.h_1 + sizes.h_2),
-        np.ones_like(q),
-        np.ones_like(q),
-    )
+    m = np.maximum(q, t)
+    cost = np.full_like(q, sizes.h_1 + sizes.h_2)
+    n_1 = np.ones_like(q)
+    groups = np.ones_like(q)
     owed = sizes.sigma_1 + sizes.open_2 + q * t * sizes.h_1
     for _ in range(2):
         n_1 = least_factor(
@@ -120,7 +119,8 @@ def _branching(q: Floats, t: Floats, g: Floats, r: Floats, sizes: Sizes, rounds:
                 m, r, cost, owed + np.minimum(t, groups) * sizes.h_1 + groups * r * sizes.sigma_2
             ),
         )
-        before, groups = groups, np.ceil(n_1 / g)
+        before = groups
+        groups = np.ceil(n_1 / g)
         if np.array_equal(before, groups):
             break
     return n_1
@@ -135,7 +135,8 @@ def best(sizes: Sizes, *, steps: int = 2, quick: bool = False) -> Parameters | N
     def length(points: Floats) -> Floats:
         q, t, g = points
         with np.errstate(all="ignore"):
-            m, r = np.maximum(q, t), _most_contents(q, t, g, sizes)
+            m = np.maximum(q, t)
+            r = _most_contents(q, t, g, sizes)
             n_1 = _branching(q, t, g, np.maximum(r, 2), sizes)
             return np.where((r >= 2) & (g <= n_1), m + (steps - 1) * n_1 * m + 2, np.inf)
 
@@ -224,7 +225,8 @@ def best_at(sizes: Sizes, m: int, n_1: int, *, steps: int = 2) -> Parameters | N
     def shortfall(points: Floats) -> Floats:
         q, t, g = points
         with np.errstate(all="ignore"):
-            r, groups = _most_contents(q, t, g, sizes), np.ceil(n_1 / g)
+            r = _most_contents(q, t, g, sizes)
+            groups = np.ceil(n_1 / g)
             right = (
                 sizes.sigma_1
                 + sizes.open_2

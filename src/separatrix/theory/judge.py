@@ -98,13 +98,15 @@ def recheck(verdict: Verdict) -> None:
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
-    architecture, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    architecture = Architecture.parse(verdict.architecture)
+    task = parse_task(verdict.task)
     again = THEOREMS[verdict.theorem].again(architecture, task, verdict.numbers)
     if again is None:
         raise CheckFailed(
             f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"
         )
-    mine, theirs = again.body(), verdict.body()
+    mine = again.body()
+    theirs = verdict.body()
     lacking = [text for text in mine.pop("assumptions") if text not in theirs["assumptions"]]
     theirs.pop("assumptions")
     wrong = [name for name in mine if mine[name] != theirs[name]]

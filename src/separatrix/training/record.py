@@ -40,7 +40,8 @@ def measurement(
             "a measurement joins at least one outcome and each seed once; these are seeds"
             f" {[o.seed for o in outcomes]}"
         )
-    run, parsed = Run(architecture=architecture, task=task, seed=0, **training), parse_task(task)
+    run = Run(architecture=architecture, task=task, seed=0, **training)
+    parsed = parse_task(task)
     budget: dict[str, Any] = asdict(run) | {
         "optimiser": "AdamW",
         "steps_done": [o.steps_done for o in outcomes],

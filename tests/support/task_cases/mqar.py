@@ -19,7 +19,8 @@ def recalled(task: MQAR, prompt: list[int]) -> list[int]:
 
 
 def instances(task: MQAR) -> Iterable[Prompt]:
-    half, k = task.vocab_size // 2, task.num_kv_pairs
+    half = task.vocab_size // 2
+    k = task.num_kv_pairs
     places = range(task.input_seq_len - 2 * k)
     for keys in itertools.permutations(range(1, half), k):
         filler = [token for token in range(task.vocab_size) if token not in keys]

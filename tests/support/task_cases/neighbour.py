@@ -24,7 +24,8 @@ def label(task: Neighbour, prompt: list[int]) -> int:
 
 
 def instances(task: Neighbour) -> Iterator[Prompt]:
-    strings, labels = range(2**task.d), range(2**task.d, 2**task.d + task.V)
+    strings = range(2**task.d)
+    labels = range(2**task.d, 2**task.d + task.V)
     for prompt in itertools.product(*[strings, labels] * task.n, strings):
         if len(labels_of_the_nearest(task, list(prompt))) == 1:
             yield prompt

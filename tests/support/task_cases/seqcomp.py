@@ -13,7 +13,8 @@ def sizes(task: SeqComp | SeqCompForward) -> list[int]:
 
 def composed(task: SeqComp | SeqCompForward, prompt: list[int]) -> int:
     N = sizes(task)
-    tables, rest = {}, list(prompt)
+    tables = {}
+    rest = list(prompt)
     for level in range(task.L, 0, -1):
         tables[level], rest = rest[: N[level - 1]], rest[N[level - 1] :]
     z_0, w = rest

@@ -9,9 +9,11 @@ from support.task_cases.seqcomp import composed, sizes
 
 def backward(task: SeqCompForward, prompt: list[int]) -> list[int]:
     """The same functions in the order of seqcomp."""
-    tables, rest = [], prompt[2:]
+    tables = []
+    rest = prompt[2:]
     for size in sizes(task):
-        tables, rest = [rest[:size], *tables], rest[size:]
+        tables = [rest[:size], *tables]
+        rest = rest[size:]
     return [*(entry for table in tables for entry in table), *prompt[:2]]
 
 

@@ -13,7 +13,8 @@ def pairs(task: StateRecall) -> list[tuple[int, int]]:
 
 def read(task: StateRecall, prompt: list[int]) -> int:
     """Forward: every pointer is kept, and every swap exchanges two of them."""
-    memory, rest = prompt[: task.n], prompt[task.n :]
+    memory = prompt[: task.n]
+    rest = prompt[task.n :]
     points = [cell - task.V for cell in rest[: task.P]]
     for token in rest[task.P : -1]:
         i, j = pairs(task)[token - task.V - task.n]

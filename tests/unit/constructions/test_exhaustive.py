@@ -57,7 +57,8 @@ LARGER = [
 @pytest.mark.parametrize("text", LARGER)
 def test_every_input_is_answered_right(text: str) -> None:
     task = parse_task(text)
-    built, tokens = construct(task), every_input(task)
+    built = construct(task)
+    tokens = every_input(task)
     assert built.model.config.norm is False
     assert {tensor.dtype for tensor in built.model.state_dict().values()} == {torch.float32}
     assert (answered(built.model, tokens) == task.answer(tokens)).all()
@@ -82,8 +83,10 @@ def test_every_input_is_answered_right(text: str) -> None:
     ],
 )
 def test_layers_that_are_not_used_add_nothing(stack: str, text: str) -> None:
-    task, architecture = parse_task(text), Architecture.parse(stack)
-    built, tokens = construct(task, architecture), every_input(task)
+    task = parse_task(text)
+    architecture = Architecture.parse(stack)
+    built = construct(task, architecture)
+    tokens = every_input(task)
     assert built.record.architecture == architecture.spec == built.model.config.architecture
     assert (answered(built.model, tokens) == task.answer(tokens)).all()
 
@@ -94,8 +97,11 @@ def test_layers_that_are_not_used_add_nothing(stack: str, text: str) -> None:
 )
 def test_token_by_token_gives_the_same_answers(text: str) -> None:
     task = parse_task(text)
-    model, batch = construct(task).model, task.sample(256, np.random.default_rng(5))
-    tokens, cache, logits = torch.from_numpy(batch.tokens), model.init_cache(256), torch.empty(0)
+    model = construct(task).model
+    batch = task.sample(256, np.random.default_rng(5))
+    tokens = torch.from_numpy(batch.tokens)
+    cache = model.init_cache(256)
+    logits = torch.empty(0)
     with torch.inference_mode():
         for t in range(task.length):
             logits, cache = model.step(tokens[:, t], cache, t)
@@ -108,7 +114,8 @@ def test_the_answers_do_not_come_from_the_sampler() -> None:
     wrongly.
     """
     task = Eva(n=4, V=4)
-    model, tokens = construct(task).model, every_input(task)
+    model = construct(task).model
+    tokens = every_input(task)
     position = model.position.weight
     varies = [c for c in range(position.shape[1]) if len(position[: task.n, c].unique()) > 1]
     assert len(varies) == 2  # ceil(log2 4) address bits

@@ -23,7 +23,8 @@ def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
     else, then the reverse; and constants.
     """
     task = parse_task("eva:n=4100,V=4096")  # 13 address bits, the highest used by 4 addresses only
-    model, rng = construct(task).model, np.random.default_rng(1)
+    model = construct(task).model
+    rng = np.random.default_rng(1)
     arguments = np.unique(
         [
             0,
@@ -52,9 +53,11 @@ def test_match2_tells_a_match_from_its_neighbours() -> None:
     """
     task = parse_task("twosum:n=4096,M=5000")
     assert isinstance(task, TwoSum)
-    model, M = construct(task).model, task.M
+    model = construct(task).model
+    M = task.M
     for x in (0, 1, 2, 1250, 2499, 2500, 2501, 3333, 4998, 4999):
-        prompts, expected = [], []
+        prompts = []
+        expected = []
         for filler in (-x - 1, -x + 1, -x + M // 2):
             for places in ((), (0,), (4095,), (1, 2000, 4000), tuple(range(4096))):
                 tokens = np.full(task.length, filler % M)
@@ -68,19 +71,22 @@ def test_match2_tells_a_match_from_its_neighbours() -> None:
 @pytest.mark.parametrize("M", [5000, 5001, 5754])
 def test_match2_of_one_token_and_a_large_modulus(M: int) -> None:
     task = parse_task(f"twosum:n=1,M={M}")
-    model, x = construct(task).model, np.arange(M)
+    model = construct(task).model
+    x = np.arange(M)
     for offset, expected in ((0, 1), (1, 0), (-1, 0), (M // 2, 0)):
         assert (answered(model, np.stack([(offset - x) % M, x], 1), batch=1000) == expected).all()
 
 
 def test_seqcomp_on_constants_and_identities() -> None:
     task = SeqComp(L=3, m=37, branching=(3, 5))
-    model, prompts = construct(task).model, []
+    model = construct(task).model
+    prompts = []
     for z_0, w in [(0, 0), (36, 14), (31, 7), (32, 8)]:
         for fill in ("first", "last", "identity", "reversal"):
             levels = []
             for level in (3, 2, 1):
-                place, count = np.arange(task.entries(level)), task.entries(level)
+                place = np.arange(task.entries(level))
+                count = task.entries(level)
                 levels.append(
                     {
                         "first": 0 * place,

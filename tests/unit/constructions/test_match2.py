@@ -70,7 +70,10 @@ def test_near_misses_at_4096(M: int) -> None:
     """Every earlier token one off the match; one true match among them, first, last or in the
     middle; queries that cancel themselves.
     """
-    built, rng, tokens, answers = construct(TwoSum(n=4096, M=M)), np.random.default_rng(3), [], []
+    built = construct(TwoSum(n=4096, M=M))
+    rng = np.random.default_rng(3)
+    tokens = []
+    answers = []
     for query in [0, 1, M // 4, M // 2, M // 2 + 1, M - 1, *rng.integers(M, size=30).tolist()]:
         miss = (-query + rng.choice([-1, 1], size=4096)) % M
         for place in (None, 0, 2048, 4095):

@@ -49,7 +49,8 @@ def test_a_stack_that_has_a_full_layer_holds_it(architecture: str) -> None:
 def test_the_recurrence_gives_the_same_answers() -> None:
     built = construct(Eva(n=3, V=3), Architecture.parse("gdn + full"))
     tokens, answers = every_eva(3, 3)
-    cache, out = built.model.init_cache(len(tokens)), torch.empty(0)
+    cache = built.model.init_cache(len(tokens))
+    out = torch.empty(0)
     for t in range(4):
         out, cache = built.model.step(torch.from_numpy(tokens[:, t]), cache, t)
     assert (out.argmax(-1).numpy() == answers).all()

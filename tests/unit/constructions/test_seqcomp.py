@@ -30,7 +30,8 @@ def follow(L: int, m: int, branching: tuple[int, ...], prompt: list[int]) -> int
     sizes = [m]
     for number in branching:
         sizes.append(sizes[-1] * number)
-    tables, at = {}, 0
+    tables = {}
+    at = 0
     for level in range(L, 0, -1):
         tables[level] = prompt[at : at + sizes[level - 1]]
         at += sizes[level - 1]
@@ -122,7 +123,8 @@ def test_adversarial_functions() -> None:
     complement.
     """
     task = SeqComp(L=2, m=64, branching=(4,))
-    rng, tokens = np.random.default_rng(5), []
+    rng = np.random.default_rng(5)
+    tokens = []
     for w in range(4):
         for z_0 in (0, 63, int(rng.integers(64))):
             for f in (np.arange(64), np.arange(64)[::-1], np.full(64, 63), np.zeros(64, int)):

@@ -39,10 +39,8 @@ def layers(text: str):
     return Architecture.parse(text).layers
 
 
-FULL, GDN = (
-    layers("full(heads=1, head_dim=16, format=bf16)"),
-    layers("gdn(heads=1, head_dim=8, format=bf16)"),
-)
+FULL = layers("full(heads=1, head_dim=16, format=bf16)")
+GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 
 
 @pytest.mark.parametrize(
@@ -266,10 +264,8 @@ def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n
     st.integers(20, 300),
 )
 def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2, m, n_1) -> None:
-    sizes, steps = (
-        depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2),
-        (2, 3, 5, 8, 14),
-    )
+    sizes = depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
+    steps = (2, 3, 5, 8, 14)
     shown = any(
         depth_two.holds(depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
         for q in steps for r in steps for t in (1, *steps) for g in (1, 4, 20) if r <= q <= m and t <= m
@@ -281,7 +277,8 @@ def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
     """theory.md, section 5: (1,16,16) with a layer before and after fails at n = 334,706;
     (1,4,8) at 11,902 by IV and at 12,242 by V.
     """
-    layer, h = 16 * 17 * 16, 17 * 16
+    layer = 16 * 17 * 16
+    h = 17 * 16
     for sizes, task in (
         (
             depth_one.Sizes(h=h, sigma_0=layer, sigma_1=layer),

@@ -288,7 +288,8 @@ def test_every_edit_of_one_character_is_caught(record: Evidence) -> None:
 
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
 def test_every_cut_is_caught(record: Evidence, tmp_path: Path) -> None:
-    text, path = json.dumps(record.envelope()), tmp_path / "evidence.json"
+    text = json.dumps(record.envelope())
+    path = tmp_path / "evidence.json"
     for length in {0, 1, 5, len(text) // 2, len(text) - 1}:
         path.write_text(text[:length])
         with pytest.raises(EvidenceError, match="not JSON, or cut off"):

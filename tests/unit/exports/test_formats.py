@@ -125,7 +125,8 @@ def test_pairs_say_what_their_ids_are(tmp_path: Path) -> None:
         r"vocabulary \+ w \* values \+ value: here (\d+) \+ (\d+) w \+ value", said["definition"]
     )
     assert found
-    base, values = int(found[1]), int(found[2])
+    base = int(found[1])
+    values = int(found[2])
     assert (base, values) == (task.task.vocabulary, 5)
     for row in made["train"]:
         *_, z0, w = row["tokens"][: task.task.length]

@@ -147,7 +147,8 @@ def test_an_answer_without_instances_left_is_made_up_for_by_all_others(tmp_path:
     labels = collections.Counter(row["target"] for row in rows(tmp_path / "a", "train"))
     assert labels[0] + labels[20] <= 2
     assert labels[1] <= 20
-    mean, deviation = 2000 / 21, math.sqrt(2000 / 21 * 20 / 21)
+    mean = 2000 / 21
+    deviation = math.sqrt(2000 / 21 * 20 / 21)
     assert (
         max(labels.values()) <= mean + 5 * deviation
     )  # of the draws themselves, the largest of 21 may pass 3 deviations
@@ -158,7 +159,8 @@ def test_drawing_alone_would_not_do() -> None:
     not beyond its share.
     """
     draws = [((bytes([n]),), 0) if n % 3 else ((b"one",), 1) for n in range(200)]
-    keys, answers = [key for key, _ in draws], [answer for _, answer in draws]
+    keys = [key for key, _ in draws]
+    answers = [answer for _, answer in draws]
     selection = Distinct().split(
         6, Fraction(2, 3)
     )  # at most 4 + 3 sqrt(4/3) = 7.46 of the answer 0

@@ -17,7 +17,8 @@ from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
 
 Array = NDArray[np.float64]
-WIDTH, TOKENS = 6, 23
+WIDTH = 6
+TOKENS = 23
 _SIZES: dict[str, Any] = {"heads": 4, "head_dim": 3, "value_dim": 2}
 
 
@@ -103,10 +104,14 @@ def test_window(size: int) -> None:
 @pytest.mark.parametrize("feature", ["elu", "relu", "identity", "taylor"])
 def test_linear(feature: str, normaliser: bool) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
-        state, total, outputs = 0.0, 0.0, []
+        state = 0.0
+        total = 0.0
+        outputs = []
         for i in range(TOKENS):
-            state, total = state + np.outer(v[i], phi(feature, k[i])), total + phi(feature, k[i])
-            y, z = state @ phi(feature, q[i]), total @ phi(feature, q[i])
+            state = state + np.outer(v[i], phi(feature, k[i]))
+            total = total + phi(feature, k[i])
+            y = state @ phi(feature, q[i])
+            z = total @ phi(feature, q[i])
             outputs.append(y / z if normaliser and z != 0 else 0 * y if normaliser else y)
         return np.stack(outputs)
 
@@ -117,15 +122,15 @@ def test_linear(feature: str, normaliser: bool) -> None:
 def test_gdn(key_heads: int) -> None:
     heads = Heads("gdn", {"key_heads": key_heads})
     z = heads.project("a.weight") + heads.weights["a.bias"]
-    a, b = (
-        np.exp(-np.exp(heads.weights["rate"]) * np.log1p(np.exp(z))),
-        sigmoid(heads.project("b.weight")),
-    )
+    a = np.exp(-np.exp(heads.weights["rate"]) * np.log1p(np.exp(z)))
+    b = sigmoid(heads.project("b.weight"))
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
-        state, outputs = np.zeros((2, 3)), []
+        state = np.zeros((2, 3))
+        outputs = []
         for i in range(TOKENS):
-            key, query = k[i] / np.linalg.norm(k[i]), q[i] / np.linalg.norm(q[i])
+            key = k[i] / np.linalg.norm(k[i])
+            query = q[i] / np.linalg.norm(q[i])
             state = a[i, h] * state @ (np.eye(3) - b[i, h] * np.outer(key, key)) + b[
                 i, h
             ] * np.outer(v[i], key)
@@ -143,7 +148,8 @@ def test_loglinear(feature: str) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         outputs = []
         for i in range(TOKENS):
-            y, start = weights[i, 0, h] * (phi(feature, q[i]) @ phi(feature, k[i])) * v[i], 0
+            y = weights[i, 0, h] * (phi(feature, q[i]) @ phi(feature, k[i])) * v[i]
+            start = 0
             for bit in reversed(
                 range(i.bit_length())
             ):  # the largest bucket holds the earliest tokens
@@ -166,17 +172,16 @@ def test_loglinear(feature: str) -> None:
 )
 def test_sparse(block: int, topk: int, kv_heads: int) -> None:
     heads = Heads("sparse", {"block": block, "topk": topk, "kv_heads": kv_heads})
-    alpha, beta, share = (
-        heads.weights["pool_k"],
-        heads.weights["pool_v"],
-        sigmoid(heads.weights["mix"]),
-    )
+    alpha = heads.weights["pool_k"]
+    beta = heads.weights["pool_v"]
+    share = sigmoid(heads.weights["mix"])
 
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         outputs = []
         for i in range(TOKENS):
             blocks = [range(m * block, (m + 1) * block) for m in range(i // block)]
-            tokens, compressed = list(range(i // block * block, i + 1)), np.zeros(2)
+            tokens = list(range(i // block * block, i + 1))
+            compressed = np.zeros(2)
             if blocks:
                 scores = np.array(
                     [sum(a * k[j] for a, j in zip(alpha, b, strict=True)) @ q[i] for b in blocks]
@@ -221,7 +226,8 @@ def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
         "rope": rope,
     }
     heads = Heads("sparse", sizes | ({"head_dim": 4} if rope else {}))
-    alpha, beta = heads.weights["pool_k"], heads.weights["pool_v"]
+    alpha = heads.weights["pool_k"]
+    beta = heads.weights["pool_v"]
     branches = 3 if window else 2
     if gates:
         shares = sigmoid(heads.project("g.weight")).reshape(TOKENS, branches, 4)
@@ -236,7 +242,8 @@ def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
         outputs = []
         for i in range(TOKENS):
             blocks = [range(m * 4, (m + 1) * 4) for m in range(i // 4)]
-            tokens, parts = list(range(i // 4 * 4, i + 1)), [np.zeros(2)]
+            tokens = list(range(i // 4 * 4, i + 1))
+            parts = [np.zeros(2)]
             if blocks:
                 scores = np.array([alpha @ k[list(b)] @ q[i] for b in blocks])
                 parts = [softmax(scores) @ np.array([beta @ v[list(b)] for b in blocks])]
@@ -278,10 +285,8 @@ def test_indexed(topk: int, index_heads: int, kv_heads: int) -> None:
     heads = Heads(
         "indexed", {"topk": topk, "index_heads": index_heads, "index_dim": 5, "kv_heads": kv_heads}
     )
-    queries, keys = (
-        heads.project("index_q.weight").reshape(TOKENS, index_heads, 5),
-        heads.project("index_k.weight"),
-    )
+    queries = heads.project("index_q.weight").reshape(TOKENS, index_heads, 5)
+    keys = heads.project("index_k.weight")
     weights = heads.project("index_w.weight")
     read = []
     for i in range(TOKENS):
@@ -320,15 +325,11 @@ def test_mla(rope_dim: int) -> None:
     outputs = []
     for h in range(4):
         q = (x @ w["q.weight"].T).reshape(TOKENS, 4, 3 + rope_dim)[:, h]
-        k, v = (
-            latent @ w["k.weight"][3 * h : 3 * h + 3].T,
-            latent @ w["v.weight"][2 * h : 2 * h + 2].T,
-        )
+        k = latent @ w["k.weight"][3 * h : 3 * h + 3].T
+        v = latent @ w["v.weight"][2 * h : 2 * h + 2].T
         if rope_dim:
-            q, k = (
-                np.concatenate([q[:, :3], turned(q[:, 3:])], 1),
-                np.concatenate([k, turned(x @ w["r.weight"].T)], 1),
-            )
+            q = np.concatenate([q[:, :3], turned(q[:, 3:])], 1)
+            k = np.concatenate([k, turned(x @ w["r.weight"].T)], 1)
         outputs.append(np.stack([softmax(k[: i + 1] @ q[i]) @ v[: i + 1] for i in range(TOKENS)]))
     wanted = np.concatenate(outputs, 1) @ w["o.weight"].T
     with torch.no_grad():

@@ -67,7 +67,8 @@ def test_linear_identity_may_divide_by_a_negative_sum_and_by_a_sum_of_zero() -> 
 
 
 def test_linear_zero_over_zero_has_finite_gradients() -> None:
-    m, x = _one_head("linear", feature="relu"), _tokens((-1, 5), (-2, 7)).requires_grad_()
+    m = _one_head("linear", feature="relu")
+    x = _tokens((-1, 5), (-2, 7)).requires_grad_()
     (gradient,) = torch.autograd.grad(m(x).sum(), x)
     assert gradient.isfinite().all()
 
@@ -93,7 +94,8 @@ def test_gdn_decays_what_it_does_not_overwrite() -> None:
 
 
 def test_gdn_keys_of_length_zero_have_finite_gradients() -> None:
-    m, x = _one_head("gdn"), _tokens((0, 5), (0, 7)).requires_grad_()
+    m = _one_head("gdn")
+    x = _tokens((0, 5), (0, 7)).requires_grad_()
     (gradient,) = torch.autograd.grad(m(x).sum(), x)
     assert gradient.isfinite().all()
 
@@ -121,7 +123,8 @@ def test_levels_by_hand() -> None:
 def test_loglinear_slots_are_the_binary_digits_of_t() -> None:
     # identity features, keys 1: the state of a bucket is the sum of its values; six tokens leave 6
     # = 110 in binary
-    m, x = _one_head("loglinear"), _tokens(*((1, 2.0**i) for i in range(7)))
+    m = _one_head("loglinear")
+    x = _tokens(*((1, 2.0**i) for i in range(7)))
     _, state = stream(m, x[:, :6])
     assert state["S"].flatten().tolist() == [0, 16 + 32, 1 + 2 + 4 + 8]
     _, state = stream(m, x)

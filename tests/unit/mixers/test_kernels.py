@@ -22,7 +22,8 @@ from separatrix.mechanisms import mechanism
 from separatrix.mixers import Mixer, kernels, mixer
 from separatrix.mixers.kernels import backend, backends, chosen
 
-WIDTH, TOKENS = 12, 70
+WIDTH = 12
+TOKENS = 70
 SIZES: dict[str, Any] = {"heads": 2, "head_dim": 6, "value_dim": 5}
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     # case: (mechanism, sizes, kernel)
@@ -62,7 +63,8 @@ def pretended(x: Tensor) -> Tensor:
 
 def scanned(q: Tensor, update: Callable[[Tensor, int], Tensor], v: Tensor) -> Tensor:
     """y_i = R_i^T q_i token by token in float32, in fla's layout (b t h d)."""
-    state, outputs = torch.zeros(*q.shape[:1], *q.shape[2:], v.shape[-1]), []
+    state = torch.zeros(*q.shape[:1], *q.shape[2:], v.shape[-1])
+    outputs = []
     for i in range(q.shape[1]):
         state = update(state, i)
         outputs.append(torch.einsum("bhd,bhde->bhe", q[:, i].float(), state))
@@ -197,7 +199,8 @@ def chunk_hgrn(
     """fla.ops.hgrn: x and g (b t c)."""
     called.append("hgrn")
     assert x.dtype == g.dtype == torch.float32
-    h, outputs = torch.zeros_like(x[:, 0]), []
+    h = torch.zeros_like(x[:, 0])
+    outputs = []
     for i in range(x.shape[1]):
         h = g[:, i].exp() * h + x[:, i]
         outputs.append(h)
@@ -256,7 +259,8 @@ def test_every_call_gives_what_the_chunked_form_gives(
     installed.setitem(
         kernels.KERNELS, CASES[case][2], type(kernel)(**{**vars(kernel), "computes": single})
     )
-    m, x = made(case), inputs()
+    m = made(case)
+    x = inputs()
     forms = []
     for form in ("fla", "torch"):
         called.clear()
@@ -275,7 +279,8 @@ def test_every_call_gives_what_the_chunked_form_gives(
 
 @pytest.mark.parametrize("case", CASES)
 def test_bfloat16_layers_run_kernels_of_themselves(case: str) -> None:
-    m, x = made(case, torch.bfloat16), inputs(torch.bfloat16)
+    m = made(case, torch.bfloat16)
+    x = inputs(torch.bfloat16)
     y = m(x)
     assert called == [CASES[case][2]]
     with backend("torch"):
@@ -400,7 +405,8 @@ def test_not_installed(
     installed: pytest.MonkeyPatch, version: Callable[[str], str], words: str
 ) -> None:
     installed.setattr(importlib.metadata, "version", version)
-    m, x = made("gdn", torch.bfloat16), inputs(torch.bfloat16)
+    m = made("gdn", torch.bfloat16)
+    x = inputs(torch.bfloat16)
     m(x)
     assert not called
     with backend("fla"), pytest.raises(BackendError, match="cannot run") as raised:
@@ -410,7 +416,8 @@ def test_not_installed(
 
 def test_broken_installation(installed: pytest.MonkeyPatch) -> None:
     installed.setitem(sys.modules, "fla.ops", None)
-    m, x = made("gdn", torch.bfloat16), inputs(torch.bfloat16)
+    m = made("gdn", torch.bfloat16)
+    x = inputs(torch.bfloat16)
     m(x)
     assert not called
     with (
@@ -421,7 +428,8 @@ def test_broken_installation(installed: pytest.MonkeyPatch) -> None:
 
 
 def test_under_vmap() -> None:
-    m, x = made("gla", torch.bfloat16), inputs(torch.bfloat16, 5)
+    m = made("gla", torch.bfloat16)
+    x = inputs(torch.bfloat16, 5)
     with torch.no_grad():
         vmap(m)(x[None])
     assert not called
@@ -431,7 +439,8 @@ def test_under_vmap() -> None:
 
 
 def test_second_derivatives_are_refused() -> None:
-    m, x = made("gla", torch.bfloat16), inputs(torch.bfloat16, 5).requires_grad_()
+    m = made("gla", torch.bfloat16)
+    x = inputs(torch.bfloat16, 5).requires_grad_()
     torch.autograd.grad(m(x).sum(), x)
     with pytest.raises(BackendError, match="second derivatives"):
         torch.autograd.grad(m(x).sum(), x, create_graph=True)

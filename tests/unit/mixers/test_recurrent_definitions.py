@@ -21,7 +21,8 @@ from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
 
 Array = NDArray[np.float64]
-WIDTH, TOKENS = 6, 23
+WIDTH = 6
+TOKENS = 23
 _SIZES: dict[str, Any] = {"heads": 4, "head_dim": 4, "value_dim": 3}
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -109,8 +110,11 @@ class Heads(Layer):
     ) -> None:
         sizes = _SIZES | options | sizes
         super().__init__(name, **{k: v for k, v in sizes.items() if v is not None})
-        self.heads, self.d, self.e = sizes["heads"], sizes["head_dim"], sizes["value_dim"]
-        self.activated, self.unit_queries = activated, unit_queries
+        self.heads = sizes["heads"]
+        self.d = sizes["head_dim"]
+        self.e = sizes["value_dim"]
+        self.activated = activated
+        self.unit_queries = unit_queries
 
     def qkv(
         self, *, d: int | None = None, e: int | None = None, mixed: tuple[Array, ...] = ()
@@ -153,7 +157,9 @@ def test_deltanet(options: dict[str, Any], negative: bool) -> None:
     # the new value
     layer = Heads("deltanet", options, negative=negative, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b")) * (2 if negative else 1)
-    q, k, y = unit(q), unit(k), np.zeros_like(v)
+    q = unit(q)
+    k = unit(k)
+    y = np.zeros_like(v)
     for h in range(layer.heads):
         fast = np.zeros((layer.e, layer.d))
         for i in range(TOKENS):
@@ -171,12 +177,10 @@ def test_gdn(options: dict[str, Any], negative: bool) -> None:
     # times all later transitions
     layer = Heads("gdn", options, negative=negative, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b")) * (2 if negative else 1)
-    q, k, a, y = (
-        unit(q),
-        unit(k),
-        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
-        np.zeros_like(v),
-    )
+    q = unit(q)
+    k = unit(k)
+    a = np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a")))
+    y = np.zeros_like(v)
     for h, i in product(range(layer.heads), range(TOKENS)):
         later = np.eye(layer.d)
         for j in reversed(range(i + 1)):
@@ -193,7 +197,8 @@ def test_deltaproduct(options: dict[str, Any], householders: int, negative: bool
     layer = Heads(
         "deltaproduct", options, householders=householders, negative=negative, unit_queries=True
     )
-    n, heads = householders, layer.heads
+    n = householders
+    heads = layer.heads
     parts = [layer.map(name) for name in "qkv"]
     mixed = layer.convolved(np.concatenate(parts, 1), activated=True)
     q, k, v = np.split(mixed, np.cumsum([p.shape[1] for p in parts[:2]]), 1)
@@ -201,10 +206,8 @@ def test_deltaproduct(options: dict[str, Any], householders: int, negative: bool
     keys = [unit(layer.apart(x, layer.d)) for x in np.split(k, n, 1)]
     values = [layer.apart(x, layer.e) for x in np.split(v, n, 1)]
     b = [sigmoid(x) * (2 if negative else 1) for x in np.split(layer.map("b"), n, 1)]
-    a, y = (
-        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
-        np.zeros((TOKENS, heads, layer.e)),
-    )
+    a = np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a")))
+    y = np.zeros((TOKENS, heads, layer.e))
     for h in range(heads):
         state = np.zeros((layer.e, layer.d))
         for i in range(TOKENS):
@@ -227,12 +230,10 @@ def test_kda(options: dict[str, Any]) -> None:
     layer = Heads("kda", options, unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b"))
     z = layer.map("a.up", layer.map("a.down")).reshape(TOKENS, layer.heads, layer.d)
-    q, k, a, y = (
-        unit(q),
-        unit(k),
-        np.exp(-np.exp(layer.weights["rate"])[:, None] * softplus(z)),
-        np.zeros_like(v),
-    )
+    q = unit(q)
+    k = unit(k)
+    a = np.exp(-np.exp(layer.weights["rate"])[:, None] * softplus(z))
+    y = np.zeros_like(v)
     for h in range(layer.heads):
         state = np.zeros((layer.d, layer.e))
         for i in range(TOKENS):
@@ -262,7 +263,9 @@ def test_hgrn2(options: dict[str, Any]) -> None:
     # the lower bound 0 of a first layer
     layer = Heads("hgrn2", options, activated=False)
     o, f, i = layer.qkv()
-    o, f, y = silu(o), sigmoid(f), np.zeros_like(i)
+    o = silu(o)
+    f = sigmoid(f)
+    y = np.zeros_like(i)
     for h in range(layer.heads):
         state = np.zeros((layer.d, layer.e))
         for t in range(TOKENS):
@@ -302,7 +305,8 @@ def test_lightning(options: dict[str, Any]) -> None:
     # each that times the one before
     layer = Heads("lightning", options)
     q, k, v = layer.qkv()
-    slope, y = 1.0, np.zeros_like(v)
+    slope = 1.0
+    y = np.zeros_like(v)
     for h in range(layer.heads):
         slope *= 2 ** (-8 / layer.heads)
         for i, j in product(range(TOKENS), range(TOKENS)):
@@ -341,7 +345,8 @@ def test_rwkv(options: dict[str, Any]) -> None:
     # section 4 of the RWKV-7 paper: lerp(x_t, x_{t-1}, mu), d_t, w_t, a_t, kappa, removal key,
     # replacement key, wkv_t, bonus
     layer = Heads("rwkv", options, width=WIDTH)
-    shape, w = (TOKENS, layer.heads, layer.d), layer.weights
+    shape = (TOKENS, layer.heads, layer.d)
+    w = layer.weights
     previous = np.vstack([np.zeros(WIDTH), layer.x[:-1]])
     z_r, z_k, z_v, z_w, z_a = (layer.x + (previous - layer.x) * mu for mu in w["mu"])
     r, k, v = layer.qkv(mixed=(z_r, z_k, z_v))
@@ -368,7 +373,8 @@ def test_mlstm(options: dict[str, Any]) -> None:
     (q, k, v), i, f = layer.qkv(), np.exp(layer.map("i")), sigmoid(layer.map("f"))
     y = np.zeros_like(v)
     for h in range(layer.heads):
-        c, n = np.zeros((layer.e, layer.d)), np.zeros(layer.d)
+        c = np.zeros((layer.e, layer.d))
+        n = np.zeros(layer.d)
         for t in range(TOKENS):
             c = f[t, h] * c + i[t, h] * np.outer(v[t, h], k[t, h])
             n = f[t, h] * n + i[t, h] * k[t, h]
@@ -383,7 +389,9 @@ def test_rglru(width: int, conv: int) -> None:
     layer = Layer("rglru", width=width, conv=conv)
     u = layer.convolved(layer.map("v"), activated=False)
     a = sigmoid(-layer.weights["rate"]) ** (8 * sigmoid(layer.map("r", u)))
-    gated, h, states = sigmoid(layer.map("g", u)) * u, np.zeros(width), []
+    gated = sigmoid(layer.map("g", u)) * u
+    h = np.zeros(width)
+    states = []
     for t in range(TOKENS):
         h = a[t] * h + np.sqrt(1 - a[t] ** 2) * gated[t]
         states.append(h)
@@ -403,7 +411,8 @@ def buckets(i: int) -> list[tuple[int, range]]:
     """(level, tokens) of the Fenwick tree at token i, as in the paper: take off the least
     significant bit until 0 is left.
     """
-    found, end = [(0, range(i, i + 1))], i
+    found = [(0, range(i, i + 1))]
+    end = i
     while end:
         lowest = end & -end
         found.append((lowest.bit_length(), range(end - lowest, end)))
@@ -423,12 +432,10 @@ def test_loglinear_gdn(options: dict[str, Any]) -> None:
     # its level
     layer = Heads("loglinear", options, base="gdn", unit_queries=True)
     (q, k, v), b = layer.qkv(), sigmoid(layer.map("b"))
-    q, k, a, y = (
-        unit(q),
-        unit(k),
-        np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a"))),
-        np.zeros_like(v),
-    )
+    q = unit(q)
+    k = unit(k)
+    a = np.exp(-np.exp(layer.weights["rate"]) * softplus(layer.map("a")))
+    y = np.zeros_like(v)
     weights = softplus(layer.map("level")).reshape(TOKENS, -1, layer.heads)
     for h in range(layer.heads):
         change = [

@@ -146,7 +146,8 @@ def test_deltaproduct_of_two_reflections_is_a_rotation(name: str, degrees: float
         rate=[0.0],
     )
     t = degrees * pi / 180
-    write, turn = (0, -ON, 1, 0, 1, 0, *query, 1), (ON, ON, 1, 0, cos(t), sin(t), *query, 0)
+    write = (0, -ON, 1, 0, 1, 0, *query, 1)
+    turn = (ON, ON, 1, 0, cos(t), sin(t), *query, 0)
     wanted_outputs = [wanted(2 * t * n) for n in range(8)]
     assert _outputs(m, _tokens(write, *[turn] * 7)) == pytest.approx(wanted_outputs, abs=1e-12)
 
@@ -365,7 +366,8 @@ def test_rglru_keeps_where_r_is_zero() -> None:
 
 def test_rglru_has_finite_gradients_where_the_root_is_zero() -> None:
     for dtype in (torch.float64, torch.float32):
-        m, x = _rglru().to(dtype), _tokens((ON, 4), (-800, 100), (ON, 2)).to(dtype).requires_grad_()
+        m = _rglru().to(dtype)
+        x = _tokens((ON, 4), (-800, 100), (ON, 2)).to(dtype).requires_grad_()
         assert all(
             g.isfinite().all() for g in torch.autograd.grad(m(x).sum(), [x, *m.parameters()])
         )
@@ -459,8 +461,10 @@ def _gate_of_coordinate_zero(name: str, sizes: dict[str, Any]) -> Mixer:
     mild; queries, keys and values are drawn.
     """
     m = _made(name, 6, sizes)
-    heads, d = sizes.get("heads", 0), sizes.get("head_dim", 0)
-    scalar, matrix = {(h, 0): 1000 for h in range(heads)}, {(c, 0): 1000 for c in range(heads * d)}
+    heads = sizes.get("heads", 0)
+    d = sizes.get("head_dim", 0)
+    scalar = {(h, 0): 1000 for h in range(heads)}
+    matrix = {(c, 0): 1000 for c in range(heads * d)}
     match name:
         case "gdn" | "deltaproduct" | "loglinear":
             return _with(m, a__weight=scalar, a__bias=[-3.0] * heads, rate=[0.0] * heads)
@@ -594,21 +598,20 @@ def _outputs_and_gradients(m: Mixer, x: Tensor) -> list[Tensor]:
 def test_decays_whose_sums_overflow_float32(name: str) -> None:
     # log a = -e^88 ln 2 = -1e38 (gla: -3e38 / 16) at every token: nothing is kept, and what is read
     # is the token's own value, b = 1, k = q = 1
-    tokens, one = torch.stack([torch.ones(70), torch.arange(70.0)], 1)[None], 1.0
+    tokens = torch.stack([torch.ones(70), torch.arange(70.0)], 1)[None]
+    one = 1.0
     match name:
         case "mamba2":
-            m, one = (
-                _made(
-                    name,
-                    2,
-                    {"heads": 1, "head_dim": 1, "state": 1},
-                    dt__weight={},
-                    dt__bias=[0.0],
-                    rate=[88.0],
-                    skip=[0.0],
-                ),
-                log(2),
+            m = _made(
+                name,
+                2,
+                {"heads": 1, "head_dim": 1, "state": 1},
+                dt__weight={},
+                dt__bias=[0.0],
+                rate=[88.0],
+                skip=[0.0],
             )
+            one = log(2)
         case "gla":
             m = _made(name, 2, ONE, a__up__weight={}, a__up__bias=[-3e38])
         case "kda":
@@ -627,7 +630,8 @@ def test_decays_whose_sums_overflow_float32(name: str) -> None:
                 rate=[88.0],
                 b__weight=[[0, 0]],
             )  # 2 sigmoid(0) = 1
-    m, x = _with(m, **SCALARS).float(), tokens.requires_grad_()
+    m = _with(m, **SCALARS).float()
+    x = tokens.requires_grad_()
     with torch.no_grad():
         for y in (m(x), stream(m, x)[0]):
             torch.testing.assert_close(y[0, :, 0], one * torch.arange(70.0), rtol=1e-5, atol=1e-5)
@@ -642,10 +646,8 @@ def test_the_strongest_decays_that_a_format_holds_are_kept(
 ) -> None:
     # log a = -size = -e^rate ln 2; e^size is written at the first token, so 1 is left at the
     # second; k, v and q are coordinates 0, 1 and 2
-    rate, read = (
-        [log(size / log(2))],
-        {"k__weight": [[1, 0, 0]], "v__weight": [[0, 1, 0]], "q__weight": [[0, 0, 1]]},
-    )
+    rate = [log(size / log(2))]
+    read = {"k__weight": [[1, 0, 0]], "v__weight": [[0, 1, 0]], "q__weight": [[0, 0, 1]]}
     match name:
         case "mamba2":
             m = _made(

@@ -163,7 +163,8 @@ def test_gradients_under_vmap_of_grad(name: str) -> None:
 def test_tiled_form_is_deterministic() -> None:
     m = made("sparse", block=4, topk=2).float()
     x = inputs(m, 2, 300).float().requires_grad_()
-    one, other = m(x), m(x)
+    one = m(x)
+    other = m(x)
     assert torch.equal(one, other)
     for a, b in zip(
         gradients(m, x, [one]).values(), gradients(m, x, [other]).values(), strict=True
@@ -181,7 +182,8 @@ def test_nan_is_seen_by_all_who_read_it(
     The tokens of its own block after it do too.
     """
     monkeypatch.setattr(block_choice, "SHORT", short)
-    m, x = made(name, block=4, topk=1), torch.randn(1, 40, 6, dtype=torch.float64)
+    m = made(name, block=4, topk=1)
+    x = torch.randn(1, 40, 6, dtype=torch.float64)
     x[0, 9] = float("nan")
     for y in (m(x), stream(m, x)[0]):
         assert y[0, 9:].isnan().all()
@@ -194,7 +196,8 @@ def test_nan_is_seen_by_all_who_read_it(
 @torch.no_grad()
 def test_sparse_with_a_window_over_everything_is_full_attention(window: int) -> None:
     x = inputs(made("full"), 2, 20)
-    full, sparse = made("full"), made("sparse", window=window)
+    full = made("full")
+    sparse = made("sparse", window=window)
     shares = {
         "mix": torch.full((2,), -100.0),
         "mix_window": torch.full((2,), 100.0),
@@ -211,7 +214,9 @@ def test_sparse_with_a_window_over_everything_is_full_attention(window: int) -> 
 )
 @torch.no_grad()
 def test_what_reads_everything_is_full_attention(name: str, sizes: dict[str, int]) -> None:
-    x, full, other = inputs(made("full"), 2, 50), made("full"), made(name, **sizes)
+    x = inputs(made("full"), 2, 50)
+    full = made("full")
+    other = made(name, **sizes)
     other.load_state_dict(other.state_dict() | full.state_dict())
     close(other(x), full(x), name)
 

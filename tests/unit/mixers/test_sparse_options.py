@@ -141,10 +141,8 @@ def test_theorem_ii_on_moba() -> None:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
-    spec, task = (
-        Architecture.parse(f"sparse(block=4, {option}) @ heads=1, head_dim=64"),
-        Eva(n=8, V=4),
-    )
+    spec = Architecture.parse(f"sparse(block=4, {option}) @ heads=1, head_dim=64")
+    task = Eva(n=8, V=4)
     assert (
         BlockRetrieval().judge(Architecture.parse("sparse(block=4) @ heads=1, head_dim=64"), task)
         is not None
@@ -159,10 +157,8 @@ def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
     [pytest.param(o, marks=[pytest.mark.slow] if i > 1 else []) for i, o in enumerate(OPTIONS)],
 )
 def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
-    spec, task = (
-        Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3"),
-        TwoSum(n=12, M=32),
-    )
+    spec = Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3")
+    task = TwoSum(n=12, M=32)
     model = build(spec, task)
     with pytest.raises(
         SizeError, match="without conv, rope, window and gates; search a wrong answer"
@@ -183,10 +179,8 @@ def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_certificate_of_a_block_swap_is_about_plain_heads(option: str) -> None:
-    spec, task = (
-        Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3"),
-        TwoSum(n=12, M=32),
-    )
+    spec = Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3")
+    task = TwoSum(n=12, M=32)
     prompts = np.full((2, 13), 1)
     prompts[0, 0] = prompts[0, 12] = 16
     prompts[1, 12] = 16

@@ -281,7 +281,8 @@ def test_large_counts_against_powers_of_two(count: Count, bits: int, expected: i
     [(20_000, 10_000), (20_000, 5000), (100_000, 4097), (100_000, 4096), (12_345, 6000)],
 )
 def test_large_binomials_against_comb(upper: int, lower: int) -> None:
-    count, value = Binomial(upper, lower), comb(upper, lower)
+    count = Binomial(upper, lower)
+    value = comb(upper, lower)
     assert count.exact() == value
     assert count.ceil_log2() == (value - 1).bit_length()
     for bits in (value.bit_length() - 1, value.bit_length()):

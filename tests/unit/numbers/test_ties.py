@@ -62,7 +62,8 @@ def test_a_vocabulary_that_is_a_power_of_two_meets_the_cache_exactly() -> None:
 def test_the_first_n_of_a_growing_cache_is_found_by_trying_all(
     spec: str, task: Eva | TwoSum
 ) -> None:
-    model, tasks = Architecture.parse(spec), task.family()
+    model = Architecture.parse(spec)
+    tasks = task.family()
     first = next(
         k
         for k in range(tasks.smallest, 500)

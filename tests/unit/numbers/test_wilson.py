@@ -23,7 +23,8 @@ def test_textbook_values(correct: int, total: int, low: float, high: float) -> N
 @pytest.mark.parametrize("correct", [0, 1, 7, 50, 99, 100])
 def test_ends_solve_the_score_equation(correct: int) -> None:
     """(share - p)^2 = z^2 p (1 - p) / n at both ends, up to the outward rounding of 1e-6."""
-    share, z2 = Fraction(correct, 100), Fraction(1.959963984540054) ** 2
+    share = Fraction(correct, 100)
+    z2 = Fraction(1.959963984540054) ** 2
     for end, outward in zip(wilson(correct, 100), (1, -1), strict=True):
         p = Fraction(end)
         inner = p + outward * Fraction(2, 10**6)

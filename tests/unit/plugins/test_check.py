@@ -37,7 +37,8 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    modules, before = set(sys.modules), (dict(MECHANISMS), dict(MIXERS))
+    modules = set(sys.modules)
+    before = (dict(MECHANISMS), dict(MIXERS))
     yield
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(
@@ -114,11 +115,9 @@ def test_a_broken_class_in_json(
     assert "my_mixer" not in MECHANISMS  # checked, not registered
 
 
-_END, _STEP, _FORWARD = (
-    "return self.o(m)\n",
-    "a = self.s.sigmoid()\n        m = a * state",
-    "a = self.s.sigmoid()\n        m, reach",
-)
+_END = "return self.o(m)\n"
+_STEP = "a = self.s.sigmoid()\n        m = a * state"
+_FORWARD = "a = self.s.sigmoid()\n        m, reach"
 _CHUNK = ("self.o = nn", "self.chunk = 64\n        self.o = nn")
 _HIDDEN = (
     'self.kept = self.v(x) + (getattr(self, "kept", 0) if t else 0)\n        a = self.s.sigmoid()\n'

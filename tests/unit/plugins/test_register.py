@@ -444,11 +444,9 @@ class StandInLayer(nn.Module):
 
     def __init__(self, width: int, *, in_place: bool = False) -> None:
         super().__init__()
-        self.v, self.o, self.in_place = (
-            nn.Linear(width, width, bias=False),
-            nn.Linear(width, width, bias=False),
-            in_place,
-        )
+        self.v = nn.Linear(width, width, bias=False)
+        self.o = nn.Linear(width, width, bias=False)
+        self.in_place = in_place
 
     def forward(
         self,

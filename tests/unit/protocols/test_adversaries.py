@@ -22,7 +22,8 @@ from separatrix.protocols.tables import random_tables, within
 from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 from separatrix.tasks import SeqComp
 
-FEW, SEEDS = range(3), range(12)
+FEW = range(3)
+SEEDS = range(12)
 ONE = [
     OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k, caches_1=c1)
     for m, n_1, t, c0, k, c1 in [

@@ -47,7 +47,8 @@ def work(sizes: BlockMessageSizes) -> int:
 def check(sizes: BlockMessageSizes) -> None:
     """No protocol with one message less, one with as many as the theorem says."""
     pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
-    enough, count = at(sizes, needed(sizes)), needed(sizes)
+    enough = at(sizes, needed(sizes))
+    count = needed(sizes)
     line = block_messages(enough)
     assert not enough.fails
     assert line is not None, enough

@@ -88,7 +88,8 @@ def test_two_sum_as_a_decision(n: int, M: int, counted: int, needed: int) -> Non
     every set of at most n-2 without a pair is a class: 1 + 5 + (4 + 4) for n = 4, M = 7.
     """
     task = TwoSum(n=n, M=M, form="decision")
-    answers, theirs = two_sum(task, 1), prefixes(task)
+    answers = two_sum(task, 1)
+    theirs = prefixes(task)
     assert theirs is not None
     assert (theirs.exact(), classes(answers)) == (counted, needed)
     assert fixed_query(answers, needed - 1) is None

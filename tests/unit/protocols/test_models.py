@@ -26,11 +26,9 @@ class Model:
     """
 
     def __init__(self, sizes: Any, seed: int) -> None:
-        self.sizes, self._tables, self.cut = (
-            sizes,
-            random_tables(seed),
-            sizes.N_1 + sizes.m - sizes.t,
-        )
+        self.sizes = sizes
+        self._tables = random_tables(seed)
+        self.cut = sizes.N_1 + sizes.m - sizes.t
 
     def f(self, tag: int, size: int, *known: Any) -> int:
         return self._tables("any", (tag, *known), (), size)
@@ -71,7 +69,8 @@ class One(Model):
 
     def __call__(self, name: str, known: Any, told: tuple[int, ...], size: int) -> int:
         """As messages."""
-        s, cut = self.sizes, self.cut
+        s = self.sizes
+        cut = self.cut
         if size == 1:
             return 0
         if name == "first":
@@ -108,7 +107,8 @@ class Two(Model):
         self, tokens: Entries, start: int = 0, state: int = 0, reads: tuple[int, ...] = ()
     ) -> list[Any]:
         raw = [(token, start + j) for j, token in enumerate(tokens)]
-        states, s = self.stream(1, self.sizes.caches_1, state, raw), self.sizes
+        states = self.stream(1, self.sizes.caches_1, state, raw)
+        s = self.sizes
         reads = reads or (0,) * len(raw)
         return [
             (raw[j], states[j], self.attend(2, s.reads_1, raw[j], raw[: j + 1], reads[j]))
@@ -135,14 +135,16 @@ class Two(Model):
         )
 
     def w_output(self, z_0: int, w: int, carried: int, gathered: int) -> Any:
-        s, at = self.sizes, self.cut + self.sizes.t
+        s = self.sizes
+        at = self.cut + self.sizes.t
         own = (w, at + 1)
         state = self.stream(1, s.caches_1, carried, [(z_0, at)])[-1]
         return own, state, self.attend(2, s.reads_1, own, [(z_0, at), own], gathered)
 
     def __call__(self, name: str, known: Any, told: tuple[int, ...], size: int) -> int:
         """As messages."""
-        s, cut = self.sizes, self.cut
+        s = self.sizes
+        cut = self.cut
 
         def raw(tokens: Entries, start: int = 0) -> list[tuple[int, int]]:
             return [(token, start + j) for j, token in enumerate(tokens)]
@@ -187,7 +189,8 @@ class Two(Model):
                     3, size, self.w_output(known[0], known[1], *told), self.first_layer(known[2])
                 )
             case "late":
-                outputs, again = told[2 : s.t + 3], told[s.t + 3 :]
+                outputs = told[2 : s.t + 3]
+                again = told[s.t + 3 :]
                 return self.last_cache(
                     self.first_layer((*known[0], known[1]), cut, told[0], outputs), told[1], again
                 )

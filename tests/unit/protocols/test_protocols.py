@@ -21,14 +21,16 @@ from separatrix.theory import depth_one, depth_two
 
 ONE = OneReadingSizes(m=2, n_1=2, t=2, caches_0=3, reads=4, caches_1=2)
 TWO = TwoReadingsSizes(m=3, n_1=1, t=2, reads_1=2, reads_2=3, caches_1=2, caches_2=4)
-small, few = st.integers(1, 5), st.integers(0, 6)
+small = st.integers(1, 5)
+few = st.integers(0, 6)
 
 
 @given(m=st.integers(2, 5), n_1=small, r=small, t=small, h=few, s0=few, s1=few)
 def test_whole_bits_give_the_inequalities_of_theorem_iii(
     m: int, n_1: int, r: int, t: int, h: int, s0: int, s1: int
 ) -> None:
-    r, t = min(r, m), min(t, m)
+    r = min(r, m)
+    t = min(t, m)
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=2**s0, reads=2**h, caches_1=2**s1)
     signs = depth_one.conditions(
         depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), depth_one.Sizes(h, s0, s1)
@@ -52,7 +54,9 @@ def test_whole_bits_give_the_inequalities_of_theorem_iv(
     m, n_1, r, q, t, g, h_1, h_2, s1, s2
 ) -> None:
     q = min(max(2, q), m)
-    r, t, g = min(max(2, r), q), min(t, m), min(g, n_1)
+    r = min(max(2, r), q)
+    t = min(t, m)
+    g = min(g, n_1)
     sizes = TwoReadingsSizes(
         m=m, n_1=n_1, t=t, reads_1=2**h_1, reads_2=2**h_2, caches_1=2**s1, caches_2=2**s2
     )

@@ -357,7 +357,8 @@ def test_short_prompts_are_shown_whole() -> None:
 
 
 def test_long_prompts_keep_their_ends_and_differences() -> None:
-    first, second = [0] * 4096, [0] * 4096
+    first = [0] * 4096
+    second = [0] * 4096
     second[2000] = 1
     shown = prompts.align([first, second])
     kept = [p.position for p in shown if isinstance(p, prompts.Place)]

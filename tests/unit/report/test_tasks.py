@@ -81,7 +81,9 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
         capsys, "tasks", "sample", "seqcomp:L=2,m=2,n_1=1,thought=values", "--number", "1", "--json"
     )
     (one,) = json.loads(out)
-    z_2, z_1, z_0 = one["tokens"][:2], one["tokens"][2:4], one["tokens"][4]
+    z_2 = one["tokens"][:2]
+    z_1 = one["tokens"][2:4]
+    z_0 = one["tokens"][4]
     assert code == 0
     assert one["targets"] == [-1] * 5 + [z_1[z_0], z_2[z_1[z_0]]]
 

@@ -121,10 +121,8 @@ def test_a_search_ends_with_its_tries() -> None:
 
 
 def test_what_is_looked_for() -> None:
-    small, wide = (
-        Architecture.parse("gdn @ heads=1, head_dim=2, p3"),
-        Architecture.parse("gdn @ heads=1, head_dim=2"),
-    )
+    small = Architecture.parse("gdn @ heads=1, head_dim=2, p3")
+    wide = Architecture.parse("gdn @ heads=1, head_dim=2")
     for architecture, cache_format, form in [
         (small, None, "collision"),
         (wide, None, "wrong_answer"),

@@ -21,8 +21,10 @@ def test_the_oracle_on_prompts_of_any_kind() -> None:
     """Most random prompts over four ids are no instances; those that are may have the two
     occurrences overlap.
     """
-    task, rng = CGram(n=11, V=4), np.random.default_rng(0)
-    met, answered = set(), 0
+    task = CGram(n=11, V=4)
+    rng = np.random.default_rng(0)
+    met = set()
+    answered = 0
     for prompt in rng.integers(4, size=(3_000, 11)).tolist():
         places = [start for start in range(9) if prompt[start : start + 2] == prompt[9:]]
         met.add(len(places))
@@ -50,10 +52,8 @@ def test_every_shorter_context_stands_there_with_another_token_at_the_missing_pl
 ) -> None:
     tokens = task.sample(300, np.random.default_rng(1)).tokens
     for prompt in tokens.tolist():
-        asked, windows = (
-            prompt[-task.c :],
-            [prompt[start : start + task.c] for start in range(task.n - task.c)],
-        )
+        asked = prompt[-task.c :]
+        windows = [prompt[start : start + task.c] for start in range(task.n - task.c)]
         assert windows.count(asked) == 1
         differing = [
             [place for place in range(task.c) if window[place] != asked[place]]
@@ -77,7 +77,10 @@ def test_one_token_less_is_shared_by_several_contexts(task: CGram, near: int) ->
     """Answering what follows any context that agrees but in one place: that asked for, or one of
     at least `near` others.
     """
-    total, c, before, m = 4_000, task.c, task.n - task.c, task.entries
+    total = 4_000
+    c = task.c
+    before = task.n - task.c
+    m = task.entries
     rng = np.random.default_rng(2)
     tokens, targets = task.sample(total, rng)
     assert task.near_misses == near

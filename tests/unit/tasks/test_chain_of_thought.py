@@ -96,10 +96,8 @@ def test_values_and_pairs_by_hand() -> None:
     i) are 4 + 2w + i: (1, 0) is 6, (1, 1) is 7.
     """
     prompt = [1, 0, 2, 3, 1, 0, 0, 1]
-    values, pairs = (
-        parse_task("seqcomp:L=2,m=2,n_1=2,thought=values"),
-        parse_task("seqcomp:L=2,m=2,n_1=2,thought=pairs"),
-    )
+    values = parse_task("seqcomp:L=2,m=2,n_1=2,thought=values")
+    pairs = parse_task("seqcomp:L=2,m=2,n_1=2,thought=pairs")
     assert values.answer(np.array([[*prompt, 1]])).tolist() == [[-1] * 7 + [1, 3]]
     assert pairs.answer(np.array([[*prompt, 6, 7]])).tolist() == [[-1] * 7 + [6, 7, 3]]
     assert (values.vocabulary, pairs.vocabulary, values.length, pairs.length) == (4, 8, 9, 10)
@@ -151,7 +149,8 @@ def test_the_law_of_each_value(text: str) -> None:
     """The share of every id at every place of the chain, against 40,000 draws; chance is the
     best of their sum.
     """
-    task, total = parse_task(text), 40_000
+    task = parse_task(text)
+    total = 40_000
     assert isinstance(task, Thought)
     assert isinstance(task.task, Composition)
     chain = task.task.intermediate(task.task.sample(total, np.random.default_rng(4)).tokens)
@@ -239,10 +238,8 @@ DEEP = {
 def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str) -> None:
     """One layer composes any number of functions step by step, or while reading."""
     architecture, steps = DEEP.get(key, ("full*1 @ heads=1, head_dim=4, format=p8", 3))
-    model, text = (
-        Architecture.parse(architecture),
-        f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps)),
-    )
+    model = Architecture.parse(architecture)
+    text = f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps))
     assert THEOREMS[key].judge(model, parse_task(text)) is not None
     for more in (
         ",thought=values",
@@ -284,7 +281,8 @@ def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
 )
 def test_a_family_of_chains_is_the_chains_of_the_family(text: str) -> None:
     inner: Task = parse_task(text)
-    family, own = Thought(task=inner).family(), inner.family()
+    family = Thought(task=inner).family()
+    own = inner.family()
     assert (family.smallest, family.grows, family.described) == (
         own.smallest,
         own.grows,

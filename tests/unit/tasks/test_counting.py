@@ -59,7 +59,8 @@ def queried(n: int, V: int, m: int) -> Law:
         if len(others) < m:
             # of the sets of m-1 others, those that hold all that occur; ways to share; orders
             sets = Fraction(comb(V - 1 - len(others), m - 1 - len(others)), comb(V - 1, m - 1))
-            orders, left = 1, n
+            orders = 1
+            left = n
             for often in (x.count(q), *others):
                 orders *= comb(left, often)
                 left -= often
@@ -85,7 +86,8 @@ def test_the_sampler_follows_its_description(task: Counting) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn; no answer is
     more likely than chance, exactly.
     """
-    exact, total = law(task), 40_000
+    exact = law(task)
+    total = 40_000
     assert sum(exact.values()) == 1
     drawn = Counter(map(tuple, task.sample(total, np.random.default_rng(3)).tokens.tolist()))
     assert set(drawn) <= set(exact)
@@ -165,7 +167,8 @@ def test_bounds_of_equal_parts(total: int, parts: int, monkeypatch: pytest.Monke
     ("total", "parts"), [(17, 4), (129, 15), (1000, 3), (1000, 44), (1024, 20)]
 )
 def test_the_bound_of_long_prompts_is_no_less_than_the_sum(total: int, parts: int) -> None:
-    summed, far = counting.most_alike(total, parts), counting._far_bound(total, parts)
+    summed = counting.most_alike(total, parts)
+    far = counting._far_bound(total, parts)
     assert 1 <= summed <= far <= summed + 1
 
 

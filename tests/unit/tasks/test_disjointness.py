@@ -44,7 +44,8 @@ def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
     found: dict[Prompt, Fraction] = {}
     for kind, weight in zip(kinds, weights, strict=True):
         p = weight / sum(weights) / 2
-        u, v = tuple(int(k == "u") for k in kind), [int(k == "v") for k in kind]
+        u = tuple(int(k == "u") for k in kind)
+        v = [int(k == "v") for k in kind]
         found[*u, *v] = found.get((*u, *v), Fraction(0)) + p
         pairs = [(i, j) for i in range(n) for j in range(n) if (kind[i], kind[j]) == ("u", "v")]
         for i, j in pairs:
@@ -59,7 +60,8 @@ def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
 )
 def test_the_sampler_follows_its_description(n: int, shift: str) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
-    total, expected = 40_000, described(n, 1 if shift == "none" else 6)
+    total = 40_000
+    expected = described(n, 1 if shift == "none" else 6)
     assert sum(expected.values()) == 1
     drawn = Counter(
         map(

@@ -53,7 +53,8 @@ def test_numbers_that_are_held_are_not_drawn(ids: int) -> None:
 @pytest.mark.parametrize("ids", [1, 2, 8, 11, 1 << 16, 1 << 17, (1 << 32) - 1, 1 << 32])
 def test_uniform_by_its_law(ids: int) -> None:
     """In 16 parts as equal as ids allow: chi-square below freedom + 5 sigma."""
-    drawn, parts = uniform(ids, (101, 303), rng()).astype(np.int64), min(ids, 16)
+    drawn = uniform(ids, (101, 303), rng()).astype(np.int64)
+    parts = min(ids, 16)
     assert drawn.shape == (101, 303)
     assert drawn.max() < ids
     part = np.arange(parts + 1) * ids // parts
@@ -109,7 +110,8 @@ def test_weighted_places_by_their_law(places: int, a: float) -> None:
     drawn = weighted(places, a, 1).sets(60_000, rng())[:, 0]
     weights = np.arange(1, places + 1.0) ** (a - 1)
     expected = 60_000 * weights / weights.sum()
-    counts, often = np.bincount(drawn, minlength=places), expected > 5
+    counts = np.bincount(drawn, minlength=places)
+    often = expected > 5
     freedom = often.sum() - 1
     assert ((counts - expected) ** 2 / expected)[often].sum() < freedom + 5 * (2 * freedom) ** 0.5
 
@@ -118,7 +120,8 @@ def test_the_two_ways_to_draw_weighted_sets_agree() -> None:
     """How often each of 100 places is among 8: by first draws and by the race, 5 sigma."""
     kept = weighted(100, 0.2, 8)
     assert kept.draws is not None
-    first, race = kept.sets(20_000, rng()), kept._race(20_000, rng())
+    first = kept.sets(20_000, rng())
+    race = kept._race(20_000, rng())
     assert all(len(set(row)) == 8 for row in first[:300].tolist())
     one, other = (np.bincount(sets.ravel(), minlength=100) / 20_000 for sets in (first, race))
     assert (np.abs(one - other) < 5 * (2 * np.maximum(one * (1 - one), 1e-4) / 20_000) ** 0.5).all()
@@ -138,7 +141,8 @@ def test_ids_too_many_to_pack_are_drawn_alike() -> None:
 
 @pytest.mark.parametrize("values", [1, 2, 5, 40])
 def test_zipf_by_its_law(values: int) -> None:
-    drawn, total = zipf(values, (100, 2_000), rng()), 200_000
+    drawn = zipf(values, (100, 2_000), rng())
+    total = 200_000
     weights = 1 / np.arange(1, values + 1)
     expected = total * weights / weights.sum()
     counts = np.bincount(drawn.ravel(), minlength=values)
@@ -183,7 +187,8 @@ def test_tokens_that_are_no_key(vocabulary: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_keys_are_found_in_their_own_row() -> None:
-    keys, tokens = np.array([[4, 1], [2, 9]]), np.array([[1, 4, 2, 9, 0], [1, 4, 2, 9, 0]])
+    keys = np.array([[4, 1], [2, 9]])
+    tokens = np.array([[1, 4, 2, 9, 0], [1, 4, 2, 9, 0]])
     found = find(keys, tokens, 10)
     assert found is not None
     assert found.tolist() == [[1, 0, -1, -1, -1], [-1, -1, 0, 1, -1]]

@@ -128,7 +128,8 @@ def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: 
         features.append(np.stack([(codes == code).sum(1) for code in range(1 << width)], axis=1))
     x = np.concatenate(features, axis=1)
     x = x[:, x.var(0) > 0]
-    zero, one = x[labels == 0], x[labels == 1]
+    zero = x[labels == 0]
+    one = x[labels == 1]
     error = (x.var(0) * (1 / len(zero) + 1 / len(one))) ** 0.5
     assert (np.abs(zero.mean(0) - one.mean(0)) < 5 * error).all()
     assert task.answer(task._nested(labels, np.random.default_rng(3))).tolist() == labels.tolist()
@@ -175,7 +176,8 @@ def test_no_seven_neighbours_show_a_pair_of_two_kinds(n: int, k: int, D: int) ->
     """Wrong pairs lie more than 6 places apart, two in each prompt; the obvious exchange of any
     two closing brackets is seen by 4 neighbours.
     """
-    task, rng = Dyck(n=n, k=k, D=D), np.random.default_rng(5)
+    task = Dyck(n=n, k=k, D=D)
+    rng = np.random.default_rng(5)
     tokens, found = task._crossed(
         task._balanced(2000, *task._bounds(), rng), np.zeros(2000, np.int64), rng
     )
@@ -191,10 +193,12 @@ def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) ->
     """Chi-square of the last four tokens, of four in the middle, and of the first four, between
     the answers.
     """
-    task, rng = Dyck(n=n, k=k, D=D), np.random.default_rng(6)
+    task = Dyck(n=n, k=k, D=D)
+    rng = np.random.default_rng(6)
     labels = np.arange(60_000) % 2
     tokens, found = task._crossed(task._balanced(len(labels), *task._bounds(), rng), labels, rng)
-    tokens, labels = tokens[found], labels[found]
+    tokens = tokens[found]
+    labels = labels[found]
     for start in (0, n // 2 - 2, n - 4):
         codes = tokens[:, start : start + 4] @ ((2 * k) ** np.arange(4))
         table = np.stack(

@@ -58,7 +58,8 @@ def described(n: int) -> dict[tuple[int, ...], Fraction]:
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_the_sampler_follows_its_description(n: int) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
-    total, expected = 40_000, described(n)
+    total = 40_000
+    expected = described(n)
     assert sum(expected.values()) == 1
     drawn = Counter(
         map(tuple, Equality(n=n).sample(total, np.random.default_rng(7)).tokens.tolist())
@@ -108,7 +109,8 @@ def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
     too; one exchange would show in the sum of i u_i.
     """
     tokens, targets = Equality(n=n).sample(2_000, np.random.default_rng(1))
-    u, v = tokens[:, :n], tokens[:, n:]
+    u = tokens[:, :n]
+    v = tokens[:, n:]
     assert (fingerprints(u, r) == fingerprints(v, r)).all()
     assert set((u != v).sum(1)[targets == 0].tolist()) == {4}
     assert (

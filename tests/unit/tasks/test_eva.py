@@ -21,7 +21,8 @@ def test_v_is_n_unless_given() -> None:
 
 
 def test_sizes_by_hand() -> None:
-    few, many = Eva(n=8, V=3), Eva(n=3, V=8)
+    few = Eva(n=8, V=3)
+    many = Eva(n=3, V=8)
     assert (few.length, few.vocabulary, few.answers, few.prefix_length, few.chance) == (
         9,
         8,

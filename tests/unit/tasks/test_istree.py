@@ -90,11 +90,13 @@ def partitions(things: int, groups: int) -> int:
     ("things", "groups"), [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)]
 )
 def test_the_number_of_partitions_by_its_recursion(things: int, groups: int) -> None:
-    count, right = Partitions(things, groups), partitions(things, groups)
+    count = Partitions(things, groups)
+    right = partitions(things, groups)
     assert count.exact() == right
     for precision in (64, 256):
         with ctx.workprec(precision):
-            ball, log = count.log2_ball(), arb(right).log() / arb.const_log2()
+            ball = count.log2_ball()
+            log = arb(right).log() / arb.const_log2()
             assert ball.overlaps(log)
             assert ball.rad() < 1e-6
     assert (count.exceeds_bits(right.bit_length() - 1), count.exceeds_bits(right.bit_length())) == (
@@ -221,7 +223,9 @@ def test_neither_edges_apart_nor_vertices_with_two_leaves_tell(task: IsTree) -> 
     """
     total = 8_000
     tokens, targets = task.sample(total, np.random.default_rng(7))
-    rows, u, v = np.arange(total)[:, None], tokens[:, 0::2], tokens[:, 1::2]
+    rows = np.arange(total)[:, None]
+    u = tokens[:, 0::2]
+    v = tokens[:, 1::2]
     degrees = (tokens[:, :, None] == np.arange(task.n)).sum(1)
     apart = ((degrees[rows, u] == 1) & (degrees[rows, v] == 1)).any(1)
     beside = np.zeros((2, total, task.n), int)

@@ -79,7 +79,8 @@ def test_how_often_the_answer_stands_at_each_place(task: KHop) -> None:
     """1/V but for block k, whose first place has 1/(V (V-1)), the last 1/V, the others 1/(V-1):
     within 4.5 standard errors.
     """
-    total, V = 60_000, task.V
+    total = 60_000
+    V = task.V
     tokens, targets = task.sample(total, np.random.default_rng(1))
     expected = np.full(task.n, 1 / V)
     start = task.n - (task.k + 1) * V
@@ -107,7 +108,8 @@ def test_two_places_that_agree_tell_nothing(task: KHop) -> None:
         agree = tokens[:, one] == tokens[:, two]
         if agree.sum() < 1000:
             continue
-        share, most = float((tokens[agree, one] == targets[agree]).mean()), 1 / (task.V - 1)
+        share = float((tokens[agree, one] == targets[agree]).mean())
+        most = 1 / (task.V - 1)
         assert share < most + 0.1 * most + 5 * (most / agree.sum()) ** 0.5
 
 
@@ -122,7 +124,8 @@ def test_ways_between_letters_are_equally_likely(k: int) -> None:
     """All sequences of k steps, neighbours unlike, from start to end; and how often a letter on
     the way is the end.
     """
-    V, total = 4, 40_000
+    V = 4
+    total = 40_000
     rng = np.random.default_rng(4)
     start = rng.integers(V, size=total)
     end = (start + rng.integers(1, V, size=total)) % V if k == 1 else rng.integers(V, size=total)
@@ -222,7 +225,8 @@ def test_two_hops_leave_few_letters_that_do_not_follow_the_last(V: int) -> None:
 def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_sizes_of_the_grid(
     text: str,
 ) -> None:
-    task, total = parse_task(f"khop:{text}"), 10_000
+    task = parse_task(f"khop:{text}")
+    total = 10_000
     assert isinstance(task, KHop)
     most = 1 / (task.V - 1)
     assert max(behind_the_last_letter(task, total)) < most + 3 * (most / total) ** 0.5

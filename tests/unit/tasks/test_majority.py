@@ -61,7 +61,8 @@ def test_a_clear_winner_has_any_count() -> None:
 @pytest.mark.parametrize(("n", "k"), [(3, 2), (6, 2), (7, 2), (4, 3), (6, 3)])
 def test_order_is_uniform(n: int, k: int) -> None:
     """Chi-square over all prompts that can be drawn, below freedom + 5 sigma."""
-    task, total = Majority(n=n, k=k), 20_000
+    task = Majority(n=n, k=k)
+    total = 20_000
     tokens, _ = task.sample(total, np.random.default_rng(1))
     drawn = Counter(map(tuple, tokens.tolist()))
     shape = sorted(Counter(next(iter(drawn))).values())
@@ -150,7 +151,8 @@ def shares(total: int, parts: int) -> list[tuple[int, ...]]:
 )
 def test_all_counts_of_half_a_prompt_are_told_apart(n: int, k: int) -> None:
     """By counts instead of prompts, which reaches further than the contract's brute force."""
-    t, ends = (n + 1) // 2, np.array(shares(n - (n + 1) // 2, k))
+    t = (n + 1) // 2
+    ends = np.array(shares(n - (n + 1) // 2, k))
     rows = {(np.array(c) + ends).argmax(1).tobytes() for c in shares(t, k)}
     assert Majority(n=n, k=k).prefix_classes().exact() == len(rows) == comb(t + k - 1, k - 1)
 

@@ -73,7 +73,8 @@ def test_what_is_no_instance(change: dict[int, int], said: str) -> None:
 def test_filler_gives_no_key_another_value_and_asks_for_none(task: MQAR) -> None:
     tokens, targets = draw(task, 3_000)
     k = task.num_kv_pairs
-    keys, rest = tokens[:, : 2 * k : 2], tokens[:, 2 * k :]
+    keys = tokens[:, : 2 * k : 2]
+    rest = tokens[:, 2 * k :]
     asked = targets[:, 2 * k :] != NO_ANSWER
     assert (asked.sum(axis=1) == k).all()
     assert ((rest[:, :, None] == keys[:, None, :]).any(axis=2) == asked).all()
@@ -88,7 +89,8 @@ def test_filler_has_every_other_id_alike() -> None:
     odd = tokens[:, 5::2]
     for token in (0, 3, 11):
         free = (tokens[:, :4:2] != token).all(axis=1)
-        share, cells = (odd[free] == token).mean(), odd[free].size
+        share = (odd[free] == token).mean()
+        cells = odd[free].size
         assert abs(share - 0.1) < 5 * (0.09 / cells) ** 0.5
     assert (
         draw(MQAR(vocab_size=12, input_seq_len=16, num_kv_pairs=2, random_non_queries=0), 50)[0][

@@ -92,9 +92,12 @@ TOTAL = 6_000
 @pytest.mark.parametrize("task", DRAWN, ids=str)
 def test_what_is_drawn(task: Neighbour) -> None:
     tokens, answers = task.sample(TOTAL, np.random.default_rng(0))
-    strings, labels, query = tokens[:, :-1:2], tokens[:, 1::2] - 2**task.d, tokens[:, -1:]
+    strings = tokens[:, :-1:2]
+    labels = tokens[:, 1::2] - 2**task.d
+    query = tokens[:, -1:]
     distance = np.bitwise_count(strings ^ query).astype(int)
-    nearest, r = distance.argmin(1), distance.min(1)
+    nearest = distance.argmin(1)
+    r = distance.min(1)
     assert ((distance == r[:, None]).sum(1) == 1).all()
     assert (labels[np.arange(TOTAL), nearest] == answers).all()
     assert abs((r % 2).mean() - 1 / 2) < 4.5 * (0.25 / TOTAL) ** 0.5
@@ -117,7 +120,8 @@ def test_the_nearest_id_is_the_nearest_string_as_often_as_any(task: Neighbour) -
     nearest.
     """
     tokens, _ = task.sample(TOTAL, np.random.default_rng(1))
-    strings, query = tokens[:, :-1:2], tokens[:, -1:]
+    strings = tokens[:, :-1:2]
+    query = tokens[:, -1:]
     far = np.abs(strings - query)
     own = far[np.arange(TOTAL), np.bitwise_count(strings ^ query).argmin(1)]
     assert (far.min(1) < 2**task.d - query[:, 0]).all()
@@ -131,7 +135,9 @@ def test_no_string_is_asked_for_more_often_than_others(task: Neighbour) -> None:
     one with as many bits as the query modulo 2.
     """
     tokens, answers = task.sample(2 * TOTAL, np.random.default_rng(4))
-    strings, labels, rows = tokens[:, :-1:2], tokens[:, 1::2] - 2**task.d, np.arange(2 * TOTAL)
+    strings = tokens[:, :-1:2]
+    labels = tokens[:, 1::2] - 2**task.d
+    rows = np.arange(2 * TOTAL)
     apart = np.bitwise_count(strings[:, :, None] ^ strings[:, None]).astype(int).sum(2)
     bits = np.bitwise_count(strings).astype(int)
     like = (bits + np.bitwise_count(tokens[:, -1:])) % 2
@@ -146,7 +152,8 @@ def test_ranks_wanted_are_uniform(n: int) -> None:
     0 is next to the gap.
     """
     task = Neighbour(n=n, d=9, V=2)
-    place, total = np.arange(n), 0
+    place = np.arange(n)
+    total = 0
     for seed in range(40):
         ranks = [
             int(task._wanted(place[i : i + 1], np.random.default_rng(seed))[0]) for i in range(n)
@@ -163,7 +170,8 @@ def test_labels_and_query_together_do_not_tell() -> None:
     """
     tokens, answers = Neighbour(n=2, d=4, V=2).sample(60_000, np.random.default_rng(2))
     seen = (tokens[:, 1] - 16) * 32 + (tokens[:, 3] - 16) * 16 + tokens[:, 4]
-    total, ones = np.bincount(seen, minlength=64), np.bincount(seen, weights=answers, minlength=64)
+    total = np.bincount(seen, minlength=64)
+    ones = np.bincount(seen, weights=answers, minlength=64)
     met = total > 0
     assert met.sum() > 8
     assert (abs(ones - total / 2)[met] < 4.5 * (total[met] / 4) ** 0.5).all()

@@ -96,7 +96,8 @@ def test_levels_of_two_things_by_all_prompts(n: int) -> None:
     """The best threshold on the number of ones; the best table of the token behind the latest
     one unlike the last, or none.
     """
-    ones, behind = np.zeros((n + 1, 2), int), np.zeros((3, 2), int)
+    ones = np.zeros((n + 1, 2), int)
+    behind = np.zeros((3, 2), int)
     for prompt in itertools.product(range(2), repeat=n):
         answer = sum(prompt) % 2
         unlike = [place for place in range(n - 1) if prompt[place] != prompt[-1]]

@@ -109,13 +109,11 @@ def test_neither_values_nor_counts_and_set_tell(n: int, q: int, V: int) -> None:
 @pytest.mark.parametrize(("n", "q", "V"), [(4, 2, 2), (5, 2, 2)])
 def test_the_sampler_follows_its_description(n: int, q: int, V: int) -> None:
     """Chi-square over all prompts below freedom + 5 sigma; nothing else is drawn."""
-    total, law = (
-        40_000,
-        {
-            (*values, *(V + place for place in asked)): p
-            for (values, asked, _), p in described(n, q, V).items()
-        },
-    )
+    total = 40_000
+    law = {
+        (*values, *(V + place for place in asked)): p
+        for (values, asked, _), p in described(n, q, V).items()
+    }
     drawn = Counter(
         map(
             tuple,
@@ -149,7 +147,8 @@ def test_averages_are_those_of_the_paper() -> None:
     """
     task = QSA(n=20, q=4, V=11, shift="average")
     tokens, targets = task.sample(2_000, np.random.default_rng(2))
-    values, sets = tokens[:, :20], tokens[:, 20:].reshape(-1, 20, 4) - 11
+    values = tokens[:, :20]
+    sets = tokens[:, 20:].reshape(-1, 20, 4) - 11
     averages = np.take_along_axis(values[:, None], sets, axis=2).mean(axis=2)
     assert (targets[:, 23::4] == 4 * averages).all()
     share = np.bincount(targets[:, 23], minlength=11) / 2_000
@@ -183,7 +182,8 @@ def test_too_few_values_to_draw() -> None:
 
 
 def test_families() -> None:
-    same, fixed = QSA(n=8, q=3, V=2, shift="local").family(), QSA(n=8, q=3, V=2, sets=5).family()
+    same = QSA(n=8, q=3, V=2, shift="local").family()
+    fixed = QSA(n=8, q=3, V=2, sets=5).family()
     assert (same.smallest, same.largest, same.at(12)) == (3, 10**12, QSA(n=12, q=3, V=2, sets=12))
     assert fixed.at(12) == QSA(n=12, q=3, V=2, sets=5)
     counts = [same.at(n).prefix_classes() for n in range(3, 40)]

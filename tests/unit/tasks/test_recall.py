@@ -120,7 +120,8 @@ def test_levels_by_hand() -> None:
     key has it with (8/4 - 1)/7 = 1/7, each other value with (6/7)/3 = 2/7. n = 4, V = 9, absent:
     9/10 of the time one of the four different values, and counts know the other tenth for sure.
     """
-    plenty, short = Recall(n=8, K=16, V=4), Recall(n=4, K=6, V=9, form="absent")
+    plenty = Recall(n=8, K=16, V=4)
+    short = Recall(n=4, K=6, V=9, form="absent")
     assert [plenty.level(probe) for probe in ("constant", "counts", "position", "nearest key")] == [
         Fraction(1, 4)
     ] * 3 + [Fraction(2, 7)]

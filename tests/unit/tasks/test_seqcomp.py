@@ -67,7 +67,8 @@ def test_places_are_row_major() -> None:
             assert TASK.position(level, a, i) == expected
             expected += 1
     assert [TASK.position(1, 0, i) for i in range(8)] == list(range(96, 104))
-    a, i = np.arange(2).repeat(32), np.tile(np.arange(32), 2)
+    a = np.arange(2).repeat(32)
+    i = np.tile(np.arange(32), 2)
     assert TASK.position(3, a, i).tolist() == list(range(64))
 
 
@@ -135,7 +136,8 @@ def test_every_intermediate_value_is_uniform() -> None:
     assert chain.shape == (64_000, 3)
     assert (chain[:, -1] == targets).all()
     for column, values in enumerate((8, 32, 64)):
-        counts, expected = np.bincount(chain[:, column], minlength=values), 64_000 / values
+        counts = np.bincount(chain[:, column], minlength=values)
+        expected = 64_000 / values
         assert len(counts) == values
         assert ((counts - expected) ** 2 / expected).sum() < values - 1 + 5 * (
             2 * (values - 1)

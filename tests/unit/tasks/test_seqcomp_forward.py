@@ -34,7 +34,8 @@ def test_the_table_that_opens_the_module() -> None:
 
 @pytest.mark.parametrize("text", ["L=1,m=5", "L=2,m=3,n_1=2", "L=3,m=4,n_1=3,n_2=2"])
 def test_it_is_seqcomp_in_another_order(text: str) -> None:
-    task, other = parse_task(f"seqcomp-forward:{text}"), parse_task(f"seqcomp:{text}")
+    task = parse_task(f"seqcomp-forward:{text}")
+    other = parse_task(f"seqcomp:{text}")
     assert isinstance(task, SeqCompForward)
     assert isinstance(other, SeqComp)
     tokens, targets = task.sample(200, np.random.default_rng(0))
@@ -56,7 +57,8 @@ def test_classes_of_prefixes_of_every_length(task: SeqCompForward) -> None:
     """
     prompts = np.array(CASES[task.name].all_instances(task))
     right = task.answer(prompts).tolist()
-    N, expected = task.answers, [task.answers]
+    N = task.answers
+    expected = [task.answers]
     for level in range(1, task.L + 1):
         entries = task.entries(level)
         expected += [2 * N - t * N // entries for t in range(1, entries + 1)]

@@ -63,10 +63,8 @@ def test_what_is_asked_for_began_anywhere(task: StateRecall) -> None:
     expected = total / task.P**2
     assert ((pairs - expected) ** 2 / expected).sum() < task.P**2 + 5 * (2 * task.P**2) ** 0.5
     for place in range(task.n + task.P, task.length - 1):
-        seen, expected = (
-            np.bincount(tokens[:, place] - task.starts[2], minlength=task.swaps),
-            total / task.swaps,
-        )
+        seen = np.bincount(tokens[:, place] - task.starts[2], minlength=task.swaps)
+        expected = total / task.swaps
         assert ((seen - expected) ** 2 / expected).sum() < task.swaps + 5 * (2 * task.swaps) ** 0.5
 
 
@@ -108,7 +106,8 @@ def test_the_most_frequent_value_pointed_to(n: int, V: int, P: int, share: Fract
     """Right with probability E[M]/P, whatever is swapped: over all choices of P cells, and in
     instances drawn.
     """
-    task, total = StateRecall(n=n, V=V, K=4, P=P), 20_000
+    task = StateRecall(n=n, V=V, K=4, P=P)
+    total = 20_000
     memory = np.arange(n) % V
     assert (
         Fraction(

@@ -107,7 +107,8 @@ def test_queries_follow_the_description_and_only_the_whole_prompt_tells(n: int, 
     )
     assert says_nothing(exact, lambda prompt: tuple(prompt[:-1].index(x) for x in prompt[:-1]))
     assert not says_nothing(exact, lambda prompt: prompt)
-    total, task = 60_000, ThreeSum(n=n, M=M)
+    total = 60_000
+    task = ThreeSum(n=n, M=M)
     tokens, targets = task.sample(total, np.random.default_rng(n + M))
     rows, often = np.unique(np.column_stack((tokens, targets)), axis=0, return_counts=True)
     drawn = dict(zip(map(tuple, rows.tolist()), often.tolist(), strict=True))
@@ -178,7 +179,8 @@ def new_tokens(tokens: np.ndarray) -> np.ndarray:
 def test_neither_values_nor_places_nor_repeats_tell_a_decision(n: int, M: int) -> None:
     task = ThreeSum(n=n, M=M, form="decision")
     tokens, targets = task.sample(20_000, np.random.default_rng(n * M))
-    zero, one = tokens[targets == 0], tokens[targets == 1]
+    zero = tokens[targets == 0]
+    one = tokens[targets == 1]
     assert all(same_law(zero[:, place], one[:, place]) for place in range(n))
     assert same_law(new_tokens(zero), new_tokens(one))
 
@@ -227,7 +229,8 @@ def test_large_moduli() -> None:
 
 def test_many_prompts_are_answered_in_parts() -> None:
     """More prompts than tables at once, against three nested loops."""
-    task, rng = ThreeSum(n=5, M=400_000, form="decision"), np.random.default_rng(1)
+    task = ThreeSum(n=5, M=400_000, form="decision")
+    rng = np.random.default_rng(1)
     tokens = np.concatenate((task.sample(6, rng).tokens, rng.integers(400_000, size=(6, 5))))
     right = [
         int(any(sum(three) % task.M == 0 for three in itertools.combinations(row, 3)))

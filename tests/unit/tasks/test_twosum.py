@@ -110,7 +110,8 @@ def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None
     """Chi-square of whole prompts against the exact distribution, below freedom + 5 sigma;
     nothing outside it is drawn.
     """
-    task, total = parse_task(f"twosum:n={n},M={M},form={form}"), 60_000
+    task = parse_task(f"twosum:n={n},M={M},form={form}")
+    total = 60_000
     exact = described(n, M, form)
     assert sum(exact.values()) == 1
     tokens, targets = task.sample(total, np.random.default_rng(n + M))
@@ -182,7 +183,8 @@ def test_shifts_repeat_values(form: str) -> None:
     """Of 40 tokens few takes at most four values (classes) and the last one drawn; zipf takes
     one of them about 9 times.
     """
-    different, most = {}, {}
+    different = {}
+    most = {}
     for shift in ("none", "few", "zipf"):
         task = parse_task(f"twosum:n=40,M=1001,form={form},shift={shift}")
         tokens = task.sample(300, np.random.default_rng(0)).tokens
@@ -199,7 +201,8 @@ def test_a_sampler_that_plants_the_match_in_the_prompt_tells_by_its_repeats() ->
     """The obvious sampler (draw q, draw x's that do not cancel it, overwrite one with -q) is
     caught: x's without repeats hint at label 1.
     """
-    n, M = 3, 4
+    n = 3
+    M = 4
     planted: Distribution = {}
     for q, place, label in itertools.product(range(M), range(n), (0, 1)):
         for x in itertools.product([v for v in range(M) if (v + q) % M], repeat=n):

@@ -139,7 +139,8 @@ def test_traces_by_enumeration(u: int, B: int, N: int) -> None:
 
 
 def test_theorem_ii_needs_whole_blocks_and_one_sparse_layer() -> None:
-    theorem, task = TheoremII(), TwoSum(n=64, M=128)
+    theorem = TheoremII()
+    task = TwoSum(n=64, M=128)
     sparse = Architecture.parse("sparse @ heads=1, head_dim=1, block=16, topk=1")
     sizes = theorem.sizes(sparse, task)
     assert sizes == BlockSizes(T=4, B=16, k=1, c=64, N=128)
@@ -313,7 +314,8 @@ def test_theorem_i_prime_counts_strings_under_one_last_bit(
     kind: type[Equality | Disjointness], n: int
 ) -> None:
     """All first strings, all second ones that end in q; the better q."""
-    task, strings = kind(n=n), list(itertools.product((0, 1), repeat=n))
+    task = kind(n=n)
+    strings = list(itertools.product((0, 1), repeat=n))
     rows = {
         q: {
             tuple(task.answer(np.array([(*u, *v) for v in strings if v[-1] == q])).tolist())

@@ -50,7 +50,9 @@ def test_the_construction_answers_every_input(n: int, M: int) -> None:
 
 @pytest.mark.slow
 def test_long_prompts_with_one_pair_or_none() -> None:
-    rng, n, M = np.random.default_rng(0), 300, 1 << 12
+    rng = np.random.default_rng(0)
+    n = 300
+    M = 1 << 12
     for _ in range(5):
         free = rng.choice(
             np.arange(1, M // 2), n, replace=False
@@ -88,7 +90,8 @@ def test_a_scale_below_the_bound_fails_on_long_prompts() -> None:
     ],
 )
 def test_where_it_applies(spec: str, status: str) -> None:
-    model, task = Architecture.parse(spec), TwoSum(n=20, M=1000, form="decision")
+    model = Architecture.parse(spec)
+    task = TwoSum(n=20, M=1000, form="decision")
     verdict = judge(model, task)[0]
     assert verdict.status == status
     if status == "SOLVABLE":

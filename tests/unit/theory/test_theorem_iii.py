@@ -32,7 +32,8 @@ def test_the_inequalities_are_those_of_theory_md(
     m: int, n_1: int, r: int, t: int, h: int, s0: int, s1: int, o: int
 ) -> None:
     """m^t > (r-1)^t 2^sigma_0, and N_1^(n_1 r) > 2^right, written out."""
-    r, t = min(r, m), min(t, m)
+    r = min(r, m)
+    t = min(t, m)
     right = s0 + o + n_1 * h + min(r * s1, s1 + (r * t + 1) * h)
     first = r == 1 or m**t > (r - 1) ** t * 2**s0
     second = (n_1 * m) ** (n_1 * r) > 2**right

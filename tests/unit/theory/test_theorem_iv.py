@@ -26,7 +26,9 @@ IV = TheoremIV()
 )  # fmt: skip
 def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s1, s2, o) -> None:
     """q^t > (r-1)^t 2^(sigma_1 + g h_1), and N_1^(n_1 r) > 2^right, written out."""
-    q, t, g = min(q, m), min(t, m), min(g, n_1)
+    q = min(q, m)
+    t = min(t, m)
+    g = min(g, n_1)
     r = min(r, q)
     groups = (n_1 + g - 1) // g
     right = s1 + o + n_1 * (h_1 + h_2) + (q * t + min(t, groups)) * h_1 + groups * r * s2

@@ -71,7 +71,8 @@ def _smallest(module: Any, found: Any, sizes: Any, level: str) -> None:
 def test_iv_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     lengths = []
     for sigma_1 in LARGE:
-        sizes, began = depth_two.Sizes(h, h, sigma_1, sigma_2), time.process_time()
+        sizes = depth_two.Sizes(h, h, sigma_1, sigma_2)
+        began = time.process_time()
         found = depth_two.best(sizes)
         assert time.process_time() - began < 10
         assert found is not None
@@ -92,7 +93,8 @@ def test_iv_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     ],
 )
 def test_v_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) -> None:
-    sizes, began = depth_three.Sizes(h, h, *sigma), time.process_time()
+    sizes = depth_three.Sizes(h, h, *sigma)
+    began = time.process_time()
     found = depth_three.best(sizes)
     assert time.process_time() - began < 20
     assert found is not None
@@ -138,10 +140,8 @@ def test_iv_at_a_fixed_size_by_brute_force(sizes: depth_two.Sizes) -> None:
             for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1))
             for r in range(2, q + 1)
         )
-        known, found = (
-            any(depth_two.holds(trial, sizes) for trial in trials),
-            depth_two.best_at(sizes, m, n_1),
-        )
+        known = any(depth_two.holds(trial, sizes) for trial in trials)
+        found = depth_two.best_at(sizes, m, n_1)
         assert (found is not None) is known, (m, n_1)
         assert found is None or ((found.m, found.n_1) == (m, n_1) and depth_two.holds(found, sizes))
 
@@ -192,7 +192,8 @@ def test_descent_reaches_the_bottom_of_a_bowl_and_stays_in_its_box() -> None:
     def bowl(points: np.ndarray) -> np.ndarray:
         return ((points - np.array([[70_001.0], [12.0], [5.0], [900.0]])) ** 2).sum(0)
 
-    start, low = np.array([1e6, 40.0, 1.0, 3.0]), (1, 1, 1, 1)
+    start = np.array([1e6, 40.0, 1.0, 3.0])
+    low = (1, 1, 1, 1)
     assert descend(bowl, start, low, (1e7, 1e7, 1e7, 1e7)).tolist() == [70_001, 12, 5, 900]
     assert descend(bowl, start, low, (1e7, 1e7, 3, 1e7)).tolist() == [70_001, 12, 3, 900]
 

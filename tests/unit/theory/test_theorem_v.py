@@ -27,7 +27,9 @@ def places(draw: st.DrawFn) -> tuple[dict[str, int], Sizes]:
     """Parameters in range, with u_0 = floor(sigma_0 / log(N_1/(q-1))) found by integers: the
     largest u with N_1^u <= (q-1)^u 2^sigma_0.
     """
-    m, n_1, n_2 = draw(st.integers(2, 6)), draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    m = draw(st.integers(2, 6))
+    n_1 = draw(st.integers(1, 4))
+    n_2 = draw(st.integers(1, 6))
     q = draw(st.integers(2, n_1 * m))
     p = {
         "m": m,
@@ -50,7 +52,8 @@ def places(draw: st.DrawFn) -> tuple[dict[str, int], Sizes]:
         u_0 += 1
     p["beta"], p["X"] = (p["beta"], p["X"]) if u_0 < p["beta"] else (m, m)
     if u_0 >= p["beta"] or p["X"] <= ceil(m / p["beta"]) * u_0:
-        u_0, sizes = 0, replace(sizes, sigma_0=0)
+        u_0 = 0
+        sizes = replace(sizes, sigma_0=0)
     return p | {"u_0": u_0}, sizes
 
 

@@ -26,7 +26,8 @@ RUN = Run(
 
 
 def test_a_solver_learns_and_the_run_repeats() -> None:
-    first, second = train(RUN), train(RUN)
+    first = train(RUN)
+    second = train(RUN)
     assert first.correct >= 500
     assert (first.correct, first.steps_done) == (second.correct, second.steps_done)
     assert all(

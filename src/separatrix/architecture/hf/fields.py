@@ -122,7 +122,8 @@ class Fields:
 
     def divisor(self, name: str, of: str) -> Size:
         """A size that divides another one (grouped heads)."""
-        value, whole = self.size(name), self.size(of)
+        value = self.size(name)
+        whole = self.size(of)
         if isinstance(value, int) and isinstance(whole, int) and whole % value:
             raise self.error(
                 f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them"
@@ -177,7 +178,8 @@ class Fields:
         The list has one entry per layer, or is repeated over the depth if `tiled`. Raises
         ConfigError for another length or word.
         """
-        value, layers = self.data[name], self.layers()
+        value = self.data[name]
+        layers = self.layers()
         if not isinstance(value, list | str):
             raise self.error(f"'{name}' is {shown(value)}; it must list the kind of every layer")
         if not value or (not tiled and len(value) != layers):

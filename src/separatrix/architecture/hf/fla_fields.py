@@ -46,7 +46,8 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
     if value is None:
         return []
     if isinstance(value, dict):
-        value, names = [value], ["attn"]
+        value = [value]
+        names = ["attn"]
     elif isinstance(value, list):
         if len(value) > fields.layers():
             raise fields.error(
@@ -71,7 +72,8 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
 
 
 def _attention(fields: Fields, name: str) -> Draft:
-    heads, kv = fields.size(f"{name}.num_heads"), fields.optional_size(f"{name}.num_kv_heads")
+    heads = fields.size(f"{name}.num_heads")
+    kv = fields.optional_size(f"{name}.num_kv_heads")
     if isinstance(heads, int) and kv is not None and heads % kv:
         raise fields.error(
             f"'{name}.num_kv_heads' is {kv}, which does not divide '{name}.num_heads' = {heads};"

@@ -18,7 +18,8 @@ def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list
     """
     found = _integers(fields, name, layers)
     if base is None and found:
-        first, last = min(found) == 0, max(found) == layers
+        first = min(found) == 0
+        last = max(found) == layers
         if first == last:
             why = (
                 f"from 0 to {layers}, more numbers than layers"
@@ -46,7 +47,8 @@ def partition(fields: Fields, first: str, second: str, layers: int) -> list[bool
 
     Raises ConfigError where they do not.
     """
-    one, other = _integers(fields, first, layers), _integers(fields, second, layers)
+    one = _integers(fields, first, layers)
+    other = _integers(fields, second, layers)
     both = sorted([*one, *other])
     twice = next((a for a, b in pairwise(both) if a == b), None)
     if twice is not None:

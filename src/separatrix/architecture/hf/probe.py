@@ -31,7 +31,8 @@ from separatrix.architecture.hf.stack import attention_reading, every, listed
 from separatrix.errors import ConfigError
 from separatrix.mechanisms import Full, PositionWise, ShortConvolution
 
-_RECURRENT, _BOTH = "recurrent", "attention and recurrence"
+_RECURRENT = "recurrent"
+_BOTH = "attention and recurrence"
 _TYPES = {
     **{
         "full_attention": "full",

@@ -69,7 +69,8 @@ def attention_head_dim(fields: Fields) -> Size:
     otherwise.
     """
     given = fields.optional_size("head_dim")
-    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    hidden = fields.size("hidden_size")
+    heads = fields.size("num_attention_heads")
     return (
         fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
         if given is None

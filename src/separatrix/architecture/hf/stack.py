@@ -43,11 +43,9 @@ def listed(
     """
     if not fields.has(name):
         return None
-    value, layers, predicted = (
-        fields.data[name],
-        fields.layers(),
-        fields.optional_size("num_nextn_predict_layers", low=0),
-    )
+    value = fields.data[name]
+    layers = fields.layers()
+    predicted = fields.optional_size("num_nextn_predict_layers", low=0)
     if isinstance(value, list) and predicted and len(value) == layers + predicted:
         fields = Fields({**fields.data, name: value[:layers]}, fields.where)
     return fields.kinds(name, words)

@@ -71,7 +71,8 @@ def built(
     """
     data = weight_bytes(model)
     digest = sha256(data)
-    config, final = model.config, down(margin)
+    config = model.config
+    final = down(margin)
     known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
     whole = {
         "width": config.width,

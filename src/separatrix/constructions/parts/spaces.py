@@ -80,7 +80,8 @@ def threshold(mlp: MLP, source: slice, target: slice) -> None:
     for number, (y, bit) in enumerate(
         zip(range(source.start, source.stop), range(target.start, target.stop), strict=True)
     ):
-        low, high = 2 * number, 2 * number + 1
+        low = 2 * number
+        high = 2 * number + 1
         mlp.up.weight[low, y], mlp.up.bias[low], mlp.down.weight[bit, low] = 2.0, 1.0, 1.0
         mlp.up.weight[high, y], mlp.up.bias[high], mlp.down.weight[bit, high] = 2.0, -1.0, -1.0
         mlp.down.bias[bit] = -1.0

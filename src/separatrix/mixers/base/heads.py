@@ -36,7 +36,8 @@ class HeadsMixer(Mixer):
         silu: bool,
     ) -> None:
         super().__init__(mechanism, width=width)
-        self.channels, self.scale = list(channels), head_dim**-0.5
+        self.channels = list(channels)
+        self.scale = head_dim**-0.5
         self.q, self.k, self.v = (linear(width, size) for size in channels)
         self.o = linear(outputs, width)
         kernel = mechanism.sizes().get("conv", 0)

@@ -47,7 +47,8 @@ class Mixer(nn.Module, ABC):
 
     def __init__(self, mechanism: Mechanism, *, width: int) -> None:
         super().__init__()
-        self.mechanism, self.width = mechanism, width
+        self.mechanism = mechanism
+        self.width = width
 
     def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         """The parallel form: outputs for a whole sequence from the empty state. NaN or infinity in
@@ -112,7 +113,8 @@ class Mixer(nn.Module, ABC):
         """The format a tensor of the state is stored in: the parameters'; for a recurrent state the
         declared `state_format`, where the parameters are in the declared `format`.
         """
-        ours, declared = self._like.dtype, self.mechanism.sizes().get("state_format")
+        ours = self._like.dtype
+        declared = self.mechanism.sizes().get("state_format")
         if declared is None or name in BUFFERS or DTYPES.get(self.mechanism.format) != ours:
             return ours
         return DTYPES.get(declared, ours)
@@ -159,7 +161,8 @@ class Mixer(nn.Module, ABC):
                 f" {', '.join(shapes) or 'nothing'}"
             )
         for name, shape in shapes.items():
-            found, wanted = state[name], self._dtype(name)
+            found = state[name]
+            wanted = self._dtype(name)
             if found.shape != (batch, *shape):
                 raise SizeError(
                     f"{self.mechanism.name}: state['{name}'] has shape {tuple(found.shape)}; after"

@@ -41,19 +41,15 @@ class RecurrentMixer(HeadsMixer):
         unit_queries: bool = False,
     ) -> None:
         if isinstance(mechanism, Mamba2):
-            heads, qk, head_dim, dv = (
-                mechanism.heads,
-                mechanism.groups,
-                mechanism.state,
-                mechanism.head_dim,
-            )
+            heads = mechanism.heads
+            qk = mechanism.groups
+            head_dim = mechanism.state
+            dv = mechanism.head_dim
         else:
-            heads, qk, head_dim, dv = (
-                mechanism.heads,
-                mechanism.qk,
-                mechanism.head_dim,
-                mechanism.dv,
-            )
+            heads = mechanism.heads
+            qk = mechanism.qk
+            head_dim = mechanism.head_dim
+            dv = mechanism.dv
         channels = (qk * head_dim, updates * qk * head_dim, updates * heads * dv)
         super().__init__(
             mechanism,
@@ -63,14 +59,16 @@ class RecurrentMixer(HeadsMixer):
             head_dim=head_dim,
             silu=silu,
         )
-        self.heads, self.qk, self.head_dim, self.dv, self.updates = heads, qk, head_dim, dv, updates
+        self.heads = heads
+        self.qk = qk
+        self.head_dim = head_dim
+        self.dv = dv
+        self.updates = updates
         tail = mechanism.sizes().get("gate", "none")
         self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
         self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None
-        self.activation, self.epsilon = (
-            ACTIVATIONS.get(tail),
-            EPSILON * head_dim if unit_queries else EPSILON,
-        )
+        self.activation = ACTIVATIONS.get(tail)
+        self.epsilon = EPSILON * head_dim if unit_queries else EPSILON
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)

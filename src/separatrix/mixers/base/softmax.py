@@ -30,7 +30,10 @@ class SoftmaxMixer(HeadsMixer):
     """
 
     def __init__(self, mechanism: Softmax, *, width: int, sink: bool = False) -> None:
-        heads, kv, head_dim, dv = mechanism.heads, mechanism.kv, mechanism.head_dim, mechanism.dv
+        heads = mechanism.heads
+        kv = mechanism.kv
+        head_dim = mechanism.head_dim
+        dv = mechanism.dv
         super().__init__(
             mechanism,
             width=width,
@@ -39,7 +42,10 @@ class SoftmaxMixer(HeadsMixer):
             head_dim=head_dim,
             silu=False,
         )
-        self.heads, self.kv, self.head_dim, self.dv = heads, kv, head_dim, dv
+        self.heads = heads
+        self.kv = kv
+        self.head_dim = head_dim
+        self.dv = dv
         self.base = mechanism.rope_base if mechanism.rope else None
         self.sink = nn.Parameter(torch.zeros(heads)) if sink else None
 
@@ -56,16 +62,12 @@ class SoftmaxMixer(HeadsMixer):
         """q (b h t d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
         queries being the last of them.
         """
-        q, k, v = (
-            split_heads(projected[0], self.heads),
-            split_heads(projected[1], self.kv),
-            split_heads(projected[2], self.kv),
-        )
+        q = split_heads(projected[0], self.heads)
+        k = split_heads(projected[1], self.kv)
+        v = split_heads(projected[2], self.kv)
         if self.base is not None:
-            q, k = (
-                rotate(q, self.base, start=start + k.shape[2] - q.shape[2]),
-                rotate(k, self.base, start=start),
-            )
+            q = rotate(q, self.base, start=start + k.shape[2] - q.shape[2])
+            k = rotate(k, self.base, start=start)
         return q, k, v
 
     def _qkv_step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Projected, State]:
@@ -122,7 +124,8 @@ def causal_softmax(
         return _fused_softmax(q, k, v, is_causal=True)
     # a token before the first, of value 0, whose score with every query is the sink: <(q, 1), (0,
     # s)>
-    q, k = F.pad(q, (0, 1), value=1.0), F.pad(k, (0, 1))
+    q = F.pad(q, (0, 1), value=1.0)
+    k = F.pad(k, (0, 1))
     first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
     return _fused_softmax(
         F.pad(q, (0, 0, 1, 0)), torch.cat([first, k], 2), F.pad(v, (0, 0, 1, 0)), is_causal=True
@@ -150,7 +153,8 @@ def _fused_softmax(
     """The fused kernel takes one dimension for q, k and v, or falls back to quadratic memory:
     the shorter ones are filled up with zeros.
     """
-    d, e = q.shape[-1], v.shape[-1]
+    d = q.shape[-1]
+    e = v.shape[-1]
     q, k, v = (
         F.pad(x, (0, max(d, e) - x.shape[-1])) if x.shape[-1] < max(d, e) else x for x in (q, k, v)
     )

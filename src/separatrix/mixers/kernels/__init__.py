@@ -35,7 +35,8 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
     """
     if backend.current == "torch" or not (k.is_cuda or backend.current == "fla"):
         return None
-    kernel, dtype = KERNELS[name], format_of(dtype)
+    kernel = KERNELS[name]
+    dtype = format_of(dtype)
     reason = why_not(kernel, k, v, dtype)
     if reason is None and (backend.current == "fla" or keeps_precision(kernel, dtype)):
         return partial(_run, kernel, dtype)

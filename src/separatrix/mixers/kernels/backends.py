@@ -41,7 +41,8 @@ class backend:
     def __init__(self, name: str) -> None:
         if name not in BACKENDS:
             raise UnknownNameError.of("backend", name, BACKENDS)
-        self._before, backend.current = backend.current, name
+        self._before = backend.current
+        backend.current = name
 
     def __enter__(self) -> None: ...
 
@@ -53,7 +54,8 @@ def why_not(kernel: Kernel, k: Tensor, v: Tensor, dtype: torch.dtype) -> str | N
     """Why the kernel cannot run on keys k (b h t d) and values v (b h t e) in a layer of this
     format; None where it can.
     """
-    blocks, tokens = k[..., 0, 0].numel(), k.shape[-2]
+    blocks = k[..., 0, 0].numel()
+    tokens = k.shape[-2]
     if not k.is_cuda:
         return f"inputs are on {k.device}, it runs on CUDA devices"
     if torch._C._are_functorch_transforms_active():

@@ -26,7 +26,8 @@ from torch import Tensor
 Operator = Callable[..., Any]
 LARGEST_KEY = 256
 MULTIPLE = 16
-LOGLINEAR_MULTIPLE, LOGLINEAR_LEVELS = 64, 7
+LOGLINEAR_MULTIPLE = 64
+LOGLINEAR_LEVELS = 7
 """Key dimensions that `chunk_log_linear_attn` takes, and the levels inside its chunks of 64
 tokens, which it reads unasked.
 """

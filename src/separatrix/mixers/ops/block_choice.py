@@ -52,7 +52,9 @@ def choose(
     stands for none. `start`: the first place.
     """
     blocks = keys.shape[1]
-    q, keys, chosen = q.detach(), keys.detach(), []
+    q = q.detach()
+    keys = keys.detach()
+    chosen = []
     for first, last in spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * blocks), block):
         own = torch.arange(start + first, start + last, device=q.device)[:, None] // block
         seen = min(blocks, (start + last - 1) // block)
@@ -98,7 +100,8 @@ def selected(
     """The rows of the chosen ones (b h k) of `blocks` complete blocks, then those of the open
     block.
     """
-    complete, opened = x[:, :, : blocks * block], x[:, :, blocks * block :]
+    complete = x[:, :, : blocks * block]
+    opened = x[:, :, blocks * block :]
     complete = rearrange(complete, "b h (m r) d -> b h m (r d)", m=blocks, r=block)
     picked = complete.gather(2, chosen[..., None].expand(*chosen.shape, complete.shape[-1]))
     return torch.cat([rearrange(picked, "b h k (r d) -> b h (k r) d", r=block), opened], 2)

@@ -87,16 +87,12 @@ def block_softmax(
     full = tokens // block
     keys, values = (x[:, : full * block].unflatten(1, (full, block)) for x in (k, v))
     scores = heads * max(1, chosen.shape[-1]) * block  # per token
-    size, together = (
-        max(ROOM // scores, 8 * block, tokens // PARTS),
-        max(1, ROOM // (scores * tokens)),
-    )
+    size = max(ROOM // scores, 8 * block, tokens // PARTS)
+    together = max(1, ROOM // (scores * tokens))
     places = spans(tokens, size, block)
-    lengths, run, outputs = (
-        [last - first for first, last in places],
-        partial(_attended, block=block),
-        [],
-    )
+    lengths = [last - first for first, last in places]
+    run = partial(_attended, block=block)
+    outputs = []
     for q_, k_, v_, keys_, values_, chosen_ in zip(
         *(x.split(together) for x in (q, k, v, keys, values, chosen)), strict=True
     ):
@@ -130,7 +126,8 @@ def _attended(
         parts = _tiles(rows, keys, values, chosen.flatten(1, 2))  # n i k, n i k, n i k e
         maxima, totals, numerators = (x.unflatten(1, q.shape[1:3]) for x in parts)
         top = torch.maximum(largest, maxima.amax(-1))
-        own, others = (largest - top).exp(), (maxima - top[..., None]).exp()
+        own = (largest - top).exp()
+        others = (maxima - top[..., None]).exp()
         total = own * total + (others * totals).sum(-1)
         sums = own[..., None] * sums + (others[..., None, :] @ numerators)[..., 0, :]
     return sums / total[..., None]
@@ -167,7 +164,8 @@ def _tiles(
     it chose (n i k; m for none).
     """
     groups, queries, picks = chosen.shape
-    blocks, pairs = keys.shape[1], queries * picks
+    blocks = keys.shape[1]
+    pairs = queries * picks
     size = tile_size(pairs, blocks)
     tiles = (
         pairs // size + blocks + 1

@@ -22,10 +22,13 @@ class Convolution(nn.Module):
 
     def __init__(self, channels: int, kernel: int, *, silu: bool) -> None:
         super().__init__()
-        self.weight, self.silu = nn.Parameter(torch.empty(channels, kernel)), silu
+        self.weight = nn.Parameter(torch.empty(channels, kernel))
+        self.silu = silu
 
     def forward(self, x: Float[Tensor, "b t c"]) -> Float[Tensor, "b t c"]:
-        kernel, tokens, weights = self.weight.shape[1], x.shape[1], wide(self.weight).unbind(1)
+        kernel = self.weight.shape[1]
+        tokens = x.shape[1]
+        weights = wide(self.weight).unbind(1)
         padded = F.pad(wide(x), (0, 0, kernel - 1, 0))
         y = padded[:, :tokens] * weights[0]
         for r in range(1, kernel):

@@ -68,7 +68,8 @@ def carry(
     state: Float[Tensor, "b h d e"] | None = None,
 ) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
     """The state before every chunk, from what each keeps and adds, and after the last."""
-    state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
+    state = torch.zeros_like(added[:, :, 0]) if state is None else state
+    states = []
     for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
         states.append(state)
         state = torch.addcmul(add, keep, state)

@@ -34,7 +34,8 @@ def scores_by_halves(
     tokens = k.shape[-2]
     missing = (1 << (tokens - 1).bit_length()) - tokens
     if missing:
-        q, k = F.pad(q, (0, 0, 0, 0, 0, missing)), F.pad(k, (0, 0, 0, missing))
+        q = F.pad(q, (0, 0, 0, 0, 0, missing))
+        k = F.pad(k, (0, 0, 0, missing))
         total = torch.cat(
             [total, total[..., -1:, :].expand(*total.shape[:-2], missing, total.shape[-1])], -2
         )
@@ -80,17 +81,16 @@ def _gradients(q: Tensor, k: Tensor, total: Tensor, grad: Tensor) -> tuple[Tenso
     if half == 0:
         return torch.zeros_like(q), torch.zeros_like(k)
     (late, decay_late), (early, decay_early) = _across(q, k, total)
-    upper, lower = grad[..., :half, :, :half], grad[..., half:, :, half:]
+    upper = grad[..., :half, :, :half]
+    lower = grad[..., half:, :, half:]
     across = grad[..., half:, :, :half]
     if half < PRODUCT_FROM:
         by_late = (across[..., None] * early[..., None, None, :, :]).sum(-2)
         by_early = (across[..., None] * late[..., None, :]).sum((-4, -3))
     else:
         across = across.flatten(-3, -2)
-        by_late, by_early = (
-            (across @ early).unflatten(-2, late.shape[-3:-1]),
-            across.mT @ late.flatten(-3, -2),
-        )
+        by_late = (across @ early).unflatten(-2, late.shape[-3:-1])
+        by_early = across.mT @ late.flatten(-3, -2)
     (q_one, q_two), (k_one, k_two) = (
         x.unbind(axis)
         for x, axis in zip(
@@ -116,8 +116,6 @@ def _across(
     """The later queries and the earlier keys, decayed from and to the middle, and these decays."""
     half = k.shape[-2] // 2
     middle = total[..., half - 1 : half, :]
-    late, early = (
-        (total[..., half:, :] - middle).exp()[..., None, :],
-        (middle - total[..., :half, :]).exp(),
-    )
+    late = (total[..., half:, :] - middle).exp()[..., None, :]
+    early = (middle - total[..., :half, :]).exp()
     return (q[..., half:, :, :] * late, late), (k[..., :half, :] * early, early)

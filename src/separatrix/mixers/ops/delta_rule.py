@@ -89,7 +89,8 @@ class Delta:
         asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
         own, *reads = lower_scores(asked, k, log_a, self.total).unbind(-2)
         if q is not None:
-            self.q, self.reads = asked[..., 1, :], reads[0].tril()
+            self.q = asked[..., 1, :]
+            self.reads = reads[0].tril()
         self.lower = self.b * own.tril(-1)
         u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
         self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
@@ -180,7 +181,8 @@ def _low_rank_segment(
 ) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
-    total, size = log_a.cumsum(3), q.shape[3]
+    total = log_a.cumsum(3)
+    size = q.shape[3]
     # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
     asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
     written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
@@ -206,7 +208,8 @@ def propagate(
     state: Float[Tensor, "b h d e"] | None = None,
 ) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
     """The state before every chunk, and after the last."""
-    state, states = torch.zeros_like(added[:, :, 0]) if state is None else state, []
+    state = torch.zeros_like(added[:, :, 0]) if state is None else state
+    states = []
     for change, new in zip(transition.unbind(2), added.unbind(2), strict=True):
         states.append(state)
         state = change @ state + new

@@ -22,7 +22,9 @@ class LowRank(nn.Module):
 
     def __init__(self, width: int, rank: int, outputs: int, *, tanh: bool = False) -> None:
         super().__init__()
-        self.down, self.up, self.tanh = linear(width, rank), nn.Linear(rank, outputs), tanh
+        self.down = linear(width, rank)
+        self.up = nn.Linear(rank, outputs)
+        self.tanh = tanh
 
     def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b o"]:
         y = self.down(x)

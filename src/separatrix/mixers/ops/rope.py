@@ -23,6 +23,8 @@ def rotate(x: Float[Tensor, "b h t d"], base: int, *, start: int = 0) -> Float[T
     angle = place[:, None] * float(base) ** -(
         torch.arange(half, dtype=dtype, device=x.device) / half
     )
-    cos, sin = angle.cos(), angle.sin()
-    one, other = x[..., :half], x[..., half:]
+    cos = angle.cos()
+    sin = angle.sin()
+    one = x[..., :half]
+    other = x[..., half:]
     return torch.cat([one * cos - other * sin, other * cos + one * sin], -1).to(x.dtype)

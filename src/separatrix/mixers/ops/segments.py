@@ -26,12 +26,11 @@ def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
     """The outputs for all tokens. Segments are multiples of `chunk` tokens; on CUDA, where large
     steps are cheap, there is one.
     """
-    tokens, per_token = (
-        inputs[0].shape[2],
-        max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1],
-    )
+    tokens = inputs[0].shape[2]
+    per_token = max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1]
     size = tokens if inputs[0].is_cuda else max(1, NUMBERS // per_token // chunk) * chunk
-    state, outputs = None, []
+    state = None
+    outputs = []
     for part in zip(*(x.split(size, 2) for x in inputs), strict=True):
         y, state = run(*part, state=state)
         outputs.append(y)

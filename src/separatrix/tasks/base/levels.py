@@ -10,7 +10,8 @@ from math import isqrt
 
 from separatrix.tasks.base.task import require
 
-_EXACT, _SUMMED = 128, 2048
+_EXACT = 128
+_SUMMED = 2048
 """Largest n that takes about 50 ms: exactly, and by the union bound."""
 
 
@@ -73,7 +74,8 @@ def _at_most(n: int, V: int, k: int) -> int:
         choices[m + 1] = choices[m] * (m + 1) // (m + 1 - k)
     below = [1] + [0] * n  # of no values; where n ends the loop instead, it is never asked
     for fewer in range(min(V - 1, n // (k + 1)), -1, -1):
-        values, row = V - fewer, [1]
+        values = V - fewer
+        row = [1]
         for m in range(n - fewer * (k + 1)):
             row.append(values * (row[m] - (choices[m] * below[m - k] if m >= k else 0)))
         below = row

@@ -32,7 +32,8 @@ def path(
     chain = np.empty((len(start), k + 1), np.int64)
     chain[:, 0], chain[:, k] = start, end
     for b in range(1, k):
-        before, rest = chain[:, b - 1], k - b
+        before = chain[:, b - 1]
+        rest = k - b
         home = rng.random(len(start)) < float(
             Fraction(same(rest), same(rest) + (V - 2) * other(rest))
         )
@@ -65,12 +66,12 @@ def with_pair(
     with the probabilities given. Where it does not belong, its place is drawn first, with the
     probabilities that make up for this, and the pair is uniform beside it.
     """
-    V, batch = block.shape[1], len(block)
-    rest, one = 1 - first_is_end - second_is_end, Fraction(1, V)
-    at_first, at_last = (
-        (one - first_is_end / (V - 1)) / rest,
-        (one - second_is_end / (V - 1)) / rest,
-    )
+    V = block.shape[1]
+    batch = len(block)
+    rest = 1 - first_is_end - second_is_end
+    one = Fraction(1, V)
+    at_first = (one - first_is_end / (V - 1)) / rest
+    at_last = (one - second_is_end / (V - 1)) / rest
     drawn = rng.random(batch)
     place = np.where(
         drawn < float(at_first),

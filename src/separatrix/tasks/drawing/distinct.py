@@ -46,7 +46,8 @@ def uniform(ids: int, size: tuple[int, ...], rng: np.random.Generator) -> NDArra
     """
     if ids & (ids - 1):
         return rng.integers(ids, size=size, dtype=np.uint32)
-    width, number = 2 if ids <= 1 << 16 else 4, prod(size)
+    width = 2 if ids <= 1 << 16 else 4
+    number = prod(size)
     drawn = rng.integers(0, 1 << 64, size=-(-number * width // 8), dtype=np.uint64).astype(
         "<u8", copy=False
     )
@@ -78,7 +79,8 @@ def distinct(
     draws = enough_of_uniform(number, ids, more)
     if ids > _SLOTS or draws is None:
         return _distinct_of_many(held, number, ids, rng)
-    rows, result = _SLOTS // ids, np.empty((batch, number), np.int64)
+    rows = _SLOTS // ids
+    result = np.empty((batch, number), np.int64)
     for start in range(0, batch, rows):
         block = slice(start, start + rows)
         result[block] = first_different(
@@ -93,10 +95,8 @@ def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Genera
     exchanging two turns any row of different ones into another that is equally likely.
     """
     batch, more = held.shape
-    drawn, rows = (
-        np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1),
-        np.arange(batch),
-    )
+    drawn = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1)
+    rows = np.arange(batch)
     while len(rows):
         row, place = _repeats(drawn[rows], ids)
         drawn[rows[row], place] = rng.integers(ids, size=len(row))
@@ -129,7 +129,8 @@ def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
     which one in 2^20 batches may, all is drawn anew: given that none do, every order is as likely
     as any other.
     """
-    places, bits = np.arange(number), (number - 1).bit_length()
+    places = np.arange(number)
+    bits = (number - 1).bit_length()
     if not number >= _SORTED or 2 * batch * number * number > 1 << (64 - bits - 20):
         return rng.permuted(np.broadcast_to(places, (batch, number)), axis=1)
     low = np.uint64((1 << bits) - 1)

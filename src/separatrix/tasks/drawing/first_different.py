@@ -34,10 +34,12 @@ def first_different(
     """
     batch = len(held)
     rows = ids * np.arange(batch)[:, None]
-    drawn, met = draw((batch, draws)), np.empty(batch * ids, np.int32)
+    drawn = draw((batch, draws))
+    met = np.empty(batch * ids, np.int32)
     # draws run from right to left, so that the last one written to a slot is the first of its id
     while True:
-        slot, order = (drawn + rows).reshape(-1), np.arange(drawn.size, dtype=np.int32)
+        slot = (drawn + rows).reshape(-1)
+        order = np.arange(drawn.size, dtype=np.int32)
         met[slot] = order
         met[held + rows] = -1
         new = np.flatnonzero(np.take(met, slot, mode="wrap") == order)
@@ -65,7 +67,8 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
             >= number
         )
 
-    low, high = number, most
+    low = number
+    high = most
     if high < low or not suffice(high):
         return None
     while low < high:

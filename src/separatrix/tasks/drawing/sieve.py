@@ -50,13 +50,13 @@ class Sieve:
 
     def __init__(self, k: int, length: int, vocabulary: int) -> None:
         rows = max(1, _AT_ONCE // length)
-        self.vocabulary, most = vocabulary, max(_SLOTS, 1 << (_SIEVE * k - 1).bit_length())
-        self.whole, self.slots = vocabulary <= most, min(vocabulary, most)
+        self.vocabulary = vocabulary
+        most = max(_SLOTS, 1 << (_SIEVE * k - 1).bit_length())
+        self.whole = vocabulary <= most
+        self.slots = min(vocabulary, most)
         self._held = np.zeros(rows * self.slots, np.bool_)
-        self._slot, self._met = (
-            np.empty((rows, length), np.int64),
-            np.empty((rows, length), np.bool_),
-        )
+        self._slot = np.empty((rows, length), np.int64)
+        self._met = np.empty((rows, length), np.bool_)
 
     def fill(self, tokens: Tokens, keys: Tokens, rng: np.random.Generator) -> None:
         """Tokens (batch, length) become independent, uniform over all ids but the row's `keys`
@@ -67,8 +67,10 @@ class Sieve:
             tokens[start : start + rows] = self._draw(keys[start : start + rows], rng)
 
     def _draw(self, keys: Tokens, rng: np.random.Generator) -> NDArray[Any]:
-        batch, rows = len(keys), np.arange(len(keys))[:, None]
-        slot, met = self._slot[:batch], self._met[:batch]
+        batch = len(keys)
+        rows = np.arange(len(keys))[:, None]
+        slot = self._slot[:batch]
+        met = self._met[:batch]
         held_slots = self._slots(keys) + self.slots * rows
         ordered = None if self.whole else np.sort((keys + self.vocabulary * rows).ravel())
         self._held[held_slots] = True
@@ -77,15 +79,18 @@ class Sieve:
         np.take(
             self._held, slot, out=met, mode="wrap"
         )  # "raise" would make a copy of what it writes
-        flat, at = tokens.reshape(-1), np.flatnonzero(met)
+        flat = tokens.reshape(-1)
+        at = np.flatnonzero(met)
         first = slot.reshape(-1)[at] - self._slots(flat[at])
         if ordered is not None:
             is_key = self._are_keys(flat[at], first, ordered)
-            at, first = at[is_key], first[is_key]
+            at = at[is_key]
+            first = first[is_key]
         while len(at):
             drawn = uniform(self.vocabulary, at.shape, rng)
             flat[at], is_key = drawn, self._are_keys(drawn, first, ordered)
-            at, first = at[is_key], first[is_key]
+            at = at[is_key]
+            first = first[is_key]
         self._held[held_slots] = False
         return tokens
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from separatrix.tasks.base.task import Tokens
 
 Bools = NDArray[np.bool_]
-_PAIRS, _AT_ONCE = 64, 16
+_PAIRS = 64
+_AT_ONCE = 16
 """Pairs of edges tried per tree, and in one go."""
 
 
@@ -32,7 +33,8 @@ def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens,
     on_cycle = np.zeros(batch * n, bool)
     on_cycle[far] = True
     cyclic = np.flatnonzero(on_cycle)
-    path, last = f[cyclic], np.append(np.diff(cyclic // n) > 0, True)
+    path = f[cyclic]
+    last = np.append(np.diff(cyclic // n) > 0, True)
     parents = f.copy()
     parents[path] = np.where(last, path, np.append(path[1:], 0))
     return parents.reshape(batch, n) - row, path[last] - row[:, 0]
@@ -68,7 +70,8 @@ def crossed(
     kinds = np.where(
         low > 1, n * low + np.maximum(one_end, other_end), 0
     )  # 0: b and c have more than one edge, so a and d do
-    fits, left = np.zeros(batch, bool), np.arange(batch)
+    fits = np.zeros(batch, bool)
+    left = np.arange(batch)
     for _ in range(_PAIRS // _AT_ONCE):
         row, one, two, ends = _exchanges(left, parents, edges, degrees, kinds, rng)
         row, first = np.unique(row, return_index=True)
@@ -100,7 +103,9 @@ def _exchanges(
     two = (one + rng.integers(1, number, size=len(row))) % number
     kind = kinds[row, one]
     alike = (kind > 0) & (kind == kinds[row, two])
-    row, one, two = row[alike], one[alike], two[alike]
+    row = row[alike]
+    one = one[alike]
+    two = two[alike]
     (a, b), (d, c) = edges[row, one].T, edges[row, two].T
     above, below = (
         _above(parents, row, a, d),
@@ -115,12 +120,15 @@ def _exchanges(
 
 def _above(parents: Tokens, rows: Tokens, top: Tokens, vertex: Tokens) -> Bools:
     """Whether `top` is an ancestor of `vertex` in the tree of each row."""
-    found, left = np.zeros(len(top), bool), np.arange(len(top))
+    found = np.zeros(len(top), bool)
+    left = np.arange(len(top))
     while len(left):
         step = parents[rows[left], vertex]
-        met, ended = step == top[left], step == vertex
+        met = step == top[left]
+        ended = step == vertex
         found[left[met & ~ended]] = True
-        left, vertex = left[~met & ~ended], step[~met & ~ended]
+        left = left[~met & ~ended]
+        vertex = step[~met & ~ended]
     return found
 
 
@@ -148,15 +156,19 @@ def joined(u: Tokens, v: Tokens, n: int) -> Bools:
     batch = len(u)
     row = n * np.arange(batch)[:, None]
     to = np.arange(batch * n)
-    one, other = (u + row).ravel(), (v + row).ravel()
+    one = (u + row).ravel()
+    other = (v + row).ravel()
     down = True
     while True:
-        one, other = to[one], to[other]
+        one = to[one]
+        other = to[other]
         between = one != other
         if not between.any():
             return (to.reshape(batch, n) == to.reshape(batch, n)[:, :1]).all(axis=1)
-        one, other = one[between], other[between]
-        low, high = np.minimum(one, other), np.maximum(one, other)
+        one = one[between]
+        other = other[between]
+        low = np.minimum(one, other)
+        high = np.maximum(one, other)
         if down:
             np.minimum.at(to, high, low)
         else:

@@ -68,7 +68,8 @@ class Weighted:
         whole = uniform(_CELLS, shape, rng).reshape(-1)
         drawn = np.take(self.cells, whole, mode="wrap")
         shared = np.flatnonzero(drawn < 0)
-        number, place = whole[shared] + rng.random(len(shared)), ~drawn[shared]
+        number = whole[shared] + rng.random(len(shared))
+        place = ~drawn[shared]
         while (beyond := self.ends[place] <= number).any():
             place += beyond
         drawn[shared] = place
@@ -83,10 +84,8 @@ def weighted(places: int, a: float, number: int) -> Weighted:
     ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
     ends[-1] = np.inf
     cells = np.arange(_CELLS)
-    first, last = (
-        np.searchsorted(ends, cells, side="right"),
-        np.searchsorted(ends, cells + 1, side="left"),
-    )
+    first = np.searchsorted(ends, cells, side="right")
+    last = np.searchsorted(ends, cells + 1, side="left")
     draws = enough(weights, number, places // 2)  # more take longer than the race
     return Weighted(
         weights, number, draws, ends, np.where(first == last, first, ~first).astype(np.int32)

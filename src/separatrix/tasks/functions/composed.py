@@ -81,7 +81,8 @@ class Functions(Composition):
         """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises
         SizeError when none does.
         """
-        steps, branch = require(cls.name, "L", L, 1, MOST_STEPS), 1 if uniform else 2
+        steps = require(cls.name, "L", L, 1, MOST_STEPS)
+        branch = 1 if uniform else 2
         units = sum(branch**level for level in range(steps))
         if require(cls.name, "n", n, 1, LARGEST_PROMPT) < 2 * units + 2:
             raise SizeError(
@@ -95,11 +96,9 @@ class Functions(Composition):
             check_names(cls, {}, (), needed=("L",))
         L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
         names = tuple(f"n_{number}" for number in range(1, L))
-        known, shift, uniform = (
-            ("L", "m", "n", *names, "form", "shift"),
-            sizes.get("shift", PLAIN),
-            "form" in sizes,
-        )
+        known = ("L", "m", "n", *names, "form", "shift")
+        shift = sizes.get("shift", PLAIN)
+        uniform = "form" in sizes
         if uniform and sizes["form"] != "uniform":
             raise UnknownNameError.of(f"form of {cls.name}", str(sizes["form"]), ("uniform",))
         check_names(
@@ -222,12 +221,14 @@ class Functions(Composition):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        rows, tokens = np.arange(batch), np.empty((batch, self.length), np.int64)
+        rows = np.arange(batch)
+        tokens = np.empty((batch, self.length), np.int64)
         z_0 = rng.integers(self.m, size=batch)
         w = [rng.integers(number, size=batch) for number in self.branching]
         tokens[:, self.position_z0], tokens[:, self.position_w] = i, _ = z_0, self.join_w(w)
         for level in range(1, self.L + 1):
-            start, count = self.offset(level), self.entries(level)
+            start = self.offset(level)
+            count = self.entries(level)
             tokens[:, start : start + count] = self._function(batch, count, rng)
             i = tokens[rows, self.position(level, w[level - 2] if level > 1 else z_0, i)]
         return Batch(tokens, i)
@@ -252,12 +253,14 @@ class Functions(Composition):
         """i_1, ..., i_L, shape (batch, L). Raises SizeError for tokens that are no instance."""
         tokens = self._checked(tokens)
         for level in range(1, self.L + 1):
-            start, count = self.offset(level), self.entries(level)
+            start = self.offset(level)
+            count = self.entries(level)
             self._below(tokens[:, start : start + count], count, f"z_{level}")
         self._below(tokens[:, self.position_z0], self.m, "z_0")
         self._below(tokens[:, self.position_w], self.w_values, "w")
         chain = np.empty((len(tokens), self.L), np.int64)
-        rows, current = np.arange(len(tokens)), tokens[:, self.position_z0]
+        rows = np.arange(len(tokens))
+        current = tokens[:, self.position_z0]
         w = (np.zeros_like(current), *self.split_w(tokens[:, self.position_w]))
         for level in range(1, self.L + 1):
             current = tokens[rows, self.position(level, w[level - 1], current)]

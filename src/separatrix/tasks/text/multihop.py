@@ -91,7 +91,8 @@ class MultiHop(TextTask):
 
     def __post_init__(self) -> None:
         require(self.name, "k", self.k, 1, MOST_HOPS)
-        least, most = 2 * self.k, most_facts(self.k)
+        least = 2 * self.k
+        most = most_facts(self.k)
         if type(self.n) is int and self.n < least:
             raise SizeError(
                 f"{self.name}: n is {self.n}; the chain of k={self.k} facts and one beside it need"
@@ -154,7 +155,9 @@ class MultiHop(TextTask):
 
     def write(self, story: Story) -> TextItem:
         """The instance that tells a story."""
-        hops, chains, asked = story.hops, story.chains, story.chains[0]
+        hops = story.hops
+        chains = story.chains
+        asked = story.chains[0]
         facts = [
             hops[hop].tell(chains[chain][hop], chains[chain][hop + 1]) for chain, hop in story.order
         ]
@@ -205,7 +208,8 @@ class MultiHop(TextTask):
                 f" k={self.k}"
             )
         tables = self._tables(reading)
-        chain, at = [], reading.subject
+        chain = []
+        at = reading.subject
         for table in tables:
             if at not in table:
                 raise SizeError(

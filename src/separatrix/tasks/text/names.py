@@ -43,7 +43,8 @@ PATTERN: Final = (
 @cache
 def names() -> tuple[str, ...]:
     """Every name, in a fixed order: the same on every machine, about 12,000."""
-    rude, taken = _RUDE.split(), set(_TAKEN.split())
+    rude = _RUDE.split()
+    taken = set(_TAKEN.split())
     found = []
     for letters in product(_FIRST, "aeiou", _PAIRS.split(), "aeiou"):
         start = "".join(letters)

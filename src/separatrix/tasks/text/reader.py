@@ -138,7 +138,8 @@ def _question(question: str, wording: _Wording) -> tuple[tuple[Relation, ...], s
     end = relation.question.split("{s}")[1]
     if not question.endswith(end):
         raise refused
-    rest, hops = question[found.end() : len(question) - len(end)], [relation]
+    rest = question[found.end() : len(question) - len(end)]
+    hops = [relation]
     while found := wording.phrase.match(rest):
         hops.insert(0, wording.phrases[found.group()])
         rest = rest[found.end() :]

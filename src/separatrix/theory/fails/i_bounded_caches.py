@@ -69,15 +69,19 @@ class TheoremI(Theorem):
         sign = self.compare(architecture, task)
         if sign is None:
             return None
-        least, decisive, fails = self._least(architecture, task), task, sign.positive
+        least = self._least(architecture, task)
+        decisive = task
+        fails = sign.positive
         grows = task.family().grows
         if not fails and least is not None and least.sizes()[grows] <= task.sizes()[grows]:
             # The caches have grown again since a smaller member of the family, whose prefixes they
             # could not tell apart: it decides.
-            decisive, fails = least, True
+            decisive = least
+            fails = True
         if least is None and not fails:
             return None
-        cache, count = architecture.cache_bits(decisive.prefix_length), counted(decisive)
+        cache = architecture.cache_bits(decisive.prefix_length)
+        count = counted(decisive)
         tokens = f"{decisive.prefix_length:,} tokens"
         what, n = ("n", None) if least is None else size_in_words(least)
         what = "n" if what.endswith(" n") else what

@@ -34,7 +34,9 @@ class TheoremIII(DepthTheorem):
         " fixing what w reads of z_2 and the last caches makes the answers at n_1 r points the same"
         " for all z_2 that remain, and by (b) more remain than agree there."
     )
-    reading_layers, least_steps, parameters = 1, 2, depth_one.Parameters
+    reading_layers = 1
+    least_steps = 2
+    parameters = depth_one.Parameters
 
     def sizes(self, architecture: Architecture, n: int) -> depth_one.Sizes | None:
         (before, after), opened = (

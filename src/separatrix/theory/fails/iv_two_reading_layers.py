@@ -37,7 +37,9 @@ class TheoremIV(DepthTheorem):
         " alike to it. Then w's second query knows w only; fix its read and the last caches and"
         " count as in III."
     )
-    reading_layers, least_steps, parameters = 2, 2, depth_two.Parameters
+    reading_layers = 2
+    least_steps = 2
+    parameters = depth_two.Parameters
 
     def sizes(self, architecture: Architecture, n: int) -> depth_two.Sizes | None:
         before, between, after = architecture.groups(n)

@@ -35,7 +35,9 @@ class TheoremV(DepthTheorem):
         " though the middle cache is fixed; groups of values of w_2 then see r alike contents, w's"
         " second query knows w only, and z_3 is counted as in III."
     )
-    reading_layers, least_steps, parameters = 2, 3, depth_three.Parameters
+    reading_layers = 2
+    least_steps = 3
+    parameters = depth_three.Parameters
 
     def sizes(self, architecture: Architecture, n: int) -> depth_three.Sizes | None:
         before, between, after = architecture.groups(n)

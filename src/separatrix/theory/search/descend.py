@@ -25,12 +25,12 @@ def descend(
     at once, by multiples of a stride that starts at an eighth of each coordinate and shrinks to 1;
     the best point of the lattice is the next centre.
     """
-    bottom, top, steps = (
-        np.array(low, float)[:, None],
-        np.array(high, float)[:, None],
-        _lattice(len(start)),
-    )
-    centre, least, share = start.astype(float), float(value(start.astype(float)[:, None])[0]), 1 / 8
+    bottom = np.array(low, float)[:, None]
+    top = np.array(high, float)[:, None]
+    steps = _lattice(len(start))
+    centre = start.astype(float)
+    least = float(value(start.astype(float)[:, None])[0])
+    share = 1 / 8
     while True:
         stride = np.maximum(np.round(centre * share), 1)
         for _ in range(_MOVES):
@@ -39,7 +39,8 @@ def descend(
             lowest = int(np.argmin(values))
             if not values[lowest] < least:
                 break
-            centre, least = points[:, lowest], float(values[lowest])
+            centre = points[:, lowest]
+            least = float(values[lowest])
         if np.all(stride == 1) or share < 1e-15:
             return centre
         share /= 3

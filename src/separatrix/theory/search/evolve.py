@@ -34,7 +34,8 @@ def evolve(
     unit or two.
     """
     rng, (scaled, units) = np.random.default_rng(1), _noise(len(start))
-    bottom, top = np.array(low, float)[:, None], np.array(high, float)[:, None]
+    bottom = np.array(low, float)[:, None]
+    top = np.array(high, float)[:, None]
     born = np.clip(np.round(start), bottom, top)
     points, values = _fittest(born, value(born))
     for generation in range(generations):
@@ -60,7 +61,8 @@ def _noise(coordinates: int) -> tuple[Floats, Floats]:
     points a common one) and units of -2..2 for half of the coordinates, (coordinates, _POOL) each:
     drawn once, since drawing takes longer than judging.
     """
-    rng, shape = np.random.default_rng(1), (coordinates, _POOL)
+    rng = np.random.default_rng(1)
+    shape = (coordinates, _POOL)
     scaled = rng.normal(size=shape) * (rng.random(shape) < 0.25) + rng.normal(size=_POOL) * (
         rng.random(shape) < 0.5
     )

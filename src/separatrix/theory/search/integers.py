@@ -38,14 +38,17 @@ def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
     """A smallest integer near a float estimate at which an exact predicate holds (it fails one
     below); None if none is near.
     """
-    value, step = max(1, int(estimate)), 1
+    value = max(1, int(estimate))
+    step = 1
     while not holds(value):
-        value, step = value + step, step * 2
+        value = value + step
+        step = step * 2
         if step > max(1 << 12, int(estimate) >> 20):
             return None
     step = 1
     while value > step and holds(value - step):
-        value, step = value - step, step * 2
+        value = value - step
+        step = step * 2
     low = max(0, value - step)  # fails here, or is 0
     while value - low > 1:
         middle = (low + value) // 2

@@ -38,7 +38,8 @@ class BlockRetrieval(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):
             return None
-        address, payload = bits_of(task.n), bits_of(task.V)
+        address = bits_of(task.n)
+        payload = bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
                 if (

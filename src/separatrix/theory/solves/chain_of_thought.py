@@ -53,7 +53,8 @@ class Thought(Theorem):
         """SOLVABLE with a chain of thought, or None where no full head has the room."""
         if not isinstance(task, SeqComp):
             return None
-        address, payload = bits_of(task.N(task.L - 1)) + task.L + 1, bits_of(task.N(task.L - 1))
+        address = bits_of(task.N(task.L - 1)) + task.L + 1
+        payload = bits_of(task.N(task.L - 1))
         for index, part in full_heads(architecture):
             if has_room(part, address, payload) and address <= 256:
                 sentence = (

@@ -90,7 +90,8 @@ def composable(
     """
     if not full_layers:
         return 0, False
-    first, second = full_layers[0], full_layers[1] if len(full_layers) > 1 else full_layers[0]
+    first = full_layers[0]
+    second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
     carried = any(
         carries(part, carried_bits)
         for i in range(second)

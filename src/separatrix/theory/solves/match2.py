@@ -36,18 +36,14 @@ class Match2(Theorem):
             return None
         for index, part in full_heads(architecture):
             if has_room(part, 3, 1) and MATCH_LIMIT[part.format] >= task.M:
-                how, dimensions = (
-                    (
-                        f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,}"
-                        f" in {part.format}"
-                    ),
-                    3,
+                how = (
+                    f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,}"
+                    f" in {part.format}"
                 )
+                dimensions = 3
             elif has_room(part, bits_of(task.M) + TAGS, 1):
-                how, dimensions = (
-                    f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions",
-                    bits_of(task.M) + TAGS,
-                )
+                how = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions"
+                dimensions = bits_of(task.M) + TAGS
             else:
                 continue
             sentence = f"one full layer (layer {index + 1}) solves it: {how}"

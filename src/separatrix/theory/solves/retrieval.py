@@ -37,7 +37,8 @@ class Retrieval(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):
             return None
-        address, payload = bits_of(task.n), bits_of(task.V)
+        address = bits_of(task.n)
+        payload = bits_of(task.V)
         for index, part in full_heads(architecture):
             if has_room(part, address + TAGS, payload) and address <= 256:
                 sentence = (

@@ -39,7 +39,8 @@ def test_nemotron_h_sizes() -> None:
     mamba = Mamba2(
         heads=8, head_dim=4, state=16, groups=2, conv=4, format="bf16", state_format="fp32"
     )
-    attention, mlp = Full(heads=4, kv_heads=1, head_dim=32, **FULL), PositionWise(format="bf16")
+    attention = Full(heads=4, kv_heads=1, head_dim=32, **FULL)
+    mlp = PositionWise(format="bf16")
     assert read.layers == ((mamba,), (mlp,), (mamba,), (attention,), (mamba,), (mlp,))
     assert read.cache(50)["state"].total == 3 * 8 * 4 * 16 * 32
     assert read.cache(50)["convolution"].total == 3 * 3 * (8 * 4 + 2 * 2 * 16) * 16

@@ -200,7 +200,8 @@ def test_the_order_promised() -> None:
 
 def test_the_chain_left_over() -> None:
     """A fifth fact is the beginning of a chain that stops short: nothing may be asked about it."""
-    task, facts = MultiHop(k=2, n=5, template="places"), [*FACTS, "The teacher of Pod is Rig."]
+    task = MultiHop(k=2, n=5, template="places")
+    facts = [*FACTS, "The teacher of Pod is Rig."]
     assert task.answer(prompt(facts)) == "Gan"
     with pytest.raises(SizeError, match="the chain breaks at Rig"):
         task.answer(prompt(facts, QUESTION.replace("Tor", "Pod")))

@@ -107,7 +107,8 @@ def test_told_by_hand() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda template: template.name)
 def test_hops_follow_one_another(template: Template) -> None:
-    rng, drawn = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    drawn = set()
     for k in range(1, MOST_HOPS + 1):
         for _ in range(60):
             hops = template.hops(k, rng)

@@ -22,16 +22,15 @@ def alternating(
     """
 
     def read(fields: Fields) -> Reading:
-        kinds, notes = listed(fields), []
+        kinds = listed(fields)
+        notes = []
         if kinds is None:
             fields.refuse_recurrent_looks()
             given = fields.optional_size(field, f"_{field}") if field else None
             kinds = every(fields.layers(), given or period)
             notes = [] if given else [period_note(period, field or "any other field for it")]
-        d, kv = (
-            head_dim_or_quotient(fields) if head_dim else None,
-            kv_heads_or_heads(fields) if kv_heads else None,
-        )
+        d = head_dim_or_quotient(fields) if head_dim else None
+        kv = kv_heads_or_heads(fields) if kv_heads else None
         return attention_reading(fields, drafts(fields, kinds, head_dim=d, kv_heads=kv), notes)
 
     return read
@@ -56,7 +55,8 @@ def exaone(fields: Fields) -> Reading:
 
 def cwm(fields: Fields) -> Reading:
     """CWM: `layer_types`; full attention in layers 0, 4, 8, ... where they are absent."""
-    kinds, notes = listed(fields), []
+    kinds = listed(fields)
+    notes = []
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full" if i % 4 == 0 else "window" for i in range(fields.layers())]
@@ -79,7 +79,8 @@ def llama4(fields: Fields) -> Reading:
     """Llama 4: `layer_types`, or `no_rope_layers` (1 chunked, 0 full), or a full layer every
     `no_rope_layer_interval` layers (4 if absent).
     """
-    kinds, notes = listed(fields), []
+    kinds = listed(fields)
+    notes = []
     if kinds is None:
         fields.refuse_recurrent_looks()
         if fields.has("no_rope_layers") and fields.data["no_rope_layers"] != []:

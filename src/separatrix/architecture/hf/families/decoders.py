@@ -29,10 +29,8 @@ def decoder(*, kv_heads: bool, head_dim: bool, switched: bool = False) -> Family
         if kinds is None:
             fields.refuse_recurrent_looks()
             kinds = switched_kinds(fields) if switched else None
-        d, kv = (
-            head_dim_or_quotient(fields) if head_dim else None,
-            kv_heads_or_heads(fields) if kv_heads else None,
-        )
+        d = head_dim_or_quotient(fields) if head_dim else None
+        kv = kv_heads_or_heads(fields) if kv_heads else None
         if kinds is None:
             return attention_reading(
                 fields, [attention_without_types(fields, head_dim=d, kv_heads=kv)] * fields.layers()
@@ -46,7 +44,8 @@ def switched_kinds(fields: Fields, *, unless_said: bool = False) -> list[str]:
     """Sliding only if `use_sliding_window` is true (`unless_said` where it is absent),
     `sliding_window` is there, and from layer `max_window_layers` on (Qwen2 and kin).
     """
-    layers, switch = fields.layers(), fields.flag("use_sliding_window")
+    layers = fields.layers()
+    switch = fields.flag("use_sliding_window")
     if not (unless_said if switch is None else switch) or not fields.has("sliding_window"):
         return ["full"] * layers
     first = fields.needed("max_window_layers", low=0)

@@ -78,7 +78,8 @@ def refuse_shared_indexers(fields: Fields) -> None:
     indexer keys, which is not read.
     """
     every = fields.optional_size("index_topk_freq")
-    types, pattern = fields.data.get("indexer_types"), fields.data.get("index_topk_pattern")
+    types = fields.data.get("indexer_types")
+    pattern = fields.data.get("index_topk_pattern")
     for name, value, own in (
         ("indexer_types", types, "full"),
         ("index_topk_pattern", pattern, "F"),
@@ -103,7 +104,8 @@ def deepseek_v4(fields: Fields) -> Reading:
 
     One vector of head_dim numbers is key and value of all heads; transformers caches it once.
     """
-    kinds, typed = listed(fields, "compress_ratios", _RATIOS), listed(fields, words=_COMPRESSED)
+    kinds = listed(fields, "compress_ratios", _RATIOS)
+    typed = listed(fields, words=_COMPRESSED)
     if kinds is not None and typed is not None and kinds != typed:
         raise fields.error(
             "'compress_ratios' and 'layer_types' both list the layers and disagree; remove the"

@@ -44,7 +44,8 @@ def expanded(cls: type[Mechanism]) -> Family:
     """
 
     def read(fields: Fields) -> Reading:
-        heads, conv = fields.size("num_heads"), fla_fields.kernel(fields)
+        heads = fields.size("num_heads")
+        conv = fla_fields.kernel(fields)
         kv = fields.optional_size("num_kv_heads")
         if kv is not None and kv != heads and conv != 0:
             raise fields.error(
@@ -107,11 +108,9 @@ def hgrn2(fields: Fields) -> Reading:
     """HGRN-2: `expand_ratio` numbers per channel; heads are hidden_size / expand_ratio unless
     given, and the other way round.
     """
-    hidden, heads, ratio = (
-        fields.size("hidden_size"),
-        fields.optional_size("num_heads"),
-        fields.optional_size("expand_ratio"),
-    )
+    hidden = fields.size("hidden_size")
+    heads = fields.optional_size("num_heads")
+    ratio = fields.optional_size("expand_ratio")
     if ratio is None and heads is not None:
         ratio = fields.quotient(hidden, heads, "hidden_size / num_heads")
     ratio = fields.size("expand_ratio", "num_heads") if ratio is None else ratio

@@ -31,7 +31,8 @@ def rwkv7(fields: Fields) -> Reading:
     """RWKV-7: `head_dim` or `num_heads`; `value_dim` may differ by layer, and is `hidden_size`
     where it is null.
     """
-    hidden, heads = fields.size("hidden_size"), fields.optional_size("num_heads")
+    hidden = fields.size("hidden_size")
+    heads = fields.optional_size("num_heads")
     if fields.has("head_dim"):
         each = fields.size("head_dim")
         number = fields.quotient(hidden, each, "hidden_size / head_dim")
@@ -57,7 +58,8 @@ def rwkv7(fields: Fields) -> Reading:
 
 
 def _value_dims(fields: Fields, hidden: Size) -> list[Size]:
-    layers, value = fields.layers(), fields.data.get("value_dim")
+    layers = fields.layers()
+    value = fields.data.get("value_dim")
     if not isinstance(value, list):
         given = fields.optional_size("value_dim")
         return [hidden if given is None else given] * layers

@@ -27,15 +27,14 @@ def hymba(fields: Fields) -> Reading:
         spelled(fields, (("layer_type", {"h": "hybrid"}),))
     layers = fields.layers()
     full = set(indices(fields, "global_attn_idx", layers, base=0))
-    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    hidden = fields.size("hidden_size")
+    heads = fields.size("num_attention_heads")
     width = scaled(fields, hidden, "mamba_expand")
     head_dim = fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
     value_dim = fields.quotient(width, heads, "mamba_expand x hidden_size / num_attention_heads")
     recurrent = mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
-    near, wide = (
-        window_attention(fields, head_dim=head_dim),
-        full_attention(fields, head_dim=head_dim),
-    )
+    near = window_attention(fields, head_dim=head_dim)
+    wide = full_attention(fields, head_dim=head_dim)
     pair = [Draft(draft.cls, {**draft.sizes, "value_dim": value_dim}) for draft in (near, wide)]
     return Reading.of(
         [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _SHARED]

@@ -9,7 +9,8 @@ from separatrix.architecture.hf.lists import indices, partition, spelled
 from separatrix.architecture.hf.recurrent import WORDS, assumed
 from separatrix.mechanisms import KDA
 
-_FULL, _KDA = "linear_attn_config.full_attn_layers", "linear_attn_config.kda_layers"
+_FULL = "linear_attn_config.full_attn_layers"
+_KDA = "linear_attn_config.kda_layers"
 
 
 def kimi(fields: Fields) -> Reading:

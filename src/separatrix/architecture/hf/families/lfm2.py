@@ -29,9 +29,7 @@ def lfm2(fields: Fields) -> Reading:
         "conv": fields.size("conv_L_cache"),
         "format": dtype,
     }
-    conv, attention = (
-        Draft(ShortConvolution, sizes),
-        plain_attention(fields, head_dim=attention_head_dim(fields)),
-    )
+    conv = Draft(ShortConvolution, sizes)
+    attention = plain_attention(fields, head_dim=attention_head_dim(fields))
     notes = [convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else conv for kind in kinds], notes)

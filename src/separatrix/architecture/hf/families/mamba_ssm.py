@@ -20,7 +20,8 @@ _LAYERS = ("Mamba1", "Mamba2")
 
 def is_native(fields: Fields) -> bool:
     """Whether the file is spelled as mamba_ssm spells its own."""
-    own, sizes = ("ssm_cfg", "attn_layer_idx"), ("n_layer", "d_model")
+    own = ("ssm_cfg", "attn_layer_idx")
+    sizes = ("n_layer", "d_model")
     return (
         not fields.has("model_type") and any(map(fields.has, own)) and any(map(fields.has, sizes))
     )
@@ -84,11 +85,10 @@ def _mamba2(fields: Fields) -> Draft:
 
 
 def _attention(fields: Fields) -> Draft:
-    heads, kv = fields.size("attn_cfg.num_heads"), fields.optional_size("attn_cfg.num_heads_kv")
-    head_dim, kernel = (
-        fields.optional_size("attn_cfg.head_dim"),
-        fields.optional_size("attn_cfg.d_conv", low=0),
-    )
+    heads = fields.size("attn_cfg.num_heads")
+    kv = fields.optional_size("attn_cfg.num_heads_kv")
+    head_dim = fields.optional_size("attn_cfg.head_dim")
+    kernel = fields.optional_size("attn_cfg.d_conv", low=0)
     if isinstance(heads, int) and kv is not None and heads % kv:
         raise fields.error(
             f"'attn_cfg.num_heads_kv' is {kv}, which does not divide 'attn_cfg.num_heads' ="

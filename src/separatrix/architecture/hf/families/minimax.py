@@ -37,6 +37,7 @@ def minimax(fields: Fields) -> Reading:
         "format": fields.model_format(),
         "state_format": None if ported else "fp32",
     }
-    recurrent, attention = Draft(Lightning, sizes), attention_without_types(fields)
+    recurrent = Draft(Lightning, sizes)
+    attention = attention_without_types(fields)
     notes = [_PORTED if ported else _RELEASED, cache_note(fields.model_format()), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)

@@ -47,7 +47,8 @@ def minimax_m3(fields: Fields) -> Reading:
             " them"
         )
     _refuse_index_values(inner, kinds)
-    full, sparse = full_attention(fields), indexed_blocks(inner) if "sparse" in kinds else None
+    full = full_attention(fields)
+    sparse = indexed_blocks(inner) if "sparse" in kinds else None
     return attention_reading(
         fields, [sparse if kind == "sparse" and sparse else full for kind in kinds]
     )

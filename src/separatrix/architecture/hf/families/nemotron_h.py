@@ -75,7 +75,8 @@ def nemotron_h(fields: Fields) -> Reading:
 
 
 def _groups(fields: Fields) -> Size:
-    groups, heads = fields.size("n_groups", "mamba_n_groups"), fields.size("mamba_num_heads")
+    groups = fields.size("n_groups", "mamba_n_groups")
+    heads = fields.size("mamba_num_heads")
     if isinstance(groups, int) and isinstance(heads, int) and heads % groups:
         raise fields.error(
             f"'{fields.find('n_groups', 'mamba_n_groups')}' is {groups}, which does not divide"

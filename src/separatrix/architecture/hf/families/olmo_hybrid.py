@@ -26,10 +26,8 @@ def olmo_hybrid(fields: Fields) -> Reading:
             " takes 4"
         )
     heads = fields.size("num_attention_heads")
-    keys, values = (
-        _or(fields, "linear_num_key_heads", heads),
-        _or(fields, "linear_num_value_heads", heads),
-    )
+    keys = _or(fields, "linear_num_key_heads", heads)
+    values = _or(fields, "linear_num_value_heads", heads)
     if isinstance(keys, int) and isinstance(values, int) and values % keys:
         raise fields.error(
             f"'linear_num_key_heads' is {keys}, which does not divide 'linear_num_value_heads' ="

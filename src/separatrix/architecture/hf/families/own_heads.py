@@ -27,10 +27,12 @@ def gemma4(*, gated: bool) -> Family:
     """
 
     def read(fields: Fields) -> Reading:
-        kinds, notes = listed(fields), []
+        kinds = listed(fields)
+        notes = []
         if kinds is None:
             fields.refuse_recurrent_looks()
-            kinds, notes = every(fields.layers(), 6), [period_note(6, "any other field for it")]
+            kinds = every(fields.layers(), 6)
+            notes = [period_note(6, "any other field for it")]
         if kinds[-1] != "full":
             kinds[-1] = "full"
             notes.append(
@@ -78,10 +80,8 @@ def mimo(fields: Fields) -> Reading:
             " transformers takes it so"
         ]
     full = Draft(Full, softmax_sizes(fields) | {"value_dim": fields.size("v_head_dim")})
-    heads, kv = (
-        fields.size("swa_num_attention_heads"),
-        fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads"),
-    )
+    heads = fields.size("swa_num_attention_heads")
+    kv = fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads")
     sliding = softmax_sizes(fields, head_dim=fields.size("swa_head_dim"), kv_heads=kv)
     window = Draft(
         Window,
@@ -104,7 +104,8 @@ def step3(fields: Fields) -> Reading:
     """Step-3.5 and 3.7: `layer_types`; `attention_other_setting` or
     `num_sliding_attention_heads` gives sliding layers heads of their own.
     """
-    kinds, notes = listed(fields), []
+    kinds = listed(fields)
+    notes = []
     if kinds is None:
         fields.refuse_recurrent_looks()
         kinds = ["full"] * fields.layers()
@@ -112,10 +113,8 @@ def step3(fields: Fields) -> Reading:
             "full attention everywhere (assumed): the file has no 'layer_types', and transformers"
             " takes it so"
         ]
-    heads, kv = (
-        fields.size("num_attention_heads"),
-        fields.size("num_key_value_heads", "num_attention_groups"),
-    )
+    heads = fields.size("num_attention_heads")
+    kv = fields.size("num_key_value_heads", "num_attention_groups")
     other = fields.section("attention_other_setting")
     own_heads = (
         other.optional_size(
@@ -158,7 +157,8 @@ def smallthinker(fields: Fields) -> Reading:
     """SmallThinker: `sliding_window_layout` (1 sliding, 0 full) with windows of
     `sliding_window_size`; all full without it.
     """
-    kinds, typed = listed(fields, "sliding_window_layout", {1: "window", 0: "full"}), listed(fields)
+    kinds = listed(fields, "sliding_window_layout", {1: "window", 0: "full"})
+    typed = listed(fields)
     if kinds is not None and typed is not None and kinds != typed:
         raise fields.error(
             "'sliding_window_layout' and 'layer_types' both list the layers and disagree; remove"

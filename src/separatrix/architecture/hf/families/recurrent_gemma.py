@@ -31,9 +31,7 @@ def recurrent_gemma(fields: Fields) -> Reading:
         "format": dtype,
         "state_format": "fp32",
     }
-    recurrent, window = (
-        Draft(RGLRU, sizes),
-        window_attention(fields, window="attention_window_size"),
-    )
+    recurrent = Draft(RGLRU, sizes)
+    window = window_attention(fields, window="attention_window_size")
     notes = [state_note("fp32"), convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
     return Reading.of([recurrent if kind == "recurrent" else window for kind in kinds], notes)

@@ -18,7 +18,8 @@ def xlstm(fields: Fields) -> Reading:
     """All layers mLSTM; queries and keys have `qk_dim_factor` x `hidden_size` channels, values
     `v_dim_factor` x `hidden_size`.
     """
-    heads, hidden = fields.size("num_heads"), fields.size("hidden_size", "embedding_dim")
+    heads = fields.size("num_heads")
+    hidden = fields.size("hidden_size", "embedding_dim")
     stated = fields.number_format("inference_state_dtype")
     sizes = {
         "heads": heads,

@@ -55,7 +55,8 @@ def zamba(fields: Fields) -> Reading:
     if kinds is None:
         if not fields.has("attn_layer_period"):
             raise fields.no_pattern(("layers_block_type", "attn_layer_period", "attn_layer_offset"))
-        period, layers = fields.needed("attn_layer_period"), fields.layers()
+        period = fields.needed("attn_layer_period")
+        layers = fields.layers()
         offset = fields.needed("attn_layer_offset", low=0, high=period - 1)
         if layers < 3:
             raise fields.error(
@@ -83,7 +84,8 @@ def _reading(fields: Fields, kinds: list[str], recurrent: Draft) -> Reading:
 def _head_dim(fields: Fields) -> Size:
     """2 x hidden_size / heads: attention sees the input beside the hidden state."""
     given = fields.optional_size("attention_head_dim")
-    hidden, heads = 2 * fields.size("hidden_size"), fields.size("num_attention_heads")
+    hidden = 2 * fields.size("hidden_size")
+    heads = fields.size("num_attention_heads")
     return (
         fields.quotient(hidden, heads, "2 x hidden_size / num_attention_heads")
         if given is None
