@@ -23,11 +23,10 @@ def verify_table(body: dict[str, Any], records: dict[str, Evidence]) -> None:
     for cell in body["cells"]:
         where = f"cell {cell['row']} x {cell['column']}"
         missing = [digest for digest in cell["records"] if digest not in records]
-        if missing or not cell["records"]:
-            raise CheckFailed(
-                f"{where}:"
-                f" {'no evidence' if not missing else f'its record {missing[0][:12]} is not in the bundle'}"
-            )
+        if missing:
+            raise CheckFailed(f"{where}: its record {missing[0][:12]} is not in the bundle")
+        if not cell["records"]:
+            raise CheckFailed(f"{where}: no evidence")
         mine = [records[digest] for digest in cell["records"]]
         used.update(cell["records"])
         main = next(

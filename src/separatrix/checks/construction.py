@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
-from fractions import Fraction
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,31 +16,20 @@ import torch
 from safetensors import SafetensorError
 
 from separatrix.architecture import Architecture
-from separatrix.checks.chain import prove_chain
+from separatrix.checks.derivation import Derivation, Derived
+from separatrix.checks.derivations import DERIVATIONS
 from separatrix.checks.exact import SMALLEST
-from separatrix.checks.match import prove_match
-from separatrix.checks.stack import live_parts
+from separatrix.checks.live_parts import live_parts
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.float32 import ARITHMETIC, down
-from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import Task, parse_task
 
-Proved = tuple[list[dict[str, Any]], Fraction, dict[str, int]]
-
-PROOFS: dict[str, tuple[type[Task], Callable[[Any, Model], Proved], float]] = {
-    "retrieval": (Eva, prove_chain, 2.0**10),
-    "sparse-retrieval": (Eva, partial(prove_chain, sparse=True), 2.0**10),
-    "seqcomp": (SeqComp, prove_chain, 2.0**10),
-    "carried": (SeqComp, partial(prove_chain, carried=True), 2.0**10),
-    "match2": (TwoSum, prove_match, 2.0**41),
-}
-"""Name of a construction -> its task, its proof, and the largest weight with which nothing in
-float32 can overflow.
-"""
 EXHAUSTIVE_UP_TO = 5_000
+"""Where a task has no more inputs than this, the model is run on all of them."""
 _RANDOM_INPUTS = 64
 _WORK = 1 << 28
 _BATCH = 1 << 24
@@ -64,32 +50,34 @@ def verify_construction(record: Construction, folder: Path) -> list[str]:
 
 
 def _verify(record: Construction, folder: Path) -> list[str]:
-    if record.name not in PROOFS:
-        raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(PROOFS)}")
-    kind, prove, limit = PROOFS[record.name]
+    if record.name not in DERIVATIONS:
+        raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(DERIVATIONS)}")
+    derivation = DERIVATIONS[record.name]
     task = parse_task(record.task)
-    if not isinstance(task, kind) or task.spec != record.task:
+    if not isinstance(task, derivation.task) or task.spec != record.task:
         raise CheckFailed(
             f"'{record.task}' is not the canonical text of a task that '{record.name}' solves"
         )
     config = _config(record, task)
     model = _model(record, config, folder)
-    _bounded(model, limit)
-    layers, margin, used = prove(task, model)
-    if margin <= 0:
-        raise CheckFailed(f"the right logit leads by {down(margin)} at least, which proves nothing")
+    _bounded(model, derivation.largest_weight)
+    derived = derivation.derive(task, model)
+    lead = down(derived.margin)
+    if derived.margin <= 0:
+        raise CheckFailed(f"the right logit leads by {lead} at least, which proves nothing")
     _in_float32(model)
-    _compare(record, task, model, layers, margin, used)
-    inputs = _run(task, model)
+    _compare(record, task, model, derived)
+    inputs = _run(derivation, task, model)
     return [
         (
             "the weights are the file the record names, and the model is built from its own"
             " description"
         ),
-        f"every mixer and MLP that is not among the {len(layers)} of the proof is exactly zero",
+        f"every mixer and MLP that is not among the {len(derived.layers)} of the proof is exactly"
+        " zero",
         (
             "the proof derived again from the weights, for every input: the same numbers; the"
-            f" right logit leads by at least {down(margin)} in float32"
+            f" right logit leads by at least {lead} in float32"
         ),
         f"run in float32 on {inputs}: every answer right",
     ]
@@ -163,9 +151,9 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
 def _bounded(model: Model, limit: float) -> None:
     for name, tensor in model.state_dict().items():
         size = tensor.abs()
-        if not bool(
-            ((size == 0) | (size >= SMALLEST) & (size <= limit)).all()
-        ):  # also false for NaN
+        # every comparison with NaN is false, so a NaN is not allowed either
+        allowed = (size == 0) | (size >= SMALLEST) & (size <= limit)
+        if not bool(allowed.all()):
             raise CheckFailed(
                 f"weight {name} holds a number that is not finite, larger than {limit:g}, or"
                 f" smaller than {SMALLEST:g}"
@@ -190,20 +178,14 @@ def _in_float32(model: Model) -> None:
             )
 
 
-def _compare(
-    record: Construction,
-    task: Task,
-    model: Model,
-    layers: list[dict[str, Any]],
-    margin: Fraction,
-    used: dict[str, int],
-) -> None:
+def _compare(record: Construction, task: Task, model: Model, derived: Derived) -> None:
     """Raises CheckFailed, naming the field, where the record says something else than was
     derived.
     """
     config = model.config
-    final = down(margin)
-    proof = {"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final}
+    # rounded down, so that the record never claims more than was proved
+    final = down(derived.margin)
+    proof = {"arithmetic": ARITHMETIC, "layers": derived.layers, "final_margin": final}
     if canonical(record.proof) != canonical(proof):
         raise CheckFailed(
             "the proof recorded is not the one the weights have:"
@@ -215,7 +197,7 @@ def _compare(
         "hidden": config.hidden,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
-    sizes = {**known, **used, **whole}
+    sizes = {**known, **derived.used, **whole}
     if canonical(record.sizes) != canonical(sizes):
         raise CheckFailed(
             f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"
@@ -251,12 +233,13 @@ def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _run(task: Task, model: Model) -> str:
+def _run(derivation: Derivation[Any], task: Task, model: Model) -> str:
     """Which inputs the model was run on. Raises CheckFailed when an answer is wrong."""
-    ranges = _ranges(task)
-    count = prod(ranges) if len(ranges) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
+    ids = derivation.ids(task)
+    # prompts of that many positions have more inputs still: nothing to multiply out
+    count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
     if count <= EXHAUSTIVE_UP_TO:
-        tokens = np.array(list(itertools.product(*map(range, ranges))), np.int64)
+        tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
         what = f"all {count:,} inputs"
     else:
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
@@ -293,16 +276,3 @@ def _numbers(model: Model, tokens: int) -> int:
     """Roughly, the numbers one input takes while it runs."""
     widest = max(part.inner_width for layer in model.architecture for part in layer)
     return tokens * max(model.config.width, widest, max(_heads(model)) * tokens)
-
-
-def _ranges(task: Task) -> list[int]:
-    """How many ids may stand at each position."""
-    match task:
-        case Eva():
-            return [task.V] * task.n + [task.n]
-        case SeqComp():
-            levels = [task.entries(level) for level in range(task.L, 0, -1)]
-            return [count for count in levels for _ in range(count)] + [task.m, task.w_values]
-        case TwoSum():
-            return [task.M] * task.length
-    raise CheckFailed(f"{task.spec}: no enumeration of its inputs is known")

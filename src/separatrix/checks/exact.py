@@ -26,7 +26,9 @@ def lowest_bit(array: Array) -> int:
     if not numbers.size:
         return 0
     mantissa, exponent = np.frexp(numbers)
+    # number = mantissa 2^exponent with mantissa in [1/2, 1): 53 bits make an integer of it
     whole = (mantissa * 2.0**53).astype(np.int64)
+    # x & -x keeps the lowest bit that is set; frexp writes 2^b as 1/2 * 2^(b+1)
     trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
     return int((exponent - 53 + trailing).min())
 
@@ -37,7 +39,10 @@ def exact_product(left: Array, right: Array, *, bits: int = 53) -> Array:
     """
     if not left.size or not right.size:
         return left @ right
+    # products with a factor that is zero throughout are exact zeros
     terms = int(((left != 0.0).any(0) & (right != 0.0).any(1)).sum())
+    # every partial sum is at most this, and a multiple of the product of the lowest bits: if the
+    # quotient fits in the mantissa, no partial sum is rounded
     size = Fraction(float(np.abs(left).max())) * Fraction(float(np.abs(right).max())) * terms
     if size > Fraction(2) ** (bits + lowest_bit(left) + lowest_bit(right)):
         raise CheckFailed(
@@ -50,6 +55,7 @@ def exact_product(left: Array, right: Array, *, bits: int = 53) -> Array:
 def exact_sum(left: Array, right: Array) -> Array:
     """left + right with no rounding. Raises CheckFailed as `exact_product` does."""
     if left.size and right.size:
+        # a multiple of the lower of the two lowest bits: exact if the quotient fits in 53 bits
         size = Fraction(float(np.abs(left).max())) + Fraction(float(np.abs(right).max()))
         if size > Fraction(2) ** (53 + min(lowest_bit(left), lowest_bit(right))):
             raise CheckFailed(
@@ -57,6 +63,13 @@ def exact_sum(left: Array, right: Array) -> Array:
                 " construction"
             )
     return left + right
+
+
+def exact_lead(right: Array, best: Array) -> Array:
+    """right - best with no rounding, where `best` is the largest of the other numbers. Raises
+    CheckFailed as `exact_product` does.
+    """
+    return exact_sum(right, -best)
 
 
 def largest(array: Array) -> Fraction:
@@ -97,6 +110,7 @@ class Picks:
                 f"{what} adds several coordinates up; a construction's matrices pick one each"
             )
         used = np.abs(matrix[matrix != 0.0])
+        # frexp gives a mantissa of exactly 1/2 to powers of two, and to nothing else
         if (np.frexp(used)[0] != 0.5).any() or (used > LARGEST).any() or (used < SMALLEST).any():
             raise CheckFailed(
                 f"{what} scales by a number that is no power of two between 2^-30 and 2^60"

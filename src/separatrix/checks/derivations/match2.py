@@ -1,31 +1,31 @@
-"""Proves a Match2 head from its weights, for every input of the task: all M x M scores, exact,
-of the float32 numbers themselves.
+"""2-Sum per query in one full layer: all M x M scores of the head, exact, of the float32 numbers
+themselves.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from separatrix.checks.exact import Array, columns, exact_product, most_terms
-from separatrix.checks.stack import Head, Writers, array, live_parts
+from separatrix.checks.derivation import Derivation, Derived
+from separatrix.checks.exact import Array, columns, exact_lead, exact_product, most_terms
+from separatrix.checks.live_parts import Head, Writers, array, live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.entries import match_entry
 from separatrix.proofs.float32 import Match
 from separatrix.tasks import TwoSum
 
+LARGEST_WEIGHT = 2.0**41
+"""A builder scales scores by 2^39 at most; with keys of at most 1 in absolute value a score is far
+below float32's 2^127.
+"""
 _ROWS = 512
 
 
-def prove_match(
-    task: TwoSum, model: Model
-) -> tuple[list[dict[str, Any]], Fraction, dict[str, int]]:
-    """The proof of the one layer, the final margin and the sizes used. Raises CheckFailed where
-    the weights do not bear it out.
-    """
+def derive(task: TwoSum, model: Model) -> Derived:
+    """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
     if not model.config.bos or task.form != "query":
         raise CheckFailed("this construction answers the query form and has a start token")
     live = live_parts(model)
@@ -48,15 +48,12 @@ def prove_match(
     keys = head.k.of_rows(embed[: task.M])
     blank = head.k.of_rows(embed[task.M :])
     terms = int((columns(keys) & columns(queries)).sum())
-    match = Match(
-        earlier=task.n, **_gaps(queries, keys, blank), terms=terms, value=value, threshold=threshold
-    )
+    gaps = _gaps(queries, keys, blank)
+    match = Match(earlier=task.n, **gaps, terms=terms, value=value, threshold=threshold)
+    # numbers of a key that some score really uses
     used = int((columns(queries) & (columns(keys) | columns(blank))).sum())
-    return (
-        [match_entry(live[0].place, match=match)],
-        match.margin(),
-        {"layers": 1, "head_dim": used, "value_dim": 1},
-    )
+    sizes = {"layers": 1, "head_dim": used, "value_dim": 1}
+    return Derived([match_entry(live[0].place, match=match)], match.margin(), sizes)
 
 
 def _value(head: Head, position: Array) -> Fraction:
@@ -101,6 +98,7 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
     """
     count = len(queries)
     blanks = exact_product(queries, blank.T)[:, 0]
+    # one product that float32 holds: the model computes exactly this score
     if most_terms(blank) != 1 or (blanks.astype(np.float32).astype(np.float64) != blanks).any():
         raise CheckFailed("the score of the blank key is not exact in float32")
     match = np.inf
@@ -112,18 +110,23 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
         scores = exact_product(queries[rows], keys.T)
         row = np.arange(len(rows))
         partner = -rows % count
-        products = max(products, float(exact_product(np.abs(queries[rows]), np.abs(keys).T).max()))
-        over = scores[row, partner] - blanks[rows]
+        # rounding of a score grows with the sum of the absolute values of its products
+        sums = exact_product(np.abs(queries[rows]), np.abs(keys).T)
+        products = max(products, float(sums.max()))
+        over = exact_lead(scores[row, partner], blanks[rows])
         match = min(match, float(over.min()))
         widest = max(widest, float(over.max()))
         scores[row, partner] = -np.inf
-        rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
+        rest = min(rest, float(exact_lead(blanks[rows], scores.max(1)).min()))
     if match <= 0 or rest <= 0:
         raise CheckFailed(
             "some query scores a key that does not cancel it above the blank key, or the blank key"
             " above one that does"
         )
-    for x in {0, count // 2} if count % 2 == 0 else {0}:
+    # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
+    # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
+    own = {0, count // 2} if count % 2 == 0 else {0}
+    for x in own:
         if ((queries[x] != 0.0) & (keys[x] != 0.0)).sum() != 1 or np.float32(
             queries[x] @ keys[x]
         ) != queries[x] @ keys[x]:
@@ -136,3 +139,13 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
         "widest": Fraction(widest),
         "products": Fraction(products),
     }
+
+
+def ids(task: TwoSum) -> list[int]:
+    """Any value at every place."""
+    return [task.M] * task.length
+
+
+DERIVATION = Derivation(
+    name="match2", task=TwoSum, derive=derive, ids=ids, largest_weight=LARGEST_WEIGHT
+)

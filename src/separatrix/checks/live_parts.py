@@ -20,6 +20,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
+from separatrix.tasks import Task
 
 Coordinates = NDArray[np.bool_]
 
@@ -60,20 +61,14 @@ class Live:
         """
         mixer = self.mixer
         if not isinstance(mixer, FullMixer):
-            raise CheckFailed(
-                f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about full"
-                " attention"
-            )
+            raise self._other("full attention")
         return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
 
     def sparse_head(self) -> tuple[int, Head]:
         """Index and live head of block-sparse attention. Raises CheckFailed as `full_head` does."""
         mixer = self.mixer
         if not isinstance(mixer, SparseMixer):
-            raise CheckFailed(
-                f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about"
-                " sparse attention"
-            )
+            raise self._other("sparse attention")
         return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
 
     def recurrent_head(self) -> tuple[int, Head]:
@@ -82,11 +77,14 @@ class Live:
         """
         mixer = self.mixer
         if not isinstance(mixer, RecurrentMixer):
-            raise CheckFailed(
-                f"layer {self.layer}: {mixer.mechanism.name} is used where the proof is about a"
-                " recurrent layer"
-            )
+            raise self._other("a recurrent layer")
         return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
+
+    def _other(self, wanted: str) -> CheckFailed:
+        return CheckFailed(
+            f"layer {self.layer}: {self.mixer.mechanism.name} is used where the proof is about"
+            f" {wanted}"
+        )
 
     def _head(self, dims: dict[str, int], heads: int) -> tuple[int, Head]:
         where = f"layer {self.layer}"
@@ -106,9 +104,8 @@ class Live:
         for name, dim in dims.items():
             groups = array(self.mixer.get_parameter(f"{name}.weight"))
             groups = groups.reshape(-1, dim, groups.shape[1])
-            used = int(live[0]) // (
-                heads // len(groups)
-            )  # heads that share one group of keys or values stand side by side
+            # heads that share one group of keys or values stand side by side
+            used = int(live[0]) // (heads // len(groups))
             if np.delete(groups, used, 0).any():
                 raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
             found[name] = groups[used]
@@ -193,3 +190,16 @@ class Writers:
                 raise CheckFailed(
                     f"{what} reads a coordinate written by {name}; allowed: {' and '.join(sources)}"
                 )
+
+
+class Stack:
+    """The embeddings a proof reads, and who writes which coordinate."""
+
+    def __init__(self, task: Task, model: Model, live: list[Live]) -> None:
+        self.model = model
+        self.embed = array(model.embed.weight)
+        position = array(model.position.weight)
+        self.position = position[: task.length]
+        self.writers = Writers(self.embed, position, live)
+        self.nothing = np.zeros((1, model.config.width))
+        """What the hop before the first has left: one row of zeros."""
