@@ -1,11 +1,12 @@
-"""What every theorem is: a statement with premises and a source, and its finite evaluation on an
-architecture and a task.
+"""Theorems: a statement with premises and a source, its finite evaluation on an architecture and a
+task, and what cards and searches need to know of it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import ClassVar
 
 from separatrix.architecture import Architecture
@@ -16,8 +17,35 @@ from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task, Thought
 from separatrix.tasks.functions.composed import Functions
+from separatrix.theory.words import Words, WordsByTask, kept
 
 REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
+
+FAILS: frozenset[Status] = frozenset({"FAILS"})
+SOLVABLE: frozenset[Status] = frozenset({"SOLVABLE"})
+EITHER = FAILS | SOLVABLE
+NEITHER: frozenset[Status] = frozenset()
+
+
+class Sees(Enum):
+    """What of a stack a theorem looks at: on stacks that agree in it, it says the same."""
+
+    STACK = auto()
+    """Every layer and its place. Right for any theorem; a search over stacks is only slow."""
+    CACHE = auto()
+    """The bits of the whole cache after t tokens, for every t; see `CacheTheorem`."""
+    ONE_MEMORY = auto()
+    """The one layer with memory; the theorem is silent where there are none or several."""
+    READERS = auto()
+    """The first two reading layers, wherever they stand."""
+    CARRIERS = auto()
+    """The reading layers, and which bounded layers stand before the second one (the first, where
+    there is one).
+    """
+    GROUPS = auto()
+    """How many layers read, what they read, and the bits of the groups of bounded layers between
+    them; see `DepthTheorem`.
+    """
 
 
 class Theorem(ABC):
@@ -30,11 +58,56 @@ class Theorem(ABC):
     source: ClassVar[str]
     proof_sketch: ClassVar[str]
 
+    shows: ClassVar[frozenset[Status]] = EITHER
+    """What it can show at a finite size."""
+    sees: ClassVar[Sees] = Sees.STACK
+    at_once: ClassVar[bool] = True
+    """Whether it speaks of models that answer at once."""
+    after_thought: ClassVar[bool] = False
+    """Whether it speaks of models that may write a chain of thought before they answer."""
+    least_steps: ClassVar[int] = 1
+    """It says nothing of compositions of fewer functions."""
+    words: ClassVar[WordsByTask] = {}
+    """How its verdicts are told, by the name of the task."""
+    words_after_thought: ClassVar[WordsByTask] = {}
+    """The same where the model may write a chain of thought first."""
+
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """The verdict at the task's size, or None where the theorem does not apply. Same
         arguments, same verdict.
         """
+
+    def smallest(self, task: Task, verdict: Verdict) -> Task | None:
+        """The task at which a verdict with an n says that models like this begin to fail; None
+        where no task is that long. Here: the member of the task's family at n.
+        """
+        tasks = task.family()
+        n = verdict.n
+        if n is None:
+            return None
+        if isinstance(task, Functions):
+            # n counts tokens of the prompt, the family counts values
+            m = first_size(lambda m: tasks.at(m).length >= n, tasks.smallest, limit=tasks.largest)
+            return None if m is None else tasks.at(m)
+        return tasks.at(n) if tasks.smallest <= n <= tasks.largest else None
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        """A verdict of this theorem in words; its own sentence and title where it has no words
+        for the task.
+        """
+        words = (self.words_after_thought if thought else self.words).get(task.name)
+        if words is None:
+            why = f"This is theorem {self.key}: {self.title}. `separatrix theorems show {self.key}`"
+            return Words(verdict.statement, f"{why} tells its premises and why it holds.")
+        numbers = task.sizes() | verdict.numbers
+        if verdict.n is not None:
+            numbers |= {"n": verdict.n, "fewer": verdict.n - 1}
+        facts = {name: number(value) for name, value in numbers.items() if type(value) is int}
+        facts |= {"kept": kept(architecture), "statement": verdict.statement}
+        return Words(words.text.format_map(facts), words.why.format_map(facts))
 
     def again(
         self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
@@ -79,6 +152,19 @@ class Theorem(ABC):
         )
 
 
+class CacheTheorem(Theorem):
+    """A theorem that fails whatever carries too few bits, and looks at nothing else."""
+
+    shows = FAILS
+    sees = Sees.CACHE
+
+    @abstractmethod
+    def bits_needed(self, task: Task) -> int:
+        """The fewest bits of cache after the task's prefix with which the theorem is silent
+        about it; 0 where it is silent with any. Raises Undecided as comparisons do.
+        """
+
+
 _MOST_JUMPS = 500
 
 
@@ -96,12 +182,10 @@ def size_in_words(task: Task) -> tuple[str, int]:
     """
     if isinstance(task, Thought):
         return size_in_words(task.task)
+    if isinstance(task, Functions):
+        return "prompt length n", task.length
     grows = task.family().grows
-    return (
-        ("prompt length n", task.length)
-        if isinstance(task, Functions)
-        else (grows, task.sizes()[grows])
-    )
+    return grows, task.sizes()[grows]
 
 
 def first_excess(
@@ -125,11 +209,10 @@ def first_excess(
 
         if exceeds(n):
             return n
-        n = (
-            first_size(exceeds, n + 1, limit=limit, near=_crossing(demand, bits, n + 1, limit))
-            if n < limit
-            else None
-        )
+        if n == limit:
+            break
+        near = _crossing(demand, bits, n + 1, limit)
+        n = first_size(exceeds, n + 1, limit=limit, near=near)
     return None
 
 
@@ -174,10 +257,6 @@ def readers(architecture: Architecture) -> tuple[int, ...]:
 def number(value: int) -> str:
     """An integer for people: with separators, or as a power of ten when it is long."""
     text = f"{value:,}"
-    return (
-        text
-        if len(text) <= 20
-        else f"{float(value):.4g}"
-        if value < 10**300
-        else f"2^{value.bit_length() - 1}"
-    )
+    if len(text) <= 20:
+        return text
+    return f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from math import prod
 from typing import Any, ClassVar
 
 from separatrix.architecture import Architecture
@@ -14,7 +15,9 @@ from separatrix.errors import CheckFailed, SizeError
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import Theorem, number
+from separatrix.tasks.seqcomp import LARGEST_PROMPT
+from separatrix.theory.base import FAILS, Sees, Theorem, number
+from separatrix.theory.words import Words, WordsByTask
 
 _ROUNDS = 40
 _FAR = 1 << 200
@@ -43,8 +46,16 @@ class DepthTheorem(Theorem):
     layers, windows not yet full).
     """
 
+    shows = FAILS
+    sees = Sees.GROUPS
+    words: ClassVar[WordsByTask] = {
+        "seqcomp": Words(
+            "whatever the weights, in some prompt of {n} tokens, the shortest shown to fail",
+            "What one token can read of the past, and what the bounded layers carry, is too little"
+            " to tell all functions apart.",
+        )
+    }
     reading_layers: ClassVar[int]
-    least_steps: ClassVar[int]
     parameters: ClassVar[type]
 
     @abstractmethod
@@ -143,6 +154,22 @@ class DepthTheorem(Theorem):
             *(getattr(found.parameters, f"n_{level}") for level in range(1, self.least_steps)),
         ]
         return mine == [task.m, *task.branching[: self.least_steps - 1]]
+
+    def smallest(self, task: Task, verdict: Verdict) -> SeqComp | None:
+        """The composition whose m and n_l the verdict names as those of the shortest prompt."""
+        named = {
+            name.removeprefix(_FROM): value
+            for name, value in verdict.numbers.items()
+            if name.startswith(_FROM)
+        }
+        if not isinstance(task, SeqComp) or "m" not in named:
+            return None
+        branching = [named[f"n_{level}"] for level in range(1, self.least_steps)]
+        # further functions are identities of one row each
+        branching += [1] * (task.L - 1 - len(branching))
+        if named["m"] * prod(branching) * task.L >= LARGEST_PROMPT:
+            return None
+        return SeqComp(L=task.L, m=named["m"], branching=tuple(branching))
 
     def threshold(self, architecture: Architecture, steps: int) -> Found | None:
         """The shortest prompt of L-SeqComp found to fail, over all m and n_l, with caches sized for

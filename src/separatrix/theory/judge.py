@@ -4,6 +4,8 @@ verdicts checked again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, EvidenceError, Undecided
 from separatrix.evidence.records import Verdict
@@ -51,21 +53,33 @@ THEOREMS: dict[str, Theorem] = {
     )
 }
 
+"""Every theorem by its key: the only list of them. A new one is a file of its own and a line here;
+`judge`, cards, `compare`, `design` and `theorems` find it.
+"""
+
 _STRENGTH = {"FAILS": 0, "SOLVABLE": 0, "OPEN": 1}
 
 
-def judge(architecture: Architecture, task: Task) -> list[Verdict]:
+def judge(
+    architecture: Architecture,
+    task: Task,
+    *,
+    among: Callable[[Theorem], bool] | None = None,
+) -> list[Verdict]:
     """Every theorem that says something about the architecture on the task at its size, strongest
-    first; never empty.
+    first. This is the only place that decides.
 
-    FAILS and SOLVABLE come before OPEN; among FAILS the smallest n first, and OPEN verdicts that
-    name a finite n before those that do not. Raises EvidenceError should two theorems contradict
-    each other, which would be an error in this program.
+    `among` chooses the theorems that are asked, and the answer may be empty then; without it they
+    are those about models that answer at once, and there is always an answer. FAILS and SOLVABLE
+    come before OPEN; among FAILS the smallest n first, and OPEN verdicts that name a finite n
+    before those that do not. Raises EvidenceError should two theorems contradict each other, which
+    would be an error in this program.
     """
+    chosen = among or answers_at_once
     found = [
         verdict
         for theorem in THEOREMS.values()
-        if (verdict := _decided(theorem, architecture, task)) is not None
+        if chosen(theorem) and (verdict := _decided(theorem, architecture, task)) is not None
     ]
     if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
         sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
@@ -77,6 +91,11 @@ def judge(architecture: Architecture, task: Task) -> list[Verdict]:
     if len(found) > 1:
         found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
     return found
+
+
+def answers_at_once(theorem: Theorem) -> bool:
+    """Whether a theorem speaks of models that answer without writing anything down before."""
+    return theorem.at_once
 
 
 def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:

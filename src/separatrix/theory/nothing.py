@@ -1,11 +1,11 @@
-"""No theorem: said plainly, so that a question is never left without an answer."""
+"""The answer where no theorem decides, so that no question is left without one."""
 
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import NEITHER, Theorem
 
 
 class NothingKnown(Theorem):
@@ -18,6 +18,7 @@ class NothingKnown(Theorem):
     premises = ()
     source = "this program"
     proof_sketch = "Nothing is claimed."
+    shows = NEITHER
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
         return self.verdict(architecture, task, "OPEN", "no theorem here decides it")

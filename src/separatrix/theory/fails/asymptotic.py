@@ -10,7 +10,8 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.formats import NumberFormat
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import REAL_NUMBERS, Theorem
+from separatrix.theory.base import NEITHER, REAL_NUMBERS, Theorem
+from separatrix.theory.words import Words, WordsByTask
 
 MOST_WRITTEN = 4096
 """Exponents of two up to this are multiplied out."""
@@ -60,7 +61,21 @@ class Bite:
         return f"{self.base:,}^(2^{self.exponent})"
 
 
+def _vacuous_words(paper: str) -> WordsByTask:
+    return {
+        "seqcomp": Words(
+            f"open at any finite n; [{paper}, Theorem 1.1] is vacuous here: it would bite at n ="
+            " (Hdp)^(2^{exponent}), Hdp = {Hdp}",
+            "The paper's theorem says that prompts long enough defeat such a stack, but long enough"
+            " means more tokens than any computer will ever see, so it rules nothing out in"
+            " practice.",
+        )
+    }
+
+
 class _Asymptotic(Theorem):
+    shows = NEITHER
+
     def _vacuous(
         self, architecture: Architecture, task: SeqComp, steps: int, exponent: int
     ) -> Verdict:
@@ -88,6 +103,7 @@ class ChenPengWu(_Asymptotic):
         " communication. Sets of inputs with one transcript are grown player by player (the"
         " indistinguishable decomposition) until one transcript covers two answers."
     )
+    words = _vacuous_words("CPW")
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         memory = [
@@ -124,6 +140,7 @@ class YeEtAl(_Asymptotic):
         " epochs: each costs its bits once per player, which the indistinguishable decomposition"
         " absorbs."
     )
+    words = _vacuous_words("Ye26")
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):

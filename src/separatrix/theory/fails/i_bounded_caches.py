@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task
 from separatrix.theory.base import (
     REAL_NUMBERS,
-    Theorem,
+    CacheTheorem,
     counted,
     first_excess,
     number,
     size_in_words,
 )
+from separatrix.theory.words import Words, WordsByTask
 
 
-class TheoremI(Theorem):
+class TheoremI(CacheTheorem):
     key = "I"
     title = "bounded caches: fewer cache states than prefix classes"
     statement = (
@@ -31,6 +34,51 @@ class TheoremI(Theorem):
         " Continue both with a suffix that tells them apart: the model gives one answer where two"
         " are right. Anything it writes in between is a function of the cache and the suffix."
     )
+    after_thought = True
+    words: ClassVar[WordsByTask] = {
+        "eva": Words(
+            "n log2 {V} > {cache_bits} bits of cache, which hold {fewer} such facts at the most",
+            "All it keeps of them is {kept} of {cache_bits} bits, and there are more lists of facts"
+            " than contents of that cache.",
+        ),
+        "seqcomp": Words(
+            "Theorem I on its last function: N log2 N > cache",
+            "The second function must be kept whole, since the place to look at comes last, and"
+            " {kept} of {cache_bits} bits cannot hold every such function.",
+        ),
+        "twosum": Words(
+            "more sets of n values than {cache_bits} bits of cache can hold, with or without chain"
+            " of thought",
+            "It keeps {kept} of {cache_bits} bits, and there are more sets of values than contents"
+            " of that cache.",
+        ),
+        "equality": Words(
+            "two strings of n bits differ in 2^n ways; {cache_bits} bits of cache",
+            "It keeps {kept} of {cache_bits} bits, too few to hold every such string.",
+        ),
+        "dyck": Words(
+            "from nesting depth {D} on: more stacks of open brackets than {cache_bits} bits of"
+            " cache can hold",
+            "It has to remember which brackets are open, a bit each, and keeps {kept} of"
+            " {cache_bits} bits; whether it uses them well at smaller depths is another question.",
+        ),
+        "permutation": Words(
+            "more products of permutations than {cache_bits} bits of cache can hold",
+            "It keeps {kept} of {cache_bits} bits, and any product may be the one to remember.",
+        ),
+    }
+    words_after_thought: ClassVar[WordsByTask] = {
+        "eva": Words(
+            "what is written is a function of the cache",
+            "What it writes is worked out from the same cache, so two lists of facts that look"
+            " alike to the cache still look alike afterwards.",
+        ),
+        "seqcomp": Words(
+            "what is written is a function of the cache",
+            "What is written is worked out from a cache that has already lost part of the"
+            " function.",
+        ),
+    }
 
     def compare(self, architecture: Architecture, task: Task) -> LogSign | None:
         """The certified sign of log2 C - cache_bits for the task's prefixes; None for a task
@@ -42,6 +90,10 @@ class TheoremI(Theorem):
             if count is None
             else count.compare_bits(architecture.cache_bits(task.prefix_length))
         )
+
+    def bits_needed(self, task: Task) -> int:
+        count = task.prefix_classes()
+        return 0 if count is None else count.ceil_log2()
 
     def threshold(self, architecture: Architecture, task: Task) -> int | None:
         """The smallest n of the task's family at which the theorem bites (for composed

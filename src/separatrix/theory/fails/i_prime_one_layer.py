@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.binomials import BinomialSum
@@ -9,7 +11,8 @@ from separatrix.numbers.counts import Count, OneMoreThanPower, Power
 from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Disjointness, Equality, SeqComp, Task, TwoSum
-from separatrix.theory.base import REAL_NUMBERS, Theorem, number
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number
+from separatrix.theory.words import Words, WordsByTask
 
 
 class TheoremIPrime(Theorem):
@@ -28,6 +31,25 @@ class TheoremIPrime(Theorem):
         " accumulator after A, one of 2^h values; two inequivalent A share one, and with them the"
         " same answer for every B."
     )
+    shows = FAILS
+    sees = Sees.ONE_MEMORY
+    words: ClassVar[WordsByTask] = {
+        "seqcomp": Words(
+            "one full layer reads {h} bits, and the table has m^m contents",
+            "The last token has to ask without knowing the place, and reads too little in one go to"
+            " take the whole table along.",
+        ),
+        "twosum": Words(
+            "more sets of n values than one full layer reads in {h} bits",
+            "Its only layer with memory reads {h} bits of all values, in one go, and there are more"
+            " sets of values than such readings.",
+        ),
+        "equality": Words(
+            "strings of n bits, of which one full layer reads {h}",
+            "Its only layer with memory reads {h} bits of the first string, in one go, and two"
+            " strings with the same reading look alike.",
+        ),
+    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         h = sole_full_layer(architecture)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 from flint import arb
 
@@ -15,7 +15,8 @@ from separatrix.numbers.counts import Count, Exact, Power
 from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import REAL_NUMBERS, Theorem, number
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number
+from separatrix.theory.words import Words, WordsByTask
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,15 @@ class TheoremII(Theorem):
         " Fill each of these with the twin that lacks it; one of them is not opened; swap in the"
         " twin that has it: same messages, same choice, same output, another answer."
     )
+    shows = FAILS
+    sees = Sees.ONE_MEMORY
+    words: ClassVar[WordsByTask] = {
+        "twosum": Words(
+            "{statement}",
+            "It opens too few blocks, and what it keeps of the others in short cannot tell all"
+            " their contents apart.",
+        )
+    }
 
     def sizes(self, architecture: Architecture, task: Task) -> BlockSizes | None:
         """The sizes of the only layer with memory on the task, or None where the theorem does

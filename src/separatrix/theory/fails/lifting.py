@@ -7,7 +7,7 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import NEITHER, Theorem
 
 
 class Lifting(Theorem):
@@ -25,6 +25,8 @@ class Lifting(Theorem):
         " are a constant prefix, so they change only the first caches and each query's first"
         " accumulator, and the answer is i_L."
     )
+
+    shows = NEITHER
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """None: Theorems III, IV and V apply themselves at every L."""

@@ -1,0 +1,39 @@
+"""How verdicts are told on a capability card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from separatrix.architecture import Architecture
+
+
+class Words(NamedTuple):
+    """A verdict in short, and the reason for it in a sentence or two of plain English.
+
+    A theorem writes facts in braces: "{h}" is a number of the verdict or a size of the task; "{n}"
+    the n from which it fails, "{fewer}" one less; "{kept}" what a bounded cache is made of;
+    "{statement}" the verdict's own sentence.
+    """
+
+    text: str
+    why: str
+
+
+WordsByTask = Mapping[str, Words]
+
+
+def kept(architecture: Architecture) -> str:
+    """What carries the past in a stack whose cache does not grow: "states and windows"."""
+    groups = {part.group for layer, _ in architecture.counted() for part in layer}
+    names = {
+        "recurrent": "states",
+        "windowed": "windows",
+        "convolution": "convolution buffers",
+    }
+    return " and ".join(name for group, name in names.items() if group in groups) or "nothing"
+
+
+def counted_as(count: int, thing: str) -> str:
+    """A small number of things: "1 step", "2 steps"."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
