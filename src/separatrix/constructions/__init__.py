@@ -1,51 +1,65 @@
 """Constructions: explicit weights, inside the ordinary `Model`, that answer every input of a
 task; each with a proof object.
+
+Each registers once, as the `RECIPE` of its file. The checker's half stands in
+`separatrix.checks.derivations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.constructions.carried import carried
-from separatrix.constructions.match2 import match2
+from separatrix.constructions import carried, match2, retrieval, seqcomp, sparse_retrieval
 from separatrix.constructions.parts.built import Built, load
-from separatrix.constructions.retrieval import retrieval
-from separatrix.constructions.seqcomp import seqcomp
-from separatrix.constructions.sparse_retrieval import sparse_retrieval
-from separatrix.errors import SizeError
-from separatrix.tasks import Eva, SeqComp, Task, TwoSum
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.errors import SizeError, UnknownNameError
+from separatrix.tasks import Task
 
-__all__ = ["CONSTRUCTIONS", "Built", "construct", "load"]
+__all__ = ["CONSTRUCTIONS", "Built", "Recipe", "construct", "load"]
 
-CONSTRUCTIONS: dict[str, Callable[[Any, Architecture | None], Built]] = {
-    "retrieval": retrieval,
-    "sparse-retrieval": sparse_retrieval,
-    "seqcomp": seqcomp,
-    "carried": carried,
-    "match2": match2,
+CONSTRUCTIONS: dict[str, Recipe[Any]] = {
+    recipe.name: recipe
+    for recipe in (
+        retrieval.RECIPE,
+        sparse_retrieval.RECIPE,
+        seqcomp.RECIPE,
+        carried.RECIPE,
+        match2.RECIPE,
+    )
 }
-
-_FOR: dict[type[Task], tuple[str, ...]] = {
-    Eva: ("retrieval", "sparse-retrieval"),
-    SeqComp: ("seqcomp", "carried"),
-    TwoSum: ("match2",),
-}
-"""Task -> the constructions that solve it, the first that fits wins."""
+"""Every construction by name; of those for one task, the first that fits is built."""
 
 
-def construct(task: Task, architecture: Architecture | None = None) -> Built:
+def construct(
+    task: Task, architecture: Architecture | None = None, kind: str | None = None
+) -> Built:
     """Weights that answer every input of the task, in float32, placed in `architecture` (default:
     the smallest stack that holds them).
 
-    Layers that the construction does not use add zero. Raises SizeError, saying what is needed,
-    when no known construction fits.
+    `kind` names the construction; without it the first that fits is built. Layers that the
+    construction does not use add zero. Raises SizeError, saying what is needed, when none fits, and
+    UnknownNameError for a kind that is none.
     """
-    reasons = []
-    for name in _FOR.get(type(task), ()):
+    reasons: list[str] = []
+    for recipe in _candidates(task, kind):
         try:
-            return CONSTRUCTIONS[name](task, architecture)
+            return recipe.build(task, architecture)
         except SizeError as error:
             reasons.append(str(error))
     raise SizeError("; or ".join(reasons) or f"no construction is known for the task '{task.name}'")
+
+
+def _candidates(task: Task, kind: str | None) -> list[Recipe[Any]]:
+    """The constructions to try, in order."""
+    if kind is None:
+        return [recipe for recipe in CONSTRUCTIONS.values() if type(task) is recipe.task]
+    if kind not in CONSTRUCTIONS:
+        raise UnknownNameError.of("construction", kind, CONSTRUCTIONS)
+    recipe = CONSTRUCTIONS[kind]
+    if type(task) is not recipe.task:
+        raise SizeError(
+            f"the construction '{kind}' does not solve {task.spec}; it takes {recipe.task.name}:"
+            f" {recipe.takes}"
+        )
+    return [recipe]

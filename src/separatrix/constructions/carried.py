@@ -12,16 +12,23 @@ positions:
 
 With v = the bits of z_0, what arrives at the last token, and how `fetched_0` gets it:
 
-    linear, feature identity or relu   k = here, q = last: every other key is 0, S = v (x) 1, Z = 1          y = v          fetched_0 = y
-    linear, feature elu, normalised    k = -64 away in every dimension, q = 0: phi(k) = 1 at z_0, at most
-                                       e^-64 elsewhere, phi(q) = 1                                           y = v (1 +-)   fetched_0 = y
-    gated DeltaNet                     k = here, q = last, b = sigmoid(0) = 1/2, a = sigmoid(32), s = 0      y = a v / 2    fetched_0 = 2 y
+    carrier                        keys and queries                      arrives      fetched_0
+    linear, identity or relu       k = here, q = last                    y = v        y
+    linear, elu, normalised        k = -64 away in every dimension,      y = v (1+-)  y
+                                   q = 0
+    gated DeltaNet, b = 1/2,       k = here, q = last                    y = a v / 2  2 y
+    a = sigmoid(32), s = 0
+
+In the first form every other key is 0, so S = v (x) 1 and Z = 1. In the second phi(k) = 1 at z_0
+and at most e^-64 elsewhere, and phi(q) = 1. In the third b = sigmoid(0).
 
 The threshold after the layer makes +-1 of it again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.architecture import Architecture, Mechanism, stack
@@ -36,6 +43,7 @@ from separatrix.constructions.parts.placement import (
     places,
     recurrent_head,
 )
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, threshold
 from separatrix.constructions.seqcomp import (
     key_width,
@@ -45,9 +53,9 @@ from separatrix.constructions.seqcomp import (
     write_level,
 )
 from separatrix.errors import SizeError
-from separatrix.mechanisms import Full, GatedDeltaNet, Linear
+from separatrix.mechanisms import Full, GatedDeltaNet, Linear, MatrixState
+from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.gdn import GDNMixer
-from separatrix.model import Model
 from separatrix.numbers.formats import NumberFormat
 from separatrix.proofs.entries import carry_entry
 from separatrix.proofs.float32 import ELU_OFF, GATES_OFF, Carry
@@ -70,22 +78,10 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     code = bits_for(task.m)
     if architecture is None:
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
-        architecture = stack(
-            [carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L]
-        )  # equal dimensions run in the fused kernel
+        # keys as wide as values run in the fused kernel
+        architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])
     rest = last_full(task, architecture, task.L, head_dim=keys, value_dim=values)
-    before = [
-        place
-        for place in places(architecture, lambda part: carries(part, code))
-        if place[0] < rest[0][0]
-    ]
-    if not before:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec} with {task.L} full"
-            " layers: it needs a linear (identity, relu, or elu with normaliser) or gdn layer with"
-            f" value_dim >= {code} and numbers of at least 32 bits before them"
-        )
-    first = before[-1]
+    first, form = carrier_before(rest[0], task, architecture)
 
     space = Spaces(**spaces(task).widths(), here=1, away=1, last=1)
     model = empty_model(task, architecture, width=space.width, hidden=2 * values)
@@ -94,66 +90,118 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     model.position.weight[:, space["away"]] = 1.0
     model.position.weight[task.position_z0, space["away"]] = 0.0
     model.position.weight[task.position_w, space["last"]] = 1.0
-    write_carrier(task, model, space, first)
+    mixer = recurrent_head(model, first)
+    form.write(mixer, space)
+    pick(mixer.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
+    put(mixer.o.weight, space["fetched_0"], factor=form.factor)
     threshold(mlp_after(model, first), space["fetched_0"], space["i_0"])
     for level, place in enumerate(rest, 1):
         write_level(task, model, space, level=level, place=place)
 
-    part = architecture.layers[first[0]][first[1]]
-    carry = carry_of(part, keys=task.length)
-    entry = carry_entry(
-        first, fetches="z_0", mechanism=part.name, carry=carry, bounds=carry.bounds()
+    carry = Carry(
+        keys=task.length,
+        others=form.others,
+        shrinks=form.shrinks,
+        value=Fraction(1),
+        threshold=CLAMP,
     )
+    carrier = architecture.layers[first[0]][first[1]]
+    bounds = carry.bounds()
+    entry = carry_entry(first, fetches="z_0", mechanism=carrier.name, carry=carry, bounds=bounds)
     layers, margin = chain_proof(
-        level_hops(task, rest), keys=task.length, code=values, before=carry.bounds().clean_error
+        level_hops(task, rest), keys=task.length, code=values, before=bounds.clean_error
     )
     sizes = {"carriers": 1, "layers": task.L, "head_dim": keys, "value_dim": values}
     return built(task, model, name="carried", sizes=sizes, layers=[entry, *layers], margin=margin)
 
 
-def carries(part: Mechanism, code: int) -> bool:
-    """Whether a mechanism can carry `code` bits to the last token in the way described above."""
-    if (
-        not isinstance(part, Linear | GatedDeltaNet)
-        or not part.plain
-        or part.dv < code
-        or not in_float32(part)
-    ):
-        return False
-    if NumberFormat(part.state_format or part.format).bits < 32:
-        return False
-    return (
-        not isinstance(part, Linear)
-        or part.feature in ("identity", "relu")
-        or (part.feature == "elu" and part.normaliser)
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A row of the table above: how one kind of recurrent layer carries z_0."""
+
+    fits: Callable[[Mechanism], bool]
+    """Whether a mechanism with room for the bits carries in this form."""
+    write: Callable[[RecurrentMixer, Spaces], None]
+    """Writes what the layer does with keys, queries and gates."""
+    factor: float = 1.0
+    """`fetched_0` over what arrives."""
+    others: Fraction = Fraction(0)
+    shrinks: Fraction = Fraction(0)
+    """Both as in `proofs.float32.Carry`."""
+
+
+def carrier_before(full: Place, task: SeqComp, architecture: Architecture) -> tuple[Place, Form]:
+    """The last layer before a full one that can carry z_0, and how. Raises SizeError, saying what
+    is needed, where there is none.
+    """
+    code = bits_for(task.m)
+    found = places(architecture, lambda part: form_of(part, code) is not None)
+    for place in reversed(found):
+        form = form_of(architecture.layers[place[0]][place[1]], code)
+        if place[0] < full[0] and form is not None:
+            return place, form
+    raise SizeError(
+        f"'{architecture.spec}' cannot hold the construction for {task.spec} with {task.L} full"
+        " layers: it needs a linear (identity, relu, or elu with normaliser) or gdn layer with"
+        f" value_dim >= {code} and numbers of at least 32 bits before them"
     )
 
 
-def carry_of(part: Mechanism, *, keys: int) -> Carry:
-    """The proof of a carrier, in closed form."""
-    soft = isinstance(part, Linear) and part.feature == "elu"
-    gated = isinstance(part, GatedDeltaNet)
-    zero = Fraction(0)
-    return Carry(
-        keys=keys,
-        others=ELU_OFF if soft else zero,
-        shrinks=GATES_OFF if gated else zero,
-        value=Fraction(1),
-        threshold=CLAMP,
-    )
+def form_of(part: Mechanism, code: int) -> Form | None:
+    """The form in which a mechanism carries `code` bits to the last token; None if it cannot."""
+    form = next((form for form in FORMS if form.fits(part)), None)
+    if form is None or not isinstance(part, MatrixState) or not part.plain or part.dv < code:
+        return None
+    # the proof is about float32, in the state too
+    wide = in_float32(part) and NumberFormat(part.state_format or part.format).bits >= 32
+    return form if wide else None
 
 
-def write_carrier(task: SeqComp, model: Model, space: Spaces, place: Place) -> None:
-    """The weights of the recurrent layer."""
-    mixer = recurrent_head(model, place)
-    part = mixer.mechanism
-    if isinstance(part, Linear) and part.feature == "elu":
-        for row in range(part.head_dim):
-            pick(mixer.k.weight, [(space["away"], -AWAY)], start=row)
-    else:
-        pick(mixer.q.weight, [(space["last"], 1.0)])
-        pick(mixer.k.weight, [(space["here"], 1.0)])
-    if isinstance(mixer, GDNMixer):
-        mixer.a.bias[0] = -KEEP
-    pick(mixer.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
-    put(mixer.o.weight, space["fetched_0"], factor=2.0 if isinstance(mixer, GDNMixer) else 1.0)
+def write_lookup(mixer: RecurrentMixer, space: Spaces) -> None:
+    """k = here, q = last."""
+    pick(mixer.q.weight, [(space["last"], 1.0)])
+    pick(mixer.k.weight, [(space["here"], 1.0)])
+
+
+def write_away(mixer: RecurrentMixer, space: Spaces) -> None:
+    """k = -64 away in every dimension, q = 0."""
+    for row in range(mixer.head_dim):
+        pick(mixer.k.weight, [(space["away"], -AWAY)], start=row)
+
+
+def write_gated(mixer: RecurrentMixer, space: Spaces) -> None:
+    """k = here, q = last, and a gate that keeps: a = exp(-softplus(-32)) = sigmoid(32)."""
+    assert isinstance(mixer, GDNMixer)
+    write_lookup(mixer, space)
+    mixer.a.bias[0] = -KEEP
+
+
+FORMS = (
+    Form(
+        fits=lambda part: isinstance(part, Linear) and part.feature in ("identity", "relu"),
+        write=write_lookup,
+    ),
+    Form(
+        fits=lambda part: isinstance(part, Linear) and part.feature == "elu" and part.normaliser,
+        write=write_away,
+        others=ELU_OFF,
+    ),
+    Form(
+        fits=lambda part: isinstance(part, GatedDeltaNet),
+        write=write_gated,
+        factor=2.0,
+        shrinks=GATES_OFF,
+    ),
+)
+"""The table above, row by row."""
+
+RECIPE = Recipe(
+    name="carried",
+    task=SeqComp,
+    build=carried,
+    theorem="composition",
+    takes=(
+        "a linear or gdn layer with ceil(log2 m) value dimensions, and L full layers after it as"
+        " wide as those of 'seqcomp'"
+    ),
+)

@@ -5,12 +5,12 @@ is largest, c, exactly where x + x_j = 0 mod M, and at most c cos(2 pi/M) elsewh
 between the two, at c cos^2(pi/M), collects the weight when nothing matches: match over blank =
 blank over the best other key = c sin^2(pi/M) = G.
 
-    space       width   start token   position of x_j (j = 1..n)   position of the query   token t    start token's embedding
-    circle      2       .             .                            .                       phi(t)     0
-    ask         1       .             .                            .                       1          0
-    blank       1       .             .                            .                       0          beta ~ cos^2(pi/M)
-    earlier     1       0             1                            0                       .          .
-    found       1       written by attention
+    space     width   positions: start   x_1 .. x_n   query   embeddings: token t   start token
+    circle    2       .                  .            .       phi(t)                0
+    ask       1       .                  .            .       1                     0
+    blank     1       .                  .            .       0                     cos^2(pi/M)
+    earlier   1       0                  1            0       .                     .
+    found     1       written by attention
 
 The head, at the last token, whose token is x:
 
@@ -20,10 +20,10 @@ Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/
 may match, at 2x = 0, but its value is 0). Something matches: at least about 1/2, the query itself
 matching too. The logits are (1/4, y).
 
-All of phi and beta are rounded to multiples of 2^-24, so that scores are integers over 2^48, and c
-is a power of two, the smallest that keeps both gaps, less the rounding errors of float32 scores, at
-ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no rounding
-error, so it ties exactly with a true match.
+All of phi and the blank key are rounded to multiples of 2^-24, so that scores are integers over
+2^48. c is a power of two, the smallest that keeps both gaps, less the rounding errors of float32
+scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no
+rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
@@ -124,7 +125,6 @@ class Circle:
         turns = [Fraction(x, modulus) for x in range(modulus)]
         points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
         lowest = 1 << 62
-        highest = -(1 << 62)
         matched = -(1 << 62)
         rest = -(1 << 62)
         products = 0
@@ -139,21 +139,22 @@ class Circle:
             matched = max(matched, int(scores[hits].max()))
             scores[hits] = -(1 << 62)
             rest = max(rest, int(scores.max()))
-        highest = rest
-        blank = (lowest + highest + GRID) // (2 * GRID)
+        # halfway, rounded to a multiple of 2^-24; as a score it counts in units of 2^-48
+        blank = (lowest + rest + GRID) // (2 * GRID)
         return cls(
-            points,
-            blank,
-            lowest - blank * GRID,
-            blank * GRID - highest,
-            matched - blank * GRID,
-            products,
+            points=points,
+            blank=blank,
+            match_over_blank=lowest - blank * GRID,
+            blank_over_rest=blank * GRID - rest,
+            widest=matched - blank * GRID,
+            products=products,
         )
 
 
 def _on_grid(turns: Fraction) -> int:
     """cos(2 pi turns) rounded to a multiple of 2^-24, in those units."""
     low, high = cos_bounds(turns)
+    # both ends of the enclosure round to one multiple, so every number between them does
     assert round(low * GRID) == round(high * GRID)
     return round(low * GRID)
 
@@ -180,3 +181,15 @@ def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
     raise SizeError(
         f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M"
     )
+
+
+RECIPE = Recipe(
+    name="match2",
+    task=TwoSum,
+    build=match2,
+    theorem="match2",
+    takes=(
+        f"form=query and M up to {LARGEST_MODULUS:,}; one full layer, with 3 key dimensions and 1"
+        " value dimension"
+    ),
+)

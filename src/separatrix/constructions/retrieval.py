@@ -13,10 +13,12 @@ is split into named spaces:
 
 The head, at the last token, whose token is x:
 
-    K x_j = s (address, memory)       Q x_n = s (argument, -memory) = s (bits of x, +1)       V x_j = value
+    K x_j = s (address, memory)
+    Q x_n = s (argument, -memory) = s (bits of x, +1)
+    V x_j = value
 
-    score of j < n:   s^2 (D - 2 hamming(j, x) + 1)        largest at j = x, every other is at least 2 s^2 below
-    score of itself:  s^2 (0 - 1)                          s^2 (D + 2) below
+    score of j < n:   s^2 (D - 2 hamming(j, x) + 1)   largest at j = x, others at least 2 s^2 below
+    score of itself:  s^2 (0 - 1)                     s^2 (D + 2) below
 
 So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice that, the threshold
 makes it +-1 again, and the logit <bits of v, answer> of answer v is B - 2 hamming(v, f(x)): the
@@ -35,6 +37,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
@@ -50,9 +53,8 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
     """
     keys, values = head_sizes(task)
     if architecture is None:
-        architecture = stack(
-            [Full(heads=1, head_dim=max(keys, values))]
-        )  # equal dimensions run in the fused kernel
+        # keys as wide as values run in the fused kernel
+        architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
     hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
     layers, margin = chain_proof([hop], keys=task.length, code=values)
@@ -92,3 +94,12 @@ def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Mode
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, code)
     return model
+
+
+RECIPE = Recipe(
+    name="retrieval",
+    task=Eva,
+    build=retrieval,
+    theorem="retrieval",
+    takes="one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions",
+)

@@ -5,18 +5,22 @@ Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of 
 counts as level 0 with an empty address. All bits are +-1, lowest first, so that a level with fewer
 bits uses the first ones; s = 4.
 
-    space       width                      position of entry (a, i) of z_l   position of w   token t
-    row         max_l ceil(log2 n_l)       bits of a                         0               .
-    column      ceil(log2 N_{L-2})         bits of i                         0               .
-    level       L+1                        +1 at l, -1 elsewhere             -1              .
-    w_l         ceil(log2 n_l), l < L      .                                 .               bits of w_l, when t is read as a token w
-    value       ceil(log2 N_{L-1})         .                                 .               bits of t
-    fetched_l   ceil(log2 N_{l-1})         written by the attention of layer l+1  (N_{-1} = N_0 = m)
-    i_l         the same, l = 0..L         written by the MLP of layer l+1; i_0 is z_0
+    space       width                   position of (a, i) of z_l   position of w   token t
+    row         max_l ceil(log2 n_l)    bits of a                   0               .
+    column      ceil(log2 N_{L-2})      bits of i                   0               .
+    level       L+1                     +1 at l, -1 elsewhere       -1              .
+    w_l         ceil(log2 n_l), l < L   .                           .               bits of w_l
+    value       ceil(log2 N_{L-1})      .                           .               bits of t
+    fetched_l   ceil(log2 N_{l-1})      written by the attention of layer l+1 (N_{-1} = N_0 = m)
+    i_l         the same, l = 0..L      written by the MLP of layer l+1; i_0 is z_0
+
+Every token is also read as a w, whose parts w_l it holds.
 
 Layer 1 fetches z_0 at the last token, layer l+1 asks for (l, w_{l-1}, i_{l-1}):
 
-    K x_j = s (row, column, level_l)     Q x_last = s (w_{l-1}, i_{l-1}, -level_l) = s (bits of w_{l-1}, bits of i_{l-1}, +1)     V x_j = value
+    K x_j = s (row, column, level_l)
+    Q x_last = s (w_{l-1}, i_{l-1}, -level_l) = s (bits of w_{l-1}, bits of i_{l-1}, +1)
+    V x_j = value
 
 With D address bits, entry (a, i) of z_l scores s^2 (D - 2 hamming + 1). A position of another level
 has tag -1, hence at most s^2 (D - 1). So the right entry leads by 2 s^2; the threshold makes what
@@ -37,6 +41,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
@@ -54,9 +59,8 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     keys = key_width(task)
     values = bits_for(task.answers)
     if architecture is None:
-        architecture = stack(
-            [Full(heads=1, head_dim=max(keys, values))] * (task.L + 1)
-        )  # equal dimensions run in the fused kernel
+        # keys as wide as values run in the fused kernel
+        architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
     first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
     hops = [
         Hop(place=first, fetches="z_0", queries=1, address=0, linked=False),
@@ -82,11 +86,9 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
     """Bits of the row and of the column of an entry of z_l, l >= 1."""
-    return (
-        (0, bits_for(task.m))
-        if level == 1
-        else (bits_for(task.branching[level - 2]), bits_for(task.N(level - 2)))
-    )
+    if level == 1:
+        return 0, bits_for(task.m)
+    return bits_for(task.branching[level - 2]), bits_for(task.N(level - 2))
 
 
 def key_width(task: SeqComp) -> int:
@@ -109,6 +111,7 @@ def level_hops(task: SeqComp, places: list[Place]) -> list[Hop]:
 
 
 def spaces(task: SeqComp) -> Spaces:
+    """The residual stream, as in the table above."""
     rows, columns = zip(*(address_bits(task, level) for level in range(1, task.L + 1)), strict=True)
     outputs = [bits_for(task.m), *(bits_for(task.entries(level)) for level in range(1, task.L + 1))]
     return Spaces(
@@ -132,6 +135,7 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
     """What every position and every token holds (the first three columns of the table above)."""
     position = model.position.weight
     embed = model.embed.weight
+    # an entry is tagged as of its own level, and as of no other
     position[:, space["level"]] = -1.0
     position[task.position_z0, tag(space, 0)] = 1.0
     for level in range(1, task.L + 1):
@@ -166,3 +170,15 @@ def write_level(task: SeqComp, model: Model, space: Spaces, *, level: int, place
     pick(head.v.weight, [(space.first("value", bits_for(task.entries(level))), 1.0)])
     put(head.o.weight, space[f"fetched_{level}"])
     threshold(mlp_after(model, place), space[f"fetched_{level}"], space[f"i_{level}"])
+
+
+RECIPE = Recipe(
+    name="seqcomp",
+    task=SeqComp,
+    build=seqcomp,
+    theorem="composition",
+    takes=(
+        "L+1 full layers, with a key dimension for each address bit of the widest function and one"
+        " more, and ceil(log2 N) value dimensions for N answers"
+    ),
+)

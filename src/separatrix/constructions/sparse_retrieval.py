@@ -4,7 +4,7 @@ in two looks.
 The weights are those of retrieval.py; bits are written lowest first, so the b lowest address bits
 number the places inside a block. What is new is how the layer finds the block:
 
-    pooled key of a complete block m:   mean over its B keys = s (0 in the b low bits, bits of m, +1)
+    pooled key of a complete block m:  mean over its B keys = s (0 in the b low bits, bits of m, +1)
 
 since every low bit is +1 as often as -1 in a block, exactly. With D address bits the block of x
 scores s^2 (D - b + 1) and every other complete block at least 2 s^2 less, so it is the one that is
@@ -22,6 +22,7 @@ from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, Hop, hop_fetch, readout
 from separatrix.constructions.parts.placement import Place, places, softmax_head, wide_enough
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import bits_for
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
 from separatrix.errors import SizeError
@@ -88,3 +89,15 @@ def holds(part: Mechanism, keys: int, values: int) -> bool:
         and part.block & (part.block - 1) == 0
         and wide_enough(part, keys, values)
     )
+
+
+RECIPE = Recipe(
+    name="sparse-retrieval",
+    task=Eva,
+    build=sparse_retrieval,
+    theorem="block-retrieval",
+    takes=(
+        "one sparse layer with blocks of a power of two, ceil(log2 n) + 1 key and ceil(log2 V)"
+        " value dimensions"
+    ),
+)

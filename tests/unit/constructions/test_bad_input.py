@@ -41,4 +41,4 @@ def test_the_largest_modulus_is_the_one_of_the_theory() -> None:
 @pytest.mark.parametrize("n", [1 << 20, 1 << 24])
 def test_a_length_beyond_float32_is_refused(n: int) -> None:
     with pytest.raises(SizeError, match="smaller n"):
-        CONSTRUCTIONS["match2"](TwoSum(n=n, M=64), None)
+        CONSTRUCTIONS["match2"].build(TwoSum(n=n, M=64), None)

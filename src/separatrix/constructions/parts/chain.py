@@ -2,7 +2,7 @@
 them; its proof in closed form.
 
 The proof object follows from how the weights are made (signs scaled by `SCALE`, the threshold of
-`_spaces.threshold`); the checker derives every number of it again from the weights themselves.
+`spaces.threshold`); the checker derives every number of it again from the weights themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLAMP = Threshold(
     down_sum=Fraction(2),
     down_bias=Fraction(1),
 )
-"""The sizes of `_spaces.threshold`: constant until y moves from +-1 by 1/2."""
+"""The sizes of `spaces.threshold`: constant until y moves from +-1 by 1/2."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,6 +82,13 @@ def threshold(mlp: MLP, source: slice, target: slice) -> None:
     ):
         low = 2 * number
         high = 2 * number + 1
-        mlp.up.weight[low, y], mlp.up.bias[low], mlp.down.weight[bit, low] = 2.0, 1.0, 1.0
-        mlp.up.weight[high, y], mlp.up.bias[high], mlp.down.weight[bit, high] = 2.0, -1.0, -1.0
+        # relu(2 y + 1)
+        mlp.up.weight[low, y] = 2.0
+        mlp.up.bias[low] = 1.0
+        mlp.down.weight[bit, low] = 1.0
+        # - relu(2 y - 1)
+        mlp.up.weight[high, y] = 2.0
+        mlp.up.bias[high] = -1.0
+        mlp.down.weight[bit, high] = -1.0
+        # - 1
         mlp.down.bias[bit] = -1.0
