@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
 
-.PHONY: reproduce test test-peers test-slow test-long lint format package mutants bench clean
+.PHONY: reproduce test test-peers test-slow test-long lint format map package mutants bench clean
 
 define need
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -43,6 +43,9 @@ format:
 	$(call need,lint)
 	@$(BIN)/python -m ruff check --fix .
 	@$(BIN)/python -m ruff format .
+
+map:
+	@"$(PYTHON)" tools/floors.py
 
 package:
 	$(call need,run)

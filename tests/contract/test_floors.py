@@ -14,26 +14,46 @@ import pytest
 import separatrix
 
 ROOT = Path(next(iter(separatrix.__path__)))
-FLOORS = [
-    {"errors", "progress", "numbers"},
-    {"evidence", "proofs"},
-    {"mechanisms", "tasks"},
-    {"architecture"},
-    {"theory", "mixers"},
-    {"cards", "design", "laws", "model"},
-    {"caches", "plugins"},
-    {"audits", "checks", "constructions", "exports", "protocols", "searches", "training"},
-    {"report"},
-    {"reproduce", "cli", "separatrix", "__main__"},
-]
-"""Rooms by floor, the lowest first."""
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FLOORS = {
+    "ground": {"errors", "progress", "numbers"},
+    "records": {"evidence", "proofs"},
+    "declarations": {"mechanisms", "tasks"},
+    "stacks": {"architecture"},
+    "theory, layers": {"theory", "mixers"},
+    "cards, models": {"cards", "design", "laws", "model"},
+    "extensions": {"caches", "plugins"},
+    "makers": {
+        "audits",
+        "checks",
+        "constructions",
+        "exports",
+        "protocols",
+        "searches",
+        "training",
+    },
+    "faces": {"report"},
+    "doors": {"reproduce", "cli", "separatrix", "__main__"},
+}
+"""Rooms by floor, the lowest first. tools/floors.py draws them; docs/architecture.md explains."""
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS.values()) for room in rooms}
 DECIDERS = {"theory", "cards", "design"}
 MACHINERY = {"mixers", "laws", "model", "caches", "plugins"}
 """Neither of these two groups imports the other."""
 MAKERS = FLOOR["constructions"]
 """The floor on which no room imports another."""
-NO_TORCH = set().union(*FLOORS[: FLOOR["architecture"] + 1], DECIDERS, {"exports"})
+TORCH_FREE = {
+    "errors",
+    "progress",
+    "numbers",
+    "evidence",
+    "proofs",
+    "mechanisms",
+    "tasks",
+    "architecture",
+    "exports",
+}
+"""Rooms that never import torch, beside the deciders."""
+NO_TORCH = TORCH_FREE | DECIDERS
 
 
 def imported(source: str) -> Iterator[str]:
