@@ -1,0 +1,187 @@
+"""What every construction must do: builder and checker know it alike, each from a table of its own,
+and a new one takes one entry on either side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.task_cases import CASES
+
+import separatrix as sx
+from separatrix import checks, constructions
+from separatrix.architecture import Architecture
+from separatrix.checks import derivations, verify
+from separatrix.checks.derivations import DERIVATIONS
+from separatrix.checks.derivations import retrieval as checked_retrieval
+from separatrix.constructions import CONSTRUCTIONS, Built, Recipe, construct
+from separatrix.constructions import retrieval as built_retrieval
+from separatrix.errors import CheckFailed, SizeError, UnknownNameError
+from separatrix.tasks import Equality, Eva, SeqComp, TwoSum
+
+NAMES = sorted(CONSTRUCTIONS)
+
+
+def builds(name: str, architecture: str | None = None) -> list[Built]:
+    """The construction at every tiny size of its task that it takes."""
+    recipe = CONSTRUCTIONS[name]
+    wanted = None if architecture is None else Architecture.parse(architecture)
+    made = []
+    for task in CASES[recipe.task.name].tiny:
+        if type(task) is recipe.task:
+            try:
+                made.append(construct(task, wanted, name))
+            except SizeError:
+                continue
+    return made
+
+
+def test_builder_and_checker_know_the_same_constructions() -> None:
+    built = {name: recipe.task for name, recipe in CONSTRUCTIONS.items()}
+    checked = {name: derivation.task for name, derivation in DERIVATIONS.items()}
+    assert built == checked
+    assert all(recipe.name == name for name, recipe in CONSTRUCTIONS.items())
+    assert all(derivation.name == name for name, derivation in DERIVATIONS.items())
+
+
+def test_every_file_is_one_construction() -> None:
+    for package, table in ((constructions, CONSTRUCTIONS), (derivations, DERIVATIONS)):
+        files = {found.name for found in pkgutil.iter_modules(package.__path__) if not found.ispkg}
+        assert files == {name.replace("-", "_") for name in table}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_built_is_what_the_checker_derives(name: str, tmp_path: Path) -> None:
+    made = builds(name)
+    assert made
+    for built in made:
+        assert built.record.name == name
+        built.save_weights(tmp_path)
+        assert verify(built.record, folder=tmp_path).record == built.record
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_checker_knows_every_input_of_the_task(name: str) -> None:
+    case = CASES[CONSTRUCTIONS[name].task.name]
+    assert case.ranges is not None
+    for built in builds(name):
+        assert DERIVATIONS[name].ids(built.task) == case.ranges(built.task)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_theorem_behind_it_sees_room_where_heads_are_wide(name: str) -> None:
+    recipe = CONSTRUCTIONS[name]
+    assert recipe.takes
+    for built in builds(name):
+        wide = re.sub(r"(head|value)_dim=\d+", r"\1_dim=32", built.record.architecture)
+        # the theorem is about blocks of two tokens or more
+        wide = wide.replace("block=1,", "block=2,")
+        (again,) = [other for other in builds(name, wide) if other.record.task == built.record.task]
+        stack = Architecture.parse(again.record.architecture)
+        verdict = recipe.room(stack, built.task)
+        assert verdict is not None
+        assert (verdict.status, verdict.theorem) == ("SOLVABLE", recipe.theorem)
+        assert recipe.room(Architecture.parse("gdn"), built.task) is None
+
+
+# ---- which one is built
+
+
+def test_the_kind_may_be_named() -> None:
+    task = Eva(n=4, V=4)
+    stack = Architecture.parse("sparse + full")
+    assert construct(task, stack).record.name == "retrieval"
+    assert construct(task, stack, "sparse-retrieval").record.name == "sparse-retrieval"
+    assert construct(task, kind="sparse-retrieval").record.name == "sparse-retrieval"
+    carried = construct(SeqComp(L=1, m=2), kind="carried").record
+    assert (carried.name, carried.sizes["carriers"], carried.sizes["layers"]) == ("carried", 1, 1)
+
+
+def test_a_kind_that_does_not_fit_is_not_replaced_by_another() -> None:
+    with pytest.raises(SizeError, match="sparse layer"):
+        construct(Eva(n=4, V=4), Architecture.parse("full"), "sparse-retrieval")
+    with pytest.raises(SizeError, match="'match2' does not solve eva:n=4,V=4; it takes twosum"):
+        construct(Eva(n=4, V=4), kind="match2")
+    with pytest.raises(SizeError, match="'retrieval' does not solve twosum"):
+        construct(TwoSum(n=4, M=5), kind="retrieval")
+
+
+def test_bad_kinds_and_tasks_are_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown construction 'match'.*'match2'"):
+        construct(TwoSum(n=4, M=5), kind="match")
+    with pytest.raises(SizeError, match="no construction is known for the task 'equality'"):
+        construct(Equality(n=4))
+
+
+# ---- a new one
+
+
+def toy(task: Eva, architecture: Architecture | None = None) -> Built:
+    """The retrieval head under another name."""
+    built = built_retrieval.retrieval(task, architecture)
+    record = built.record
+    weights = record.weights.replace("retrieval", "toy")
+    return dataclasses.replace(
+        built, record=dataclasses.replace(record, name="toy", weights=weights)
+    )
+
+
+TOY = Recipe(name="toy", task=Eva, build=toy, theorem="retrieval", takes="what retrieval takes")
+
+
+@pytest.fixture
+def builder_knows_toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONSTRUCTIONS, "toy", TOY)
+
+
+@pytest.fixture
+def checker_knows_toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    half: Any = dataclasses.replace(checked_retrieval.DERIVATION, name="toy")
+    monkeypatch.setitem(DERIVATIONS, "toy", half)
+
+
+@pytest.mark.usefixtures("builder_knows_toy", "checker_knows_toy")
+def test_one_entry_on_either_side_makes_a_construction(tmp_path: Path) -> None:
+    built = sx.construct(Eva(n=3, V=4), kind="toy")
+    path = built.save(tmp_path)
+    (checked,) = checks.verify_path(path)
+    assert checked.record == built.record
+    assert any("every answer right" in line for line in checked.checks)
+    with pytest.raises(UnknownNameError, match=r"retrieval.*toy"):
+        sx.construct(Eva(n=3, V=4), kind="zzzzzz")
+
+
+@pytest.mark.usefixtures("builder_knows_toy", "checker_knows_toy")
+def test_a_new_construction_is_tried_in_its_turn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    task = Eva(n=3, V=4)
+    assert sx.construct(task).record.name == "retrieval"
+    monkeypatch.delitem(CONSTRUCTIONS, "retrieval")
+    monkeypatch.delitem(CONSTRUCTIONS, "sparse-retrieval")
+    built = sx.construct(task)
+    assert built.record.name == "toy"
+    built.save_weights(tmp_path)
+    assert sx.verify(built.record, folder=tmp_path).record == built.record
+
+
+@pytest.mark.usefixtures("builder_knows_toy")
+def test_a_checker_that_does_not_know_it_refuses_it(tmp_path: Path) -> None:
+    built = sx.construct(Eva(n=3, V=4), kind="toy")
+    built.save_weights(tmp_path)
+    with pytest.raises(CheckFailed, match=r"unknown construction 'toy'; known: retrieval"):
+        sx.verify(built.record, folder=tmp_path)
+
+
+@pytest.mark.usefixtures("builder_knows_toy", "checker_knows_toy")
+def test_a_new_construction_is_not_believed_either(tmp_path: Path) -> None:
+    built = sx.construct(Eva(n=3, V=4), kind="toy")
+    built.save_weights(tmp_path)
+    wrong = dataclasses.replace(built.record, task="eva:n=3,V=3")
+    with pytest.raises(CheckFailed):
+        sx.verify(wrong, folder=tmp_path)
