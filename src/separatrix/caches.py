@@ -22,7 +22,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.architecture import Sparse
 from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.model import Cache, Model
@@ -206,19 +205,17 @@ def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     t counts the prompt tokens before it. Infinite if every block is opened. Raises SizeError for a
     model of another shape.
     """
-    parts = [part for layer in model.architecture for part in layer]
-    if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
+    part = model.architecture.only
+    if part is None or not part.compresses_blocks:
         raise SizeError(f"'{model.architecture.spec}' is not one layer of sparse heads")
-    if not parts[0].plain:
+    if not part.plain or part.opened_blocks is None:
         raise SizeError(
             f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only"
             " plain ones can be judged"
         )
-    block, keys, k = (
-        model._blocks()[0],
-        cache[0][0]["compressed_keys"][0],
-        parts[0].topk,
-    )  # keys g m d
+    block = model._blocks()[0]
+    keys = cache[0][0]["compressed_keys"][0]  # g m d
+    k = part.opened_blocks.topk
     if keys.shape[1] <= k:
         return math.inf
     x = block.norm1(model.embed.weight[token] + model.position.weight[t + model.config.bos])

@@ -142,7 +142,7 @@ class Model(nn.Module):
         self.embed = nn.Embedding(config.vocabulary + config.bos, config.width)
         self.position = nn.Embedding(config.length + config.bos, config.width)
         parts = [
-            [mixer(m, width=config.width) for m in layer if m.name != "mlp"]
+            [mixer(m, width=config.width) for m in layer if m.mixes_tokens]
             for layer in self.architecture
         ]
         self.blocks = nn.ModuleList(Block(mixers, config) for mixers in parts)

@@ -188,6 +188,12 @@ class Architecture:
         kinds, which = self._kinds
         return [(layer, which.count(number)) for number, layer in enumerate(kinds)]
 
+    @property
+    def only(self) -> Mechanism | None:
+        """Its mechanism, where it is one layer with heads of one kind."""
+        parts = [part for layer in self.layers for part in layer]
+        return parts[0] if len(self.layers) == len(parts) == 1 else None
+
     @cached_property
     def reading(self) -> tuple[int, ...]:
         """Indices of the reading layers (those whose cache grows with every token)."""

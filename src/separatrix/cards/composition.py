@@ -21,7 +21,7 @@ from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition, composable
-from separatrix.theory.solves.room import bits_of, full_heads, has_room
+from separatrix.theory.solves.room import bits_of, full_heads
 
 _OPEN = "Nothing here proves that these weights exist, and nothing proves that they do not. "
 
@@ -69,7 +69,7 @@ def _most_steps(architecture: Architecture, address: int) -> int:
     each level beside them.
     """
     fitting = sorted(
-        {i for i, part in full_heads(architecture) if has_room(part, address + 3, address)}
+        {i for i, part in full_heads(architecture) if part.has_room(address + 3, address)}
     )
     steps, _ = composable(architecture, fitting, address)
     widest: dict[int, int] = {}

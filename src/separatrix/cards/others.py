@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.cards.line import CardLine, kinds
-from separatrix.mechanisms import (
-    GLA,
-    HGRN2,
-    MLSTM,
-    RGLRU,
-    RWKV4,
-    Lightning,
-    Linear,
-    Mamba,
-    Mamba2,
-    RetNet,
-)
 from separatrix.tasks import Dyck, Equality, TwoSum
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.twosum import Form
@@ -27,8 +15,6 @@ from separatrix.theory.nothing import NothingKnown
 
 RATIO = 1024
 """M / n of the 2-Sum line: values are drawn from many more than there are tokens."""
-_DIAGONAL = (Linear, Lightning, RetNet, GLA, HGRN2, MLSTM, Mamba, Mamba2, RGLRU, RWKV4)
-"""Recurrences that scale each number of their state by itself."""
 _UNDECIDED = (
     "Neither a bound nor a construction of this program covers it. That is a statement about the"
     " theory, not about the model."
@@ -193,11 +179,7 @@ def permutation(architecture: Architecture) -> CardLine:
     bounded = [
         part for layer, _ in architecture.counted() for part in layer if part.group == "recurrent"
     ]
-    diagonal = (
-        bool(bounded)
-        and not architecture.reading
-        and all(isinstance(part, _DIAGONAL) for part in bounded)
-    )
+    diagonal = bool(bounded) and not architecture.reading and all(part.diagonal for part in bounded)
     text = (
         "diagonal recurrence; no theorem here covers it"
         if diagonal

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture, Sparse
+from separatrix.architecture import Architecture
 from separatrix.caches import (
     LEAST_BORDER,
     LEAST_FLOAT32_MARGIN,
@@ -168,17 +168,17 @@ def _block_swap(
     grid = _grid(record)
     copy = exact(model)
     cut = task.length - 1
-    parts = [part for layer in model.architecture for part in layer]
-    if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
+    part = model.architecture.only
+    if part is None or not part.compresses_blocks:
         raise EvidenceError(
             f"'{record.architecture}' is not one layer of sparse heads: there are no blocks to swap"
         )
-    if not parts[0].plain:
+    if not part.plain or part.opened_blocks is None:
         raise EvidenceError(
             f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block"
             " swap is about plain ones"
         )
-    size = parts[0].block
+    size = part.opened_blocks.block
     bos = int(model.config.bos)
     blocks = (cut + bos) // size
     slots = {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])}

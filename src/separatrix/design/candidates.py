@@ -5,15 +5,13 @@ of mechanisms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
 from separatrix.architecture import MECHANISMS, Architecture, Layer, Mechanism
 from separatrix.design.space import Place, Space
 from separatrix.errors import SpecError
-from separatrix.mechanisms import Chunked, Compressed, Indexed, MatrixState, Softmax, Sparse, Window
-from separatrix.mechanisms.heads import Heads
 
 FREE_LAYERS = 24
 FREE_HEADS = 16
@@ -115,12 +113,9 @@ def _like(base: Architecture) -> Choices:
     """
     parts = [part for layer, _ in base.counted() for part in layer]
     widest = max(parts, key=lambda part: part.inner_width)
-    heads, head_dim = (
-        (widest.heads, widest.head_dim)
-        if isinstance(widest, Heads)
-        else (max(1, widest.inner_width // 128), 128)
-    )
-    kv = max((part.kv for part in parts if isinstance(part, Softmax)), default=heads)
+    heads, head_dim, _ = widest.head_shape
+    grouped = (part.head_shape.kv for part in parts)
+    kv = max((number for number in grouped if number is not None), default=heads)
     states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
     return Choices(
         heads=heads,
@@ -171,7 +166,7 @@ def _varied(
     value, half and double, all layers alike.
     """
     wanted = {"state": states, "window": windows, "block": blocks, "topk": topks}
-    own = {kind for layer in stack for part in layer for kind in _sizes(part)}
+    own = {kind for layer in stack for part in layer for kind in part.varied_sizes()}
     scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
     found = []
     for picked in product(*scales.values()):
@@ -180,31 +175,12 @@ def _varied(
     return list(dict.fromkeys(found))
 
 
-def _sizes(part: Mechanism) -> dict[str, str]:
-    """What may be varied of a mechanism -> the name of that size."""
-    if isinstance(part, MatrixState):
-        return {"state": "head_dim"}
-    if part.name in ("mamba", "mamba2"):
-        return {"state": "state"}
-    if isinstance(part, Window | Chunked):
-        return {"window": "size"}
-    if isinstance(part, Sparse):
-        return {"block": "block", "topk": "topk"}
-    if isinstance(part, Indexed):
-        return {"topk": "topk"} | ({"block": "block"} if part.block > 1 else {})
-    if isinstance(part, Compressed) and part.topk:
-        return {"topk": "topk"}
-    return {}
-
-
 def _resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
     changes: dict[str, Any] = {}
-    for kind, name in _sizes(part).items():
+    for kind, name in part.varied_sizes().items():
         old = getattr(part, name)
         wanted = chosen[kind]
         changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(
             wanted, wanted
         )
-    if isinstance(part, MatrixState) and changes.get("head_dim") != part.head_dim:
-        changes["value_dim"] = part.dv
-    return replace(part, **changes) if changes else part
+    return part.resized(**changes) if changes else part

@@ -77,27 +77,37 @@ __all__ = [
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    c.name: c
-    for c in (
-        *(Full, Latent, Window, Chunked, Sparse, MoBA, Indexed, Compressed),
-        *(
-            Linear,
-            Lightning,
-            RetNet,
-            GLA,
-            HGRN2,
-            DeltaNet,
-            GatedDeltaNet,
-            DeltaProduct,
-            KDA,
-            MLSTM,
-            RWKV,
-            LogLinear,
-        ),
-        *(Mamba, Mamba2, RGLRU, RWKV4, ShortConvolution, PositionWise),
+    cls.name: cls
+    for cls in (
+        Full,
+        Latent,
+        Window,
+        Chunked,
+        Sparse,
+        MoBA,
+        Indexed,
+        Compressed,
+        Linear,
+        Lightning,
+        RetNet,
+        GLA,
+        HGRN2,
+        DeltaNet,
+        GatedDeltaNet,
+        DeltaProduct,
+        KDA,
+        MLSTM,
+        RWKV,
+        LogLinear,
+        Mamba,
+        Mamba2,
+        RGLRU,
+        RWKV4,
+        ShortConvolution,
+        PositionWise,
     )
 }
-"""Name -> class."""
+"""Name -> class, in the order of tables."""
 
 
 def mechanism(name: str, *, where: str = "", **sizes: Any) -> Mechanism:

@@ -1,15 +1,19 @@
-"""What every mechanism is: a name, sizes that are checked, what it carries (`cache`) and what one
-token can read of a prefix (`read_bits`).
+"""A mechanism: a name, sizes that are checked, what it carries (`cache`) and what one token can
+read of a prefix (`read_bits`).
 
 A *reading* layer (full, sparse, indexed, compressed) has a cache that grows with the prompt and is
 described by `read_bits`; every other mechanism is described by its cache alone. The formulas follow
 theory.md, section 1; tests stream tokens through the mixers and count.
+
+Whatever theory, cards, design and reports ask of a mechanism is a property of its class, with an
+answer here that claims nothing. Nobody else tells mechanisms apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.bits import Bits, sum_bits
@@ -17,7 +21,13 @@ from separatrix.numbers.formats import NumberFormat
 
 CacheKind = Literal["state", "convolution", "window", "kv"]
 LayerKind = Literal["full", "windowed", "indexed", "recurrent", "convolution", "other"]
+Varied = Literal["state", "window", "block", "topk"]
+"""Kinds of sizes that `design` varies."""
 LARGEST_SIZE = 10**12
+EXACT_FORMATS = frozenset({"fp64", "fp32", "bf16", "fp16"})
+"""Formats in which a power-of-two scale keeps scores of up to 256 address bits exact, and +-1 is
+carried as it is.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,57 @@ class CacheItem:
 
     kind: CacheKind
     bits: Bits
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Formulas in the names of a mechanism's sizes (a space multiplies), and what others call
+    it.
+    """
+
+    carried: str
+    """Numbers carried after t >= 1 tokens, short convolution left out."""
+    read: str = "0"
+    """Numbers one token can take of a prefix (read_bits without a running maximum)."""
+    elsewhere: str = ""
+    """transformers: value of layer_types, or the model type; fla: layer of
+    flash-linear-attention.
+    """
+
+
+class Head(NamedTuple):
+    """The room of one attention head, for constructions that write bits into keys and values."""
+
+    head_dim: int
+    dv: int
+    format: str
+    latent: int | None = None
+    """Numbers that are all that is kept of a token, if keys and values come from them."""
+
+    def has_room(self, keys: int, values: int) -> bool:
+        """Whether keys and values have that many dimensions. A latent must hold both."""
+        stored = self.latent is None or keys + values <= self.latent
+        return keys <= self.head_dim and values <= self.dv and stored
+
+
+class HeadShape(NamedTuple):
+    """Heads as a model has them in all its layers; `kv` is None where no key-value heads are."""
+
+    heads: int
+    head_dim: int
+    kv: int | None = None
+
+
+class OpenedBlocks(NamedTuple):
+    """Heads that each open the k blocks of B tokens whose messages score highest (Theorem II)."""
+
+    heads: int
+    block: int
+    topk: int
+    message_bits: int
+    """Bits that all heads together keep of a block that is not opened."""
+    window: int = 0
+    """Last tokens that are read in any case."""
 
 
 def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
@@ -63,6 +124,16 @@ class Mechanism:
     """The kind of layer it makes, as capability cards count layers."""
     reading: ClassVar[bool] = False
     source: ClassVar[str] = ""
+    facts: ClassVar[Facts | None] = None
+    """Its formulas and its names elsewhere, for tables."""
+    declared_only: ClassVar[bool] = False
+    """Whether sizes are all there is: no mixer of it can be built."""
+    mixes_tokens: ClassVar[bool] = True
+    """False for a layer in which no token sees another."""
+    diagonal: ClassVar[bool] = False
+    """Whether it is a recurrence that scales each number of its state by itself."""
+    compresses_blocks: ClassVar[bool] = False
+    """Whether each full block of tokens leaves one key and one value that scores choose by."""
 
     format: str = number_format(
         "fp32",
@@ -108,6 +179,17 @@ class Mechanism:
     def p(self) -> int:
         """Bits per stored number."""
         return NumberFormat(self.format).bits
+
+    @property
+    def state_p(self) -> int:
+        """Bits per number of a recurrent state: `state_format` where that is a size, and given."""
+        return NumberFormat(self.sizes().get("state_format") or self.format).bits
+
+    @property
+    def formats(self) -> frozenset[str]:
+        """Every number format it stores or computes in."""
+        named = (getattr(self, f.name) for f in fields(self) if "format" in f.metadata)
+        return frozenset(name or self.format for name in named)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         """What the first t tokens leave to later ones."""
@@ -156,13 +238,64 @@ class Mechanism:
         """
         return 0
 
+    @property
+    def head_shape(self) -> HeadShape:
+        """Its heads, or heads of 128 numbers where it has none of that kind."""
+        return HeadShape(max(1, self.inner_width // 128), 128)
+
+    @property
+    def card_title(self) -> str:
+        """What a capability card calls it when it lists layers."""
+        return self.title
+
+    @property
+    def cache_stride(self) -> int:
+        """Tokens after which a growing cache has grown by a whole unit, such as a block."""
+        return 1
+
+    def carries(self, bits: int) -> bool:
+        """Whether one head can hand that many bits, each as +-1, from one token to the next."""
+        return bits <= self._handed_on and self.formats <= EXACT_FORMATS
+
+    @property
+    def _handed_on(self) -> int:
+        """Numbers that one head can hand to the next token as they are; 0 where none is known."""
+        return 0
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        """One of its heads, where each can find one token among all earlier ones by its key.
+
+        None where heads see less than the whole prefix, or where their scores are not exact.
+        """
+        return None
+
+    @property
+    def opened_blocks(self) -> OpenedBlocks | None:
+        """What Theorem II asks of heads that open blocks by messages; None for all others."""
+        return None
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        """What `design` varies of it: the kind of size -> the name of the size."""
+        return {}
+
+    def resized(self, **sizes: Any) -> Self:
+        """The mechanism at other sizes."""
+        return replace(self, **sizes)
+
     def assumptions(self) -> tuple[str, ...]:
         """What the declared sizes take for granted, to be printed with every verdict."""
-        return ()
+        if "state_format" not in self.sizes():
+            return ()
+        return (f"the recurrent state holds {self.state_p} bits per number",)
 
     def sizes(self) -> dict[str, Any]:
         """Every size by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def _state(self, numbers: int) -> CacheItem:
+        """A recurrent state of that many numbers."""
+        return CacheItem("state", Bits.of(numbers, self.state_p))
 
 
 def convolution(channels: int, kernel: int, t: int, p: int) -> CacheItem:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, integer
-from separatrix.mechanisms.softmax import Softmax
+from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Varied, integer
+from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,10 @@ class Chunked(Softmax):
     symbol: ClassVar[str] = "c"
     group: ClassVar[LayerKind] = "windowed"
     source: ClassVar[str] = "Meta 2025 (Llama 4); transformers' chunked_attention"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{KEYS_VALUES} min(t, size)",
+        elsewhere="transformers: chunked_attention",
+    )
 
     size: int = integer(128, "tokens per chunk")
 
@@ -29,9 +34,12 @@ class Chunked(Softmax):
         """
         return (
             CacheItem("window", self._keys_values(min(t, self.size))),
-            self._convolution(self._channels, t),
+            self._convolution(t),
         )
 
     def flops(self, t: int) -> int:
         """At the end of a chunk, where the most tokens are seen."""
         return self._attend(min(t, self.size), t)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"window": "size"}

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, LayerKind, Mechanism, flag, integer, number_format
+from separatrix.mechanisms.base import (
+    CacheItem,
+    Facts,
+    LayerKind,
+    Mechanism,
+    Varied,
+    flag,
+    integer,
+    number_format,
+)
+from separatrix.mechanisms.softmax import accumulators
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat
 
@@ -27,6 +38,17 @@ class Compressed(Mechanism):
         "DeepSeek-AI 2026 (DeepSeek-V4): compressed sparse and heavily compressed attention; cache"
         " as in transformers"
     )
+    facts: ClassVar[Facts] = Facts(
+        carried=(
+            "(head_dim + index_dim) (t // ratio) + head_dim min(t, size) + 2 (head_dim + index_dim)"
+            " min(t, ratio - 1)"
+        ),
+        read="heads (head_dim + 1)",
+        elsewhere=(
+            "transformers: compressed_sparse_attention, heavily_compressed_attention (deepseek_v4)"
+        ),
+    )
+    declared_only: ClassVar[bool] = True
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "numbers of an entry, which is key and value of every head")
@@ -89,9 +111,11 @@ class Compressed(Mechanism):
         )
 
     def assumptions(self) -> tuple[str, ...]:
-        what = (
-            "numerators, denominator and running maximum"
-            if self.running_max
-            else "numerators and denominator"
-        )
-        return (f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",)
+        return (accumulators(self.accumulator_bits, self.running_max),)
+
+    @property
+    def cache_stride(self) -> int:
+        return self.ratio
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"topk": "topk"} if self.topk else {}

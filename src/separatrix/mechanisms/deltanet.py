@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import flag
-from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
+from separatrix.mechanisms.base import Facts, flag
+from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,10 @@ class DeltaNet(MatrixState):
     title: ClassVar[str] = "DeltaNet"
     symbol: ClassVar[str] = "d"
     source: ClassVar[str] = "Schlag, Irie, Schmidhuber 2021; Yang et al. 2024, arXiv 2406.06484"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="fla: DeltaNet",
+    )
     operations: ClassVar[int] = 6
 
     negative: bool = flag(False, NEGATIVE, alters=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import flag, integer
-from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
+from separatrix.mechanisms.base import Facts, flag, integer
+from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,10 @@ class DeltaProduct(MatrixState):
     title: ClassVar[str] = "Gated DeltaProduct"
     symbol: ClassVar[str] = "p"
     source: ClassVar[str] = "Siems et al. 2025, arXiv 2502.10297"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="fla: GatedDeltaProduct",
+    )
 
     householders: int = integer(
         2, "delta-rule updates per token n_h, each with a key, a value and a b of its own"

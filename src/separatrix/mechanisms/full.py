@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, flag
-from separatrix.mechanisms.softmax import SINK, Softmax
+from separatrix.mechanisms.base import EXACT_FORMATS, CacheItem, Facts, Head, LayerKind, flag
+from separatrix.mechanisms.softmax import KEYS_VALUES, SINK, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +21,16 @@ class Full(Softmax):
     group: ClassVar[LayerKind] = "full"
     reading: ClassVar[bool] = True
     source: ClassVar[str] = "Vaswani et al. 2017; [Ye26] section 2"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{KEYS_VALUES} t",
+        read="heads (value_dim + 1)",
+        elsewhere="transformers: full_attention, attention; fla: Attention",
+    )
 
     sink: bool = flag(False, SINK, alters=True)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("kv", self._keys_values(t)), self._convolution(self._channels, t))
+        return (CacheItem("kv", self._keys_values(t)), self._convolution(t))
 
     def read_bits(self) -> int:
         """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
@@ -33,3 +38,11 @@ class Full(Softmax):
 
     def flops(self, t: int) -> int:
         return self._attend(t, t)
+
+    @property
+    def card_title(self) -> str:
+        return "full"
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        return None if self.rope or not self.formats <= EXACT_FORMATS else self.head

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import flag
-from separatrix.mechanisms.matrix_state import NEGATIVE, MatrixState
+from separatrix.mechanisms.base import Facts, flag
+from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,12 @@ class GatedDeltaNet(MatrixState):
     title: ClassVar[str] = "Gated DeltaNet"
     symbol: ClassVar[str] = "g"
     source: ClassVar[str] = "Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere=(
+            "transformers: linear_attention of qwen3_next, qwen3_5, olmo_hybrid; fla: GatedDeltaNet"
+        ),
+    )
     operations: ClassVar[int] = 7
 
     negative: bool = flag(False, NEGATIVE, alters=True)

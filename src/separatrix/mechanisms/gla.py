@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,3 +19,8 @@ class GLA(MatrixState):
     title: ClassVar[str] = "gated linear attention"
     symbol: ClassVar[str] = "q"
     source: ClassVar[str] = "Yang et al. 2023, arXiv 2312.06635"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="fla: GatedLinearAttention",
+    )
+    diagonal: ClassVar[bool] = True

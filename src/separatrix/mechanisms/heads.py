@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.mechanisms.base import CacheItem, Mechanism, convolution, integer
+from separatrix.mechanisms.base import HeadShape, integer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heads(Mechanism):
-    """Heads with keys, values and an optional short convolution on q, k, v."""
+class Heads:
+    """Sizes of heads with keys, values and an optional short convolution on q, k, v.
+
+    It stands beside `Mechanism` among the bases of a class.
+    """
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "dimension of queries and keys per head d")
@@ -26,5 +29,6 @@ class Heads(Mechanism):
     def inner_width(self) -> int:
         return self.heads * max(self.head_dim, self.dv)
 
-    def _convolution(self, channels: int, t: int) -> CacheItem:
-        return convolution(channels, self.conv, t, self.p)
+    @property
+    def head_shape(self) -> HeadShape:
+        return HeadShape(self.heads, self.head_dim)

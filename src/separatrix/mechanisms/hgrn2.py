@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,3 +19,8 @@ class HGRN2(MatrixState):
     title: ClassVar[str] = "HGRN-2"
     symbol: ClassVar[str] = "e"
     source: ClassVar[str] = "Qin et al. 2024, arXiv 2404.07904"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="fla: HGRN2Attention",
+    )
+    diagonal: ClassVar[bool] = True

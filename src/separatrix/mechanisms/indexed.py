@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, integer
-from separatrix.mechanisms.softmax import Softmax
+from separatrix.mechanisms.base import CacheItem, Facts, Head, LayerKind, Varied, integer
+from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 from separatrix.numbers.bits import Bits
 
 
@@ -25,6 +26,11 @@ class Indexed(Softmax):
     source: ClassVar[str] = (
         "DeepSeek-AI 2025 (DeepSeek-V3.2-Exp); theory.md, section 1: top-k token selection shared"
         " over heads"
+    )
+    facts: ClassVar[Facts] = Facts(
+        carried=f"({KEYS_VALUES} + index_dim) t",
+        read=f"topk (1 + {KEYS_VALUES})",
+        elsewhere=("transformers: indexed_attention; deepseek_v32, glm_moe_dsa; fla: ops.dsa"),
     )
 
     latent: int | None = integer(
@@ -46,7 +52,7 @@ class Indexed(Softmax):
         return Bits.of(tokens * (self.read_numbers + self.index_dim), self.p)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("kv", self._stored(t)), self._convolution(self._channels, t))
+        return (CacheItem("kv", self._stored(t)), self._convolution(t))
 
     def read_bits(self) -> int:
         """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all
@@ -79,3 +85,10 @@ class Indexed(Softmax):
                 f" {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}"
             ),
         )
+
+    @property
+    def head(self) -> Head:
+        return Head(self.head_dim, self.dv, self.format, self.latent)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"topk": "topk"} if self.block == 1 else {"topk": "topk", "block": "block"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,4 +19,8 @@ class KDA(MatrixState):
     title: ClassVar[str] = "Kimi Delta Attention"
     symbol: ClassVar[str] = "k"
     source: ClassVar[str] = "Kimi Team 2025 (Kimi Linear), arXiv 2510.26692"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="transformers: linear_attention of kimi_linear; fla: KimiDeltaAttention",
+    )
     operations: ClassVar[int] = 7

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,3 +21,8 @@ class Lightning(MatrixState):
     source: ClassVar[str] = (
         "Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313"
     )
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="transformers: linear_attention of minimax; fla: LightningAttention",
+    )
+    diagonal: ClassVar[bool] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import choice, flag
+from separatrix.mechanisms.base import Facts, choice, flag
 from separatrix.mechanisms.matrix_state import MatrixState
 
 
@@ -19,6 +19,11 @@ class Linear(MatrixState):
     title: ClassVar[str] = "linear attention"
     symbol: ClassVar[str] = "l"
     source: ClassVar[str] = "Katharopoulos et al. 2020; [Ye26] Lemma 2.2"
+    facts: ClassVar[Facts] = Facts(
+        carried="heads feature_dim (value_dim + normaliser)",
+        elsewhere=("transformers: linear_attention; fla: LinearAttention, BasedLinearAttention"),
+    )
+    diagonal: ClassVar[bool] = True
     operations: ClassVar[int] = 4
 
     feature: str = choice(

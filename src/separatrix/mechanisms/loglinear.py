@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, choice
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import CacheItem, Facts, choice
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,10 @@ class LogLinear(MatrixState):
     title: ClassVar[str] = "log-linear attention"
     symbol: ClassVar[str] = "o"
     source: ClassVar[str] = "Guo et al. 2025, arXiv 2506.04761"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{MATRIX} (floor(log2(t)) + 1)",
+        elsewhere="fla: LogLinearMamba2",
+    )
 
     base: str = choice(
         "linear",
@@ -42,7 +46,7 @@ class LogLinear(MatrixState):
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1
-        return (self._state(buckets * self.state_numbers), self._convolution(self._channels, t))
+        return (self._state(buckets * self.state_numbers), self._convolution(t))
 
     def flops(self, t: int) -> int:
         return (

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba(Stateful):
+class Mamba(Stateful, Mechanism):
     """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of
     `width` channels.
     """
@@ -19,6 +20,12 @@ class Mamba(Stateful):
     title: ClassVar[str] = "Mamba"
     symbol: ClassVar[str] = "b"
     source: ClassVar[str] = "Gu, Dao 2023, arXiv 2312.00752"
+    facts: ClassVar[Facts] = Facts(
+        carried="width state",
+        elsewhere=("transformers: linear_attention of jamba, falcon_mamba; mamba; fla: Mamba"),
+    )
+    diagonal: ClassVar[bool] = True
+    declared_only: ClassVar[bool] = True
 
     width: int = integer(256, "channels (d_inner)")
     state: int = integer(16, "state size N per channel")
@@ -38,3 +45,10 @@ class Mamba(Stateful):
 
     def flops(self, t: int) -> int:
         return 5 * self.state_numbers + 2 * self.conv * self.width
+
+    @property
+    def _handed_on(self) -> int:
+        return self.width
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"state": "state"}

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba2(Stateful):
+class Mamba2(Stateful, Mechanism):
     """Mamba-2 (SSD): one scalar decay per head, a state of head_dim x `state` numbers per head."""
 
     name: ClassVar[str] = "mamba2"
     title: ClassVar[str] = "Mamba-2"
     symbol: ClassVar[str] = "m"
     source: ClassVar[str] = "Dao, Gu 2024, arXiv 2405.21060"
+    facts: ClassVar[Facts] = Facts(
+        carried="heads head_dim state",
+        elsewhere=(
+            "transformers: mamba, linear_attention of nemotron_h, bamba, zamba2; mamba2; fla:"
+            " Mamba2"
+        ),
+    )
+    diagonal: ClassVar[bool] = True
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "channels per head")
@@ -50,3 +59,10 @@ class Mamba2(Stateful):
 
     def flops(self, t: int) -> int:
         return 5 * self.state_numbers + 2 * self.conv * self._channels
+
+    @property
+    def _handed_on(self) -> int:
+        return self.head_dim
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"state": "state"}

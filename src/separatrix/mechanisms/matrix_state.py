@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, choice, integer
+from separatrix.mechanisms.base import (
+    CacheItem,
+    Mechanism,
+    Varied,
+    choice,
+    convolution,
+    integer,
+)
 from separatrix.mechanisms.heads import Heads
 from separatrix.mechanisms.recurrent_state import Stateful
 
+MATRIX = "heads head_dim value_dim"
+"""The numbers of one matrix per head, as tables write them."""
 NEGATIVE = (
     "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down"
     " to -1 (arXiv 2411.12537)"
@@ -17,7 +27,7 @@ NEGATIVE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixState(Stateful, Heads):
+class MatrixState(Stateful, Heads, Mechanism):
     """A state of d x d_v numbers per head, with an optional short convolution on q, k, v."""
 
     operations: ClassVar[int] = 5
@@ -55,7 +65,23 @@ class MatrixState(Stateful, Heads):
         return 2 * self.qk * self.head_dim + self.heads * self.dv
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.state_numbers), self._convolution(self._channels, t))
+        return (self._state(self.state_numbers), self._convolution(t))
 
     def flops(self, t: int) -> int:
         return self.operations * self.state_numbers + 2 * self.conv * self._channels
+
+    @property
+    def _handed_on(self) -> int:
+        return self.dv
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"state": "head_dim"}
+
+    def resized(self, **sizes: Any) -> Self:
+        """At other sizes; another key dimension leaves the dimension of the values as it was."""
+        if sizes.get("head_dim", self.head_dim) != self.head_dim:
+            sizes = {"value_dim": self.dv} | sizes
+        return super().resized(**sizes)
+
+    def _convolution(self, t: int) -> CacheItem:
+        return convolution(self._channels, self.conv, t, self.p)

@@ -8,14 +8,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, LayerKind, flag, integer, number_format
+from separatrix.mechanisms.base import (
+    EXACT_FORMATS,
+    CacheItem,
+    Facts,
+    Head,
+    LayerKind,
+    Mechanism,
+    convolution,
+    flag,
+    integer,
+    number_format,
+)
 from separatrix.mechanisms.heads import Heads
+from separatrix.mechanisms.softmax import accumulators
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent(Heads):
+class Latent(Heads, Mechanism):
     """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
     r_j; full causal softmax attention.
     """
@@ -26,6 +38,11 @@ class Latent(Heads):
     group: ClassVar[LayerKind] = "full"
     reading: ClassVar[bool] = True
     source: ClassVar[str] = "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434"
+    facts: ClassVar[Facts] = Facts(
+        carried="(latent + rope_dim) t",
+        read="heads (max(value_dim, latent) + 1)",
+        elsewhere="transformers: deepseek_v2, deepseek_v3; fla: MultiheadLatentAttention",
+    )
 
     latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
     rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
@@ -57,7 +74,7 @@ class Latent(Heads):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (
             CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)),
-            self._convolution(self._channels, t),
+            convolution(self._channels, self.conv, t, self.p),
         )
 
     def read_bits(self) -> int:
@@ -77,15 +94,15 @@ class Latent(Heads):
         )
 
     def assumptions(self) -> tuple[str, ...]:
-        what = (
-            "numerators, denominator and running maximum"
-            if self.running_max
-            else "numerators and denominator"
-        )
         return (
-            f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",
+            accumulators(self.accumulator_bits, self.running_max),
             (
                 "latent attention accumulates values or latents, the larger of the two counted"
                 f" ({max(self.dv, self.latent):,} numbers per head)"
             ),
         )
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        head = Head(self.head_dim, self.dv, self.format, self.latent)
+        return head if self.formats <= EXACT_FORMATS else None

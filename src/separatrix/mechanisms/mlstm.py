@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from separatrix.mechanisms.base import Facts
 from separatrix.mechanisms.matrix_state import MatrixState
 
 
@@ -18,6 +19,11 @@ class MLSTM(MatrixState):
     title: ClassVar[str] = "mLSTM"
     symbol: ClassVar[str] = "x"
     source: ClassVar[str] = "Beck et al. 2024 (xLSTM), arXiv 2405.04517"
+    facts: ClassVar[Facts] = Facts(
+        carried="heads (head_dim value_dim + head_dim + 1)",
+        elsewhere="transformers: xlstm",
+    )
+    diagonal: ClassVar[bool] = True
 
     @property
     def state_numbers(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, integer
-from separatrix.mechanisms.softmax import Softmax
+from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, OpenedBlocks, integer
+from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 from separatrix.numbers.bits import Bits
 
 
@@ -23,13 +23,18 @@ class MoBA(Softmax):
     group: ClassVar[LayerKind] = "indexed"
     reading: ClassVar[bool] = True
     source: ClassVar[str] = "Lu et al. 2025 (MoBA), arXiv 2502.13189"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{KEYS_VALUES} t + kv_heads head_dim (t // block)",
+        read="heads topk (value_dim + 2)",
+        elsewhere="fla: MoBA",
+    )
 
     block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head beside its own, k")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         means = Bits.of(t // self.block * self.kv * self.head_dim, self.p)
-        return (CacheItem("kv", self._keys_values(t) + means), self._convolution(self._channels, t))
+        return (CacheItem("kv", self._keys_values(t) + means), self._convolution(t))
 
     def read_bits(self) -> int:
         """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a
@@ -50,3 +55,14 @@ class MoBA(Softmax):
         return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(
             min(t, (self.topk + 1) * self.block), t
         )
+
+    @property
+    def cache_stride(self) -> int:
+        return self.block
+
+    @property
+    def opened_blocks(self) -> OpenedBlocks | None:
+        """As in sparse.py."""
+        if self.conv:
+            return None
+        return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Mechanism
+from separatrix.mechanisms.base import CacheItem, Facts, Mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,12 @@ class PositionWise(Mechanism):
     title: ClassVar[str] = "no token mixing"
     symbol: ClassVar[str] = "-"
     source: ClassVar[str] = "theory.md, section 1: position-wise parts are free"
+    facts: ClassVar[Facts] = Facts(
+        carried="0",
+        elsewhere="transformers: mlp, moe",
+    )
+    declared_only: ClassVar[bool] = True
+    mixes_tokens: ClassVar[bool] = False
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return ()

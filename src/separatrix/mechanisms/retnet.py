@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,11 @@ class RetNet(MatrixState):
     title: ClassVar[str] = "retention"
     symbol: ClassVar[str] = "t"
     source: ClassVar[str] = "Sun et al. 2023, arXiv 2307.08621"
+    facts: ClassVar[Facts] = Facts(
+        carried=MATRIX,
+        elsewhere="fla: MultiScaleRetention",
+    )
+    diagonal: ClassVar[bool] = True
 
     def _check(self) -> None:
         super()._check()

@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class RGLRU(Stateful):
+class RGLRU(Stateful, Mechanism):
     """RG-LRU (Griffin): a gated diagonal recurrence of `width` numbers."""
 
     name: ClassVar[str] = "rglru"
     title: ClassVar[str] = "RG-LRU"
     symbol: ClassVar[str] = "r"
     source: ClassVar[str] = "De et al. 2024, arXiv 2402.19427"
+    facts: ClassVar[Facts] = Facts(
+        carried="width",
+        elsewhere="transformers: recurrent of recurrent_gemma",
+    )
+    diagonal: ClassVar[bool] = True
 
     width: int = integer(256, "width of the recurrence")
     conv: int = integer(0, "kernel size of the short convolution; 0 for none")
@@ -30,3 +35,7 @@ class RGLRU(Stateful):
 
     def flops(self, t: int) -> int:
         return 3 * self.width + 2 * self.conv * self.width
+
+    @property
+    def _handed_on(self) -> int:
+        return self.width

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, integer
-from separatrix.mechanisms.matrix_state import MatrixState
+from separatrix.mechanisms.base import CacheItem, Facts, integer
+from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 from separatrix.numbers.bits import Bits
 
 
@@ -21,6 +21,10 @@ class RWKV(MatrixState):
     title: ClassVar[str] = "RWKV"
     symbol: ClassVar[str] = "v"
     source: ClassVar[str] = "Peng et al. 2024, arXiv 2404.05892; 2025, arXiv 2503.14456"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{MATRIX} + shifts width",
+        elsewhere="fla: RWKV6Attention, RWKV7Attention",
+    )
     operations: ClassVar[int] = 7
 
     width: int | None = integer(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 from separatrix.numbers.bits import Bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class RWKV4(Stateful):
+class RWKV4(Stateful, Mechanism):
     """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
     channel mixing keep the last input.
     """
@@ -20,6 +20,12 @@ class RWKV4(Stateful):
     title: ClassVar[str] = "RWKV-4"
     symbol: ClassVar[str] = "V"
     source: ClassVar[str] = "Peng et al. 2023, arXiv 2305.13048"
+    facts: ClassVar[Facts] = Facts(
+        carried="3 width + 2 hidden",
+        elsewhere="transformers: rwkv",
+    )
+    diagonal: ClassVar[bool] = True
+    declared_only: ClassVar[bool] = True
 
     width: int = integer(256, "channels of time mixing (attention_hidden_size)")
     hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, Mechanism, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Mechanism, convolution, integer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,10 @@ class ShortConvolution(Mechanism):
     symbol: ClassVar[str] = "u"
     group: ClassVar[LayerKind] = "convolution"
     source: ClassVar[str] = "Liquid AI 2025 (LFM2); transformers' conv layers"
+    facts: ClassVar[Facts] = Facts(
+        carried="width min(t, conv - 1)",
+        elsewhere="transformers: conv (lfm2)",
+    )
 
     width: int = integer(256, "channels")
     conv: int = integer(3, "kernel size, the token itself included")
@@ -32,3 +36,8 @@ class ShortConvolution(Mechanism):
 
     def flops(self, t: int) -> int:
         return 2 * self.conv * self.width
+
+    @property
+    def _handed_on(self) -> int:
+        # a kernel of 1 sees no token but its own
+        return self.width if self.conv >= 2 else 0

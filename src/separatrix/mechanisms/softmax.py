@@ -5,16 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import flag, integer, number_format
+from separatrix.mechanisms.base import (
+    CacheItem,
+    Head,
+    HeadShape,
+    Mechanism,
+    convolution,
+    flag,
+    integer,
+    number_format,
+)
 from separatrix.mechanisms.heads import Heads
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat
 
+KEYS_VALUES = "kv_heads (head_dim + value_dim)"
+"""The numbers of one token's keys and values, as tables write them."""
 SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Heads):
+class Softmax(Heads, Mechanism):
     """Grouped softmax attention; which tokens are seen is up to the subclass."""
 
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
@@ -47,6 +58,15 @@ class Softmax(Heads):
             )
 
     @property
+    def head_shape(self) -> HeadShape:
+        return HeadShape(self.heads, self.head_dim, self.kv)
+
+    @property
+    def head(self) -> Head:
+        """The room of one head."""
+        return Head(self.head_dim, self.dv, self.format)
+
+    @property
     def kv_numbers(self) -> int:
         """Numbers of keys and values per token."""
         return self.kv * (self.head_dim + self.dv)
@@ -62,10 +82,16 @@ class Softmax(Heads):
         """Operations of scores and weighted values over that many tokens, convolution included."""
         return 2 * self.heads * (self.head_dim + self.dv) * tokens + 2 * self.conv * self._channels
 
+    def _convolution(self, t: int) -> CacheItem:
+        return convolution(self._channels, self.conv, t, self.p)
+
     def assumptions(self) -> tuple[str, ...]:
-        what = (
-            "numerators, denominator and running maximum"
-            if self.running_max
-            else "numerators and denominator"
-        )
-        return (f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number",)
+        return (accumulators(self.accumulator_bits, self.running_max),)
+
+
+def accumulators(bits: int, running_max: bool) -> str:
+    """What is assumed of softmax accumulators of that many bits per number."""
+    what = "numerators, denominator and running maximum"
+    if not running_max:
+        what = "numerators and denominator"
+    return f"softmax accumulators ({what}) hold {bits} bits per number"

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, LayerKind, flag, integer
-from separatrix.mechanisms.softmax import Softmax
+from separatrix.mechanisms.base import (
+    CacheItem,
+    Facts,
+    LayerKind,
+    OpenedBlocks,
+    Varied,
+    flag,
+    integer,
+)
+from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 from separatrix.numbers.bits import Bits
 
 
@@ -23,6 +32,12 @@ class Sparse(Softmax):
     group: ClassVar[LayerKind] = "indexed"
     reading: ClassVar[bool] = True
     source: ClassVar[str] = "Yuan et al. 2025 (NSA), arXiv 2502.11089; [Ye26] section 2"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{KEYS_VALUES} (t + t // block)",
+        read="heads (value_dim + 1 + topk (value_dim + 2))",
+        elsewhere="transformers: minimax_m3_sparse; fla: NativeSparseAttention",
+    )
+    compresses_blocks: ClassVar[bool] = True
 
     block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head, k")
@@ -42,7 +57,7 @@ class Sparse(Softmax):
         compressed = Bits.of(t // self.block * self.kv_numbers, self.p)
         return (
             CacheItem("kv", self._keys_values(t) + compressed),
-            self._convolution(self._channels, t),
+            self._convolution(t),
         )
 
     def read_bits(self) -> int:
@@ -75,3 +90,19 @@ class Sparse(Softmax):
         return self._attend(
             t // self.block + min(t, (self.topk + 1) * self.block) + min(t, self.window), t
         )
+
+    @property
+    def cache_stride(self) -> int:
+        return self.block
+
+    @property
+    def opened_blocks(self) -> OpenedBlocks | None:
+        """Rotation and gates change nothing: messages may depend on the place of their block, and
+        gates on the query's token only. A convolution lets them depend on the block before.
+        """
+        if self.conv:
+            return None
+        return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits(), self.window)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"block": "block", "topk": "topk"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, LayerKind, flag, integer
-from separatrix.mechanisms.softmax import SINK, Softmax
+from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Varied, flag, integer
+from separatrix.mechanisms.softmax import KEYS_VALUES, SINK, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,10 @@ class Window(Softmax):
     symbol: ClassVar[str] = "w"
     group: ClassVar[LayerKind] = "windowed"
     source: ClassVar[str] = "Beltagy, Peters, Cohan 2020 (Longformer)"
+    facts: ClassVar[Facts] = Facts(
+        carried=f"{KEYS_VALUES} min(t, size)",
+        elsewhere="transformers: sliding_attention; fla: Attention(window_size)",
+    )
 
     size: int = integer(128, "tokens seen, the token itself included")
     sink: bool = flag(False, SINK, alters=True)
@@ -41,8 +46,20 @@ class Window(Softmax):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (
             CacheItem("window", self._keys_values(min(t, self.size))),
-            self._convolution(self._channels, t),
+            self._convolution(t),
         )
 
     def flops(self, t: int) -> int:
         return self._attend(min(t, self.size), t)
+
+    @property
+    def card_title(self) -> str:
+        return f"windowed ({self.size:,})"
+
+    @property
+    def _handed_on(self) -> int:
+        # keys must tell places and values bits: one vector cannot be both
+        return self.dv if self.size >= 2 and not self.shared else 0
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"window": "size"}

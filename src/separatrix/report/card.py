@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.architecture import Architecture
-from separatrix.mechanisms import Mechanism, Window
 from separatrix.numbers.amounts import check_context
 from separatrix.report.card_json import assumptions, bytes_of, card_json, card_lines, unknown
 from separatrix.report.memory import KINDS, Row, pattern, rows
@@ -75,7 +74,7 @@ def size_text(bits: int) -> str:
 def layers_text(architecture: Architecture) -> str:
     """Layers by mechanism, most frequent first: "18 RG-LRU   8 windowed (2,048)   0 full"."""
     counts = Counter(
-        tuple(dict.fromkeys(_kind_text(part) for part in layer)) for layer in architecture
+        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
     )
     words = [f"{number:,} {' | '.join(kinds)}" for kinds, number in counts.most_common()]
     if not any(part.group == "full" for layer, _ in architecture.counted() for part in layer):
@@ -83,15 +82,9 @@ def layers_text(architecture: Architecture) -> str:
     return "   ".join(words)
 
 
-def _kind_text(part: Mechanism) -> str:
-    if isinstance(part, Window):
-        return f"windowed ({part.size:,})"
-    return {"full": "full"}.get(part.name, part.title)
-
-
 def formats_text(architecture: Architecture) -> str:
     """Number formats: "bf16, recurrent state fp32 (assumed)"."""
-    mixing = [part for layer in architecture for part in layer if part.name != "mlp"]
+    mixing = [part for layer in architecture for part in layer if part.mixes_tokens]
     formats = sorted({part.format for part in mixing})
     states = sorted(
         {

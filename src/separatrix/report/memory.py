@@ -11,7 +11,7 @@ from math import lcm
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.outline import Outline, Part
-from separatrix.mechanisms import Compressed, Mechanism, Sparse
+from separatrix.mechanisms import Mechanism
 
 KINDS = {
     "state": "recurrent state",
@@ -55,12 +55,8 @@ def rows(architecture: Architecture, context: int) -> list[Row]:
 
 def _per_token(architecture: Architecture) -> Fraction:
     """Bits of keys and values per token; compressed blocks count by their share."""
-    strides = (
-        part.block if isinstance(part, Sparse) else part.ratio
-        for part in _parts(architecture)
-        if isinstance(part, Sparse | Compressed)
-    )
-    period = lcm(*strides)
+    # after a common multiple every cache has grown by whole blocks
+    period = lcm(*(part.cache_stride for part in _parts(architecture)))
     return Fraction(architecture.cache(period)["kv"].total, period)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from separatrix.architecture import Architecture, Sparse
+from separatrix.architecture import Architecture
 from separatrix.caches import Grid
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.evidence.records import Certificate
@@ -80,10 +80,8 @@ def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:
         return "wrong_answer"
     if not architecture.reading:
         return "collision"
-    parts = [part for layer in architecture for part in layer]
-    sparse = (
-        len(architecture) == len(parts) == 1 and isinstance(parts[0], Sparse) and parts[0].plain
-    )
+    part = architecture.only
+    sparse = part is not None and part.compresses_blocks and part.plain
     return (
         "block_swap"
         if sparse and isinstance(task, TwoSum) and task.form == "query"

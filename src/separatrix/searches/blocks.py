@@ -15,7 +15,6 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from separatrix.architecture import Sparse
 from separatrix.caches import (
     LEAST_BORDER,
     LEAST_MARGIN,
@@ -29,6 +28,7 @@ from separatrix.caches import (
 )
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Certificate
+from separatrix.mechanisms.base import OpenedBlocks
 from separatrix.model import Model
 from separatrix.searches.record import (
     SAFETY,
@@ -68,7 +68,7 @@ def swap_blocks(
     sparse heads, another task, or sizes at which every block is opened.
     """
     fits(model, task)
-    part = sparse_part(model)
+    part = sparse_blocks(model)
     if not isinstance(task, TwoSum) or task.form != "query":
         raise SizeError(
             f"{task.spec}: a block swap needs 2-Sum per query, twosum:n=...,M=...,form=query;"
@@ -105,22 +105,20 @@ def swap_blocks(
     )
 
 
-def sparse_part(model: Model) -> Sparse:
-    """The only mechanism of a one-layer sparse model. Raises SizeError for any other
-    architecture.
-    """
-    parts = [part for layer in model.architecture for part in layer]
-    if len(model.architecture) != 1 or len(parts) != 1 or not isinstance(parts[0], Sparse):
+def sparse_blocks(model: Model) -> OpenedBlocks:
+    """The blocks of a one-layer sparse model. Raises SizeError for any other architecture."""
+    part = model.architecture.only
+    if part is None or not part.compresses_blocks:
         raise SizeError(
             f"'{model.architecture.spec}': a block swap needs exactly one layer of sparse heads;"
             " search a wrong answer instead"
         )
-    if not parts[0].plain:
+    if not part.plain or part.opened_blocks is None:
         raise SizeError(
             f"'{model.architecture.spec}': a block swap needs sparse heads without conv, rope,"
             " window and gates; search a wrong answer instead"
         )
-    return parts[0]
+    return part.opened_blocks
 
 
 def _twins(
@@ -189,7 +187,7 @@ def _swap(
         if len(digests) > 1 or details is None or gap < SAFETY * LEAST_MARGIN:
             continue
         numbers = cache_codes(before[0].cache, grid, names=MESSAGES).shape[1]
-        blocks = (cut + model.config.bos) // sparse_part(model).block
+        blocks = (cut + model.config.bos) // sparse_blocks(model).block
         return certificate(
             "block_swap",
             model,

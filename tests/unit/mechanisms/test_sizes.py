@@ -11,7 +11,6 @@ import pytest
 from separatrix.architecture import MECHANISMS, Architecture, mechanism
 from separatrix.errors import SizeError
 from separatrix.mixers import mixer
-from separatrix.theory.solves.composition import carries
 
 
 def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
@@ -96,8 +95,8 @@ def test_a_window_whose_keys_are_its_values_stores_them_once() -> None:
     with pytest.raises(SizeError, match="shared=true"):
         mixer(shared, width=8)
     # the carrying construction needs keys that tell places and values that tell bits
-    assert carries(mechanism("window", heads=1, head_dim=8, size=9), 8)
-    assert not carries(shared, 8)
+    assert mechanism("window", heads=1, head_dim=8, size=9).carries(8)
+    assert not shared.carries(8)
 
 
 def test_compressed_entries_window_and_waiting_tokens() -> None:

@@ -25,7 +25,6 @@ from separatrix.architecture.hf.families.minimax_softmax import indexed_blocks
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.spec import parse_sizes
 from separatrix.mechanisms import MECHANISMS, Mechanism
-from separatrix.mechanisms.recurrent_state import Stateful
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
@@ -91,7 +90,7 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
 
 def _notes(fields: Fields, classes: list[type[Mechanism]]) -> list[str]:
     """The assumptions that go with these mechanisms in any file."""
-    stateful = any(issubclass(cls, Stateful) for cls in classes)
+    stateful = any(cls.group == "recurrent" for cls in classes)
     softmax = any(cls.group in ("full", "windowed", "indexed") for cls in classes)
     dtype = fields.model_format()
     return [

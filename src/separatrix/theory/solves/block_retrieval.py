@@ -42,15 +42,11 @@ class BlockRetrieval(Theorem):
         payload = bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if (
-                    not isinstance(part, Sparse)
-                    or not part.plain
-                    or not {part.format, part.accumulator or part.format} <= set(WIDE)
-                ):
+                if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
                     continue
                 if part.block < 2 or part.block & (part.block - 1):
                     continue
-                if address + TAGS <= part.head_dim and payload <= part.dv and address <= 256:
+                if part.head.has_room(address + TAGS, payload) and address <= 256:
                     sentence = (
                         f"one sparse layer (layer {index + 1}) solves it, opening 1 block of"
                         f" {part.block} tokens: {address} address bits and {TAGS} tags of"

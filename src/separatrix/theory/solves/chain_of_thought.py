@@ -10,7 +10,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import bits_of, full_heads, has_room
+from separatrix.theory.solves.room import bits_of, full_heads
 
 
 class Thought(Theorem):
@@ -56,7 +56,7 @@ class Thought(Theorem):
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
         for index, part in full_heads(architecture):
-            if has_room(part, address, payload) and address <= 256:
+            if part.has_room(address, payload) and address <= 256:
                 sentence = (
                     f"with a chain of thought of {task.L:,} tokens one full layer (layer"
                     f" {index + 1}) solves it: {address} address and tag bits of {part.head_dim}"

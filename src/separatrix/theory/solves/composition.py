@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import (
-    RGLRU,
-    Mamba,
-    Mamba2,
-    MatrixState,
-    Mechanism,
-    ShortConvolution,
-    Window,
-)
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import FORMATS, bits_of, full_heads, has_room
+from separatrix.theory.solves.room import bits_of, full_heads
 
 
 class Composition(Theorem):
@@ -54,7 +45,7 @@ class Composition(Theorem):
             {
                 i
                 for i, part in full_heads(architecture)
-                if has_room(part, address, payload) and address <= 256
+                if part.has_room(address, payload) and address <= 256
             }
         )
         steps, carried = composable(architecture, layers, bits_of(task.m))
@@ -93,28 +84,9 @@ def composable(
     first = full_layers[0]
     second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
     carried = any(
-        carries(part, carried_bits)
+        part.carries(carried_bits)
         for i in range(second)
         if i != first
         for part in architecture.layers[i]
     )
     return len(full_layers) - 1 + carried, carried
-
-
-def carries(part: Mechanism, bits: int) -> bool:
-    """Whether one head can hand that many bits, each as +-1, from one token to the next."""
-    sizes = part.sizes()
-    if not {
-        part.format,
-        *(sizes.get(key) or part.format for key in ("state_format", "accumulator")),
-    } <= set(FORMATS):
-        return False
-    if isinstance(part, Window):
-        return part.size >= 2 and part.dv >= bits and not part.shared
-    if isinstance(part, ShortConvolution):
-        return part.conv >= 2 and part.width >= bits
-    if isinstance(part, RGLRU | Mamba):
-        return part.width >= bits
-    if isinstance(part, Mamba2):
-        return part.head_dim >= bits
-    return isinstance(part, MatrixState) and part.dv >= bits

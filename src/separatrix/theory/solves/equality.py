@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Equality, Task
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads, has_room
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
 
 
 class TwoLayerEquality(Theorem):
@@ -40,7 +40,7 @@ class TwoLayerEquality(Theorem):
             (
                 i
                 for i, part in full_heads(architecture)
-                if has_room(part, address + TAGS, 1) and address <= 256
+                if part.has_room(address + TAGS, 1) and address <= 256
             ),
             None,
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Indexed
+from separatrix.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import FORMATS, TAGS, bits_of, has_room
+from separatrix.theory.solves.room import TAGS, bits_of
 
 
 class IndexedRetrieval(Theorem):
@@ -46,14 +47,11 @@ class IndexedRetrieval(Theorem):
         payload = bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Indexed) or not {
-                    part.format,
-                    part.accumulator or part.format,
-                } <= set(FORMATS):
+                if not isinstance(part, Indexed) or not part.formats <= EXACT_FORMATS:
                     continue
                 if part.rope or part.block != 1 or part.index_dim < address + TAGS or address > 256:
                     continue
-                if has_room(part, address + TAGS, payload):
+                if part.head.has_room(address + TAGS, payload):
                     sentence = (
                         f"one indexed layer (layer {index + 1}) solves it: {address} address bits"
                         f" and {TAGS} tags of {part.index_dim} index dimensions and {part.head_dim}"

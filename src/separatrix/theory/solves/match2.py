@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads, has_room
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
 """Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
@@ -35,13 +35,13 @@ class Match2(Theorem):
         if not isinstance(task, TwoSum) or task.form != "query":
             return None
         for index, part in full_heads(architecture):
-            if has_room(part, 3, 1) and MATCH_LIMIT[part.format] >= task.M:
+            if part.has_room(3, 1) and MATCH_LIMIT[part.format] >= task.M:
                 how = (
                     f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,}"
                     f" in {part.format}"
                 )
                 dimensions = 3
-            elif has_room(part, bits_of(task.M) + TAGS, 1):
+            elif part.has_room(bits_of(task.M) + TAGS, 1):
                 how = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions"
                 dimensions = bits_of(task.M) + TAGS
             else:

@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads, has_room
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
 
 
 class TwoLayerPairs(Theorem):
@@ -48,7 +48,7 @@ class TwoLayerPairs(Theorem):
             (
                 i
                 for i, part in full_heads(architecture)
-                if has_room(part, bits + TAGS, 1) and bits <= 256
+                if part.has_room(bits + TAGS, 1) and bits <= 256
             ),
             None,
         )

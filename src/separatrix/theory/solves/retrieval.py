@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads, has_room
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
 
 
 class Retrieval(Theorem):
@@ -40,7 +40,7 @@ class Retrieval(Theorem):
         address = bits_of(task.n)
         payload = bits_of(task.V)
         for index, part in full_heads(architecture):
-            if has_room(part, address + TAGS, payload) and address <= 256:
+            if part.has_room(address + TAGS, payload) and address <= 256:
                 sentence = (
                     f"one full layer (layer {index + 1}) solves it: {address} address bits and"
                     f" {TAGS} tags of {part.head_dim} key dimensions, {payload} answer bits of"
