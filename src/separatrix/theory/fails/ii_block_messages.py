@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 from flint import arb
 
-from separatrix.architecture import Architecture, Mechanism, Sparse
+from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import MoBA
 from separatrix.numbers.binomials import BinomialSum
 from separatrix.numbers.counts import Count, Exact, Power
 from separatrix.numbers.first_size import first_size
@@ -126,20 +125,24 @@ class TheoremII(Theorem):
         if len(memory) != 1 or len(memory[0]) != 1 or not isinstance(task, TwoSum):
             return None
         part = memory[0][0]
-        if not _has_blocks(part) or part.conv:
+        opened = part.opened_blocks
+        if opened is None:
             return None
         before = task.length - 1  # the last token is the query in both forms
         values = task.M if task.form == "query" else task.pairs
-        window = part.window if isinstance(part, Sparse) else 0
-        seen = -(-window // part.block)
+        seen = -(-opened.window // opened.block)
         # fills the open block and those the window touches, whose tokens are seen: any value but
         # the one the proof ends up asking for
-        filler = before % part.block > 0 or seen > 0
-        blocks = before // part.block - seen
+        filler = before % opened.block > 0 or seen > 0
+        blocks = before // opened.block - seen
         if blocks < 1 or values < 1 + filler:
             return None
         return BlockSizes(
-            T=blocks, B=part.block, k=part.heads * part.topk, c=part.message_bits(), N=values
+            T=blocks,
+            B=opened.block,
+            k=opened.heads * opened.topk,
+            c=opened.message_bits,
+            N=values,
         )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -193,7 +196,8 @@ class TheoremII(Theorem):
 
     def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
         """The smallest n of the family at which the theorem bites; None if none up to 10^12."""
-        if not any(_has_blocks(part) for layer, _ in architecture.counted() for part in layer):
+        parts = [part for layer, _ in architecture.counted() for part in layer]
+        if all(part.opened_blocks is None for part in parts):
             return None
         tasks = task.family()
 
@@ -203,10 +207,3 @@ class TheoremII(Theorem):
             return sign is not None and sign.positive
 
         return first_size(bites, tasks.smallest, limit=tasks.largest)
-
-
-def _has_blocks(part: Mechanism) -> TypeGuard[Sparse | MoBA]:
-    """Whether each head opens k blocks by their messages and the query. Rotation and gates change
-    neither: messages may depend on the place of their block, and gates on the query's token only.
-    """
-    return isinstance(part, Sparse | MoBA)
