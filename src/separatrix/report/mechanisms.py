@@ -1,7 +1,7 @@
-"""The token mixers as a table, one by one, and as the page docs/mechanisms.md, all from the code;
-no torch.
+"""The token mixers as a table, one by one, and as the page docs/mechanisms.md; no torch.
 
-The maths of a mixer is the docstring of its file in mixers/, read without importing it.
+Everything is said by the classes of mechanisms; here it is only printed. The maths of a mixer is
+the docstring of its file in mixers/, read without importing it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,101 +19,6 @@ from separatrix.errors import UnknownNameError
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Formulas in the names of a mechanism's sizes (a space multiplies), and what others call
-    it.
-    """
-
-    carried: str
-    """Numbers carried after t >= 1 tokens, short convolution left out."""
-    read: str = "0"
-    """Numbers one token can take of a prefix (read_bits without a running maximum)."""
-    elsewhere: str = ""
-    """transformers: value of layer_types, or the model type; fla: layer of
-    flash-linear-attention.
-    """
-
-
-_KV = "kv_heads (head_dim + value_dim)"
-_MATRIX = "heads head_dim value_dim"
-FACTS: dict[str, Facts] = {
-    "full": Facts(
-        f"{_KV} t",
-        "heads (value_dim + 1)",
-        "transformers: full_attention, attention; fla: Attention",
-    ),
-    "mla": Facts(
-        "(latent + rope_dim) t",
-        "heads (max(value_dim, latent) + 1)",
-        "transformers: deepseek_v2, deepseek_v3; fla: MultiheadLatentAttention",
-    ),
-    "window": Facts(
-        f"{_KV} min(t, size)",
-        elsewhere="transformers: sliding_attention; fla: Attention(window_size)",
-    ),
-    "chunked": Facts(f"{_KV} min(t, size)", elsewhere="transformers: chunked_attention"),
-    "sparse": Facts(
-        f"{_KV} (t + t // block)",
-        "heads (value_dim + 1 + topk (value_dim + 2))",
-        "transformers: minimax_m3_sparse; fla: NativeSparseAttention",
-    ),
-    "moba": Facts(
-        f"{_KV} t + kv_heads head_dim (t // block)", "heads topk (value_dim + 2)", "fla: MoBA"
-    ),
-    "indexed": Facts(
-        f"({_KV} + index_dim) t",
-        f"topk (1 + {_KV})",
-        "transformers: indexed_attention; deepseek_v32, glm_moe_dsa; fla: ops.dsa",
-    ),
-    "compressed": Facts(
-        "(head_dim + index_dim) (t // ratio) + head_dim min(t, size) + 2 (head_dim + index_dim)"
-        " min(t, ratio - 1)",
-        "heads (head_dim + 1)",
-        "transformers: compressed_sparse_attention, heavily_compressed_attention (deepseek_v4)",
-    ),
-    "linear": Facts(
-        "heads feature_dim (value_dim + normaliser)",
-        elsewhere="transformers: linear_attention; fla: LinearAttention, BasedLinearAttention",
-    ),
-    "lightning": Facts(
-        _MATRIX, elsewhere="transformers: linear_attention of minimax; fla: LightningAttention"
-    ),
-    "retnet": Facts(_MATRIX, elsewhere="fla: MultiScaleRetention"),
-    "gla": Facts(_MATRIX, elsewhere="fla: GatedLinearAttention"),
-    "hgrn2": Facts(_MATRIX, elsewhere="fla: HGRN2Attention"),
-    "deltanet": Facts(_MATRIX, elsewhere="fla: DeltaNet"),
-    "gdn": Facts(
-        _MATRIX,
-        elsewhere=(
-            "transformers: linear_attention of qwen3_next, qwen3_5, olmo_hybrid; fla: GatedDeltaNet"
-        ),
-    ),
-    "deltaproduct": Facts(_MATRIX, elsewhere="fla: GatedDeltaProduct"),
-    "kda": Facts(
-        _MATRIX, elsewhere="transformers: linear_attention of kimi_linear; fla: KimiDeltaAttention"
-    ),
-    "mlstm": Facts("heads (head_dim value_dim + head_dim + 1)", elsewhere="transformers: xlstm"),
-    "rwkv": Facts(f"{_MATRIX} + shifts width", elsewhere="fla: RWKV6Attention, RWKV7Attention"),
-    "loglinear": Facts(f"{_MATRIX} (floor(log2(t)) + 1)", elsewhere="fla: LogLinearMamba2"),
-    "mamba": Facts(
-        "width state",
-        elsewhere="transformers: linear_attention of jamba, falcon_mamba; mamba; fla: Mamba",
-    ),
-    "mamba2": Facts(
-        "heads head_dim state",
-        elsewhere=(
-            "transformers: mamba, linear_attention of nemotron_h, bamba, zamba2; mamba2; fla:"
-            " Mamba2"
-        ),
-    ),
-    "rglru": Facts("width", elsewhere="transformers: recurrent of recurrent_gemma"),
-    "rwkv4": Facts("3 width + 2 hidden", elsewhere="transformers: rwkv"),
-    "shortconv": Facts("width min(t, conv - 1)", elsewhere="transformers: conv (lfm2)"),
-    "mlp": Facts("0", elsewhere="transformers: mlp, moe"),
-}
 
 
 def rows() -> list[dict[str, str | int | None]]:
@@ -129,8 +34,8 @@ def rows() -> list[dict[str, str | int | None]]:
             "grows": growth(cls()),
             "read": _read(cls()) if cls.reading else None,
             "flops": cls().flops(TOKENS),
-            "mixer": "yes" if mathematics(name) else None,
-            "elsewhere": FACTS[name].elsewhere if name in FACTS else "",
+            "mixer": None if cls.declared_only else "yes",
+            "elsewhere": "" if cls.facts is None else cls.facts.elsewhere,
         }
         for name, cls in MECHANISMS.items()
     ]
@@ -138,10 +43,13 @@ def rows() -> list[dict[str, str | int | None]]:
 
 def shown(row: dict[str, str | int | None]) -> dict[str, str]:
     """A row as people read it."""
-    return {
-        key: "-" if value is None else compact(value) if isinstance(value, int) else value
-        for key, value in row.items()
-    }
+    return {key: _cell(value) for key, value in row.items()}
+
+
+def _cell(value: str | int | None) -> str:
+    if value is None:
+        return "-"
+    return compact(value) if isinstance(value, int) else value
 
 
 def compact(number: int) -> str:
@@ -168,10 +76,10 @@ def describe(name: str) -> list[tuple[str, str]]:
     if name not in MECHANISMS:
         raise UnknownNameError.of("mechanism", name, MECHANISMS, listing="separatrix mechanisms")
     cls = MECHANISMS[name]
-    facts = FACTS.get(name)
+    facts = cls.facts
     maths = mathematics(name)
     parts = [(f"{name}: {cls.title}", maths or " ".join((inspect.getdoc(cls) or "").split()))]
-    if not maths and name != "mlp":
+    if cls.declared_only and cls.mixes_tokens:
         parts.append(
             (
                 "mixer",
@@ -195,7 +103,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     parts.append(
         (f"operations to mix token {TOKENS:,} at the defaults", f"{cls().flops(TOKENS):,}")
     )
-    if facts is not None:
+    if facts is not None and facts.elsewhere:
         parts.append(("called elsewhere", facts.elsewhere))
     return [*parts, ("source", cls.source)]
 
@@ -233,10 +141,8 @@ def page() -> str:
 def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, "" if there is none."""
     folder = Path(__file__).parents[1] / "mixers"
-    files = [
-        folder / f"{name}.py",
-        *sorted(folder.glob(f"{name}_*.py")),
-    ]  # other forms of a mechanism: loglinear_gdn.py
+    # the second are other forms of a mechanism, as loglinear_gdn.py
+    files = [folder / f"{name}.py", *sorted(folder.glob(f"{name}_*.py"))]
     texts = [
         ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         for path in files
@@ -275,7 +181,8 @@ def _carried(mechanism: Mechanism) -> str:
 
 def _with_convolution(cls: type[Mechanism], carried: str) -> str:
     has = any(f.name == "conv" and f.default == 0 for f in fields(cls))
-    return f"{carried}{'   (+ min(t, conv - 1) inputs of each channel of a short convolution)' if has else ''}"
+    buffer = "   (+ min(t, conv - 1) inputs of each channel of a short convolution)" if has else ""
+    return carried + buffer
 
 
 def _sizes(cls: type[Mechanism]) -> Iterator[tuple[str, Any, str]]:
