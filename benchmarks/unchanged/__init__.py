@@ -1,0 +1,1 @@
+"""The parts of benchmarks/fingerprints.py: what is hashed, a file for each kind of thing."""
