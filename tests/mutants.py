@@ -1,10 +1,10 @@
 """How much the tests catch: small changes of the sources, one at a time, and the share of them that
 makes a test fail.
 
-    python tests/mutants.py --out mutants.json              every change against the tests of `make test`
-    python tests/mutants.py --only theory --count 20        some of them
-    python tests/mutants.py --suite OTHER_CHECKOUT          the tests of another version, on these sources
-    python tests/mutants.py --again mutants.json            what was caught then: is it still?
+    python tests/mutants.py --out mutants.json        every change against the tests of `make test`
+    python tests/mutants.py --only theory --count 20  some of them
+    python tests/mutants.py --suite OTHER_CHECKOUT    the tests of another version, on these sources
+    python tests/mutants.py --again mutants.json      what was caught then: is it still?
 
 A run without a change comes first and records which test executes which line (not what the tests
 run in processes of their own). A change is then judged by the tests that execute its line, or,
@@ -13,7 +13,8 @@ that takes ten times as long as usual and half a minute more, and a test process
 caught it too.
 
 Which changes are made depends on --seed and on the functions themselves, not on the rest of the
-tree, so that two versions are judged by the same changes wherever a function stayed as it was.
+tree, so that two versions are judged by the same changes wherever a function stayed as it was. A
+change is known by its file, too: --again passes over those whose file has moved since.
 """
 
 from __future__ import annotations
@@ -40,13 +41,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARES = {
-    "theory": 32,
+    "theory": 22,
+    "cards": 4,
+    "design": 8,
     "tasks": 28,
-    "mixers": 28,
-    "verify": 16,
-    "architecture": 22,
+    "mixers": 22,
+    "mechanisms": 8,
+    "architecture": 14,
+    "numbers": 6,
     "constructions": 8,
-    "": 26,
+    "checks": 16,
+    "": 24,
 }
 """How many changes each part of the package gets; "" stands for all other parts."""
 FOLDERS = ("contract", "golden", "quality", "unit")
@@ -69,7 +74,7 @@ COPIED = (
 """What a copy of the checkout needs for its tests."""
 UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "cast")
 """Functions whose first two arguments are not swapped: it would change nothing, or fail at once."""
-WITHOUT = ("mixers/_kernels/",)
+WITHOUT = ("mixers/kernels/",)
 """Sources left out: nothing but a GPU runs them."""
 GRACE = 30.0
 """Seconds that a test may take beyond ten times its usual time, and all tests of a change beyond
@@ -253,10 +258,8 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
     sites = _Sites()
     sites.visit(ast.parse(source))
     for function, node in sites.found:
-        start, end = (
-            starts[node.lineno - 1] + node.col_offset,
-            starts[node.end_lineno - 1] + node.end_col_offset,
-        )  # type: ignore[operator]
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         for kind, changed in changes(node):
             new = f"({ast.unparse(ast.fix_missing_locations(changed))})"
             old = source[start:end].decode()
@@ -306,9 +309,8 @@ def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
         free = [m for _, m in ranked if (m.file, m.function) not in functions]
         if not free:
             break
-        best = min(
-            free, key=lambda m: files[m.file] + kinds[m.kind]
-        )  # the first of the ranking among the rarest
+        # the first of the ranking among the rarest
+        best = min(free, key=lambda m: files[m.file] + kinds[m.kind])
         taken.append(best)
         functions.add((best.file, best.function))
         files[best.file] += 1
@@ -514,13 +516,12 @@ def _forked(work: Any, *arguments: Any) -> Any:
 
 
 def _alone(work: Any, *arguments: Any) -> None:
-    os.setsid()  # so that what a test starts can be ended with it
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell that runs this in the background has it ignored
-    del sys.modules[
-        "__main__"
-    ].__file__  # processes that a test spawns shall not import this script
+    # so that what a test starts can be ended with it
+    os.setsid()
+    # a shell that runs this in the background has it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # processes that a test spawns shall not import this script
+    del sys.modules["__main__"].__file__
     work(*arguments)
 
 
@@ -619,7 +620,8 @@ def main() -> None:
     parser.add_argument(
         "--again",
         type=Path,
-        help="results of an earlier run: only what was caught then, by the same test first",
+        help="results of an earlier run: only what was caught then, by the same test first;"
+        " changes whose file has moved since are passed over",
     )
     parser.add_argument(
         "--recording",

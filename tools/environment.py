@@ -60,7 +60,9 @@ for package in distributions():
         sys.exit(1)
     for file in package.files:
         path = str(file.locate())
-        if not path.endswith(".pyc") and (not os.path.exists(path) or file.size not in (None, os.path.getsize(path))):
+        if path.endswith(".pyc"):
+            continue
+        if not os.path.exists(path) or file.size not in (None, os.path.getsize(path)):
             sys.exit(1)
 sys.exit("pip" not in found)
 """

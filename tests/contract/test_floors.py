@@ -80,9 +80,8 @@ def violations(part: str, source: str) -> list[str]:
             found.append(f"{part} imports torch")
         if top != "separatrix" or (target := rest.split(".")[0]) == part:
             continue
-        target = (
-            target if target in FLOOR else "separatrix"
-        )  # a name that the package root loads lazily
+        # what is no room is a name that the package root loads lazily
+        target = target if target in FLOOR else "separatrix"
         up = FLOOR[target] > FLOOR[part]
         across = FLOOR[target] == FLOOR[part] == MAKERS
         apart = (part in MACHINERY and target in DECIDERS) or (

@@ -43,18 +43,29 @@ def llama4(size: int) -> tuple[Mixer, Any, Any]:
     """
     modeling, configuration = released("llama4")
     config = configuration.Llama4TextConfig(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, num_hidden_layers=1, use_qk_norm=False,
-        layer_types=["chunked_attention"], no_rope_layers=[1], attention_chunk_size=size, attn_implementation="eager",
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV,
+        head_dim=DIM,
+        num_hidden_layers=1,
+        use_qk_norm=False,
+        layer_types=["chunked_attention"],
+        no_rope_layers=[1],
+        attention_chunk_size=size,
+        attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-    )  # fmt: skip
+    )
     layer: Any = draw(modeling.Llama4TextAttention(config, 0))
     turn = modeling.Llama4TextRotaryEmbedding(config)
     sizes = {"heads": HEADS, "kv_heads": KV, "head_dim": DIM, "rope": True, "rope_base": 500}
     m = filled(
-        *(("full", sizes) if size == LONGER else ("chunked", sizes | {"size": size})), width=WIDTH,
-        q__weight=halves(layer.q_proj.weight, HEADS) * DIM**-0.5, k__weight=halves(layer.k_proj.weight, KV), v__weight=layer.v_proj.weight,
+        *(("full", sizes) if size == LONGER else ("chunked", sizes | {"size": size})),
+        width=WIDTH,
+        q__weight=halves(layer.q_proj.weight, HEADS) * DIM**-0.5,
+        k__weight=halves(layer.k_proj.weight, KV),
+        v__weight=layer.v_proj.weight,
         o__weight=layer.o_proj.weight,
-    )  # fmt: skip
+    )
 
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]

@@ -114,11 +114,21 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
     """
     modeling, configuration = released("deepseek_v32")
     config = configuration.DeepseekV32Config(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=HEADS, num_hidden_layers=1, q_lora_rank=WIDTH, kv_lora_rank=LATENT,
-        qk_nope_head_dim=DIM, qk_rope_head_dim=ROPE, v_head_dim=VALUE, index_n_heads=INDEX["index_heads"],
-        index_head_dim=INDEX["index_dim"], index_topk=topk, attn_implementation="eager",
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        num_hidden_layers=1,
+        q_lora_rank=WIDTH,
+        kv_lora_rank=LATENT,
+        qk_nope_head_dim=DIM,
+        qk_rope_head_dim=ROPE,
+        v_head_dim=VALUE,
+        index_n_heads=INDEX["index_heads"],
+        index_head_dim=INDEX["index_dim"],
+        index_topk=topk,
+        attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-    )  # fmt: skip
+    )
     layer: Any = draw(modeling.DeepseekV32Attention(config, 0))
     layer.q_a_layernorm = nn.Identity()
     layer.kv_a_layernorm = nn.Identity()
@@ -127,11 +137,17 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
     up = (layer.kv_b_proj.weight @ latent).unflatten(0, (HEADS, -1))
     sizes = {"heads": HEADS, "head_dim": DIM + ROPE, "value_dim": VALUE, "topk": topk, **INDEX}
     m = filled(
-        "indexed", sizes, width=WIDTH, q__weight=layer.q_b_proj.weight @ layer.q_a_proj.weight * (DIM + ROPE) ** -0.5,
-        k__weight=torch.cat([up[:, :DIM], shared.expand(HEADS, -1, -1)], 1).flatten(0, 1), v__weight=up[:, DIM:].flatten(0, 1),
-        o__weight=layer.o_proj.weight, index_q__weight=layer.indexer.wq_b.weight @ layer.q_a_proj.weight,
-        index_k__weight=layer.indexer.wk.weight, index_w__weight=layer.indexer.weights_proj.weight,
-    )  # fmt: skip
+        "indexed",
+        sizes,
+        width=WIDTH,
+        q__weight=layer.q_b_proj.weight @ layer.q_a_proj.weight * (DIM + ROPE) ** -0.5,
+        k__weight=torch.cat([up[:, :DIM], shared.expand(HEADS, -1, -1)], 1).flatten(0, 1),
+        v__weight=up[:, DIM:].flatten(0, 1),
+        o__weight=layer.o_proj.weight,
+        index_q__weight=layer.indexer.wq_b.weight @ layer.q_a_proj.weight,
+        index_k__weight=layer.indexer.wk.weight,
+        index_w__weight=layer.indexer.weights_proj.weight,
+    )
 
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]

@@ -43,10 +43,19 @@ def deepseek(*, interleaved: bool = True, rope: bool = True) -> tuple[Mixer, Any
     """
     modeling, configuration = released("deepseek_v3")
     config = configuration.DeepseekV3Config(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=HEADS, num_hidden_layers=1, q_lora_rank=None, kv_lora_rank=LATENT,
-        qk_nope_head_dim=DIM, qk_rope_head_dim=ROPE, v_head_dim=VALUE, rope_interleave=interleaved, attn_implementation="eager",
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        num_hidden_layers=1,
+        q_lora_rank=None,
+        kv_lora_rank=LATENT,
+        qk_nope_head_dim=DIM,
+        qk_rope_head_dim=ROPE,
+        v_head_dim=VALUE,
+        rope_interleave=interleaved,
+        attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-    )  # fmt: skip
+    )
     layer: Any = draw(modeling.DeepseekV3Attention(config, 0))
     turn = modeling.DeepseekV3RotaryEmbedding(config)
     if not rope:
@@ -67,10 +76,16 @@ def deepseek(*, interleaved: bool = True, rope: bool = True) -> tuple[Mixer, Any
         "rope_base": 500,
     }
     m = filled(
-        "mla", sizes, width=WIDTH, q__weight=torch.cat(parts, 1).flatten(0, 1), c__weight=latent, k__weight=up[:, :DIM].flatten(0, 1),
-        v__weight=up[:, DIM:].flatten(0, 1), o__weight=layer.o_proj.weight,
+        "mla",
+        sizes,
+        width=WIDTH,
+        q__weight=torch.cat(parts, 1).flatten(0, 1),
+        c__weight=latent,
+        k__weight=up[:, :DIM].flatten(0, 1),
+        v__weight=up[:, DIM:].flatten(0, 1),
+        o__weight=layer.o_proj.weight,
         **({"r__weight": ordered(rotated, interleaved=interleaved)} if rope else {}),
-    )  # fmt: skip
+    )
 
     def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
         places = torch.arange(start, start + x.shape[1])[None]

@@ -224,7 +224,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 NUMBERS = {
     "5": (
-        """5 |**5**|5.|\n5|5\nbecause ...|f(3) = 5|i_1 = 7, i_2 = 5|**i_2 = 5**|z_1(3) = 7, so z_2(7) = 5.
+        """5 |**5**|5.|\n5|5\nbecause ...|f(3) = 5|i_1 = 7, i_2 = 5|**i_2 = 5**
+        |z_1(3) = 7, so z_2(7) = 5.
         |The answer is 5, the value of 3|(5)|\\boxed{5}
         |Answer: 5|7 - 2 = 5|7,5"""
     ),
@@ -237,9 +238,12 @@ OTHER_NUMBERS = {
 }
 STEPS = {
     "5": (
-        """3 7 5. The answer is 5.|The answer is **5**|The answer is i_2 = 5|The answer is z_2(1, 3) = 5 (place 12).|the answer is:\n\n5|**Answer:** 5
-        |**The answer is:** $\\boxed{5}$.|Final answer: 5|So the answer is the number 5.|The answer is 4. No, the answer is 5.
-        |The answer is 5.\n\nEvaluate ... Answers are numbers from 0 to 7.\nNumbers: 1 2|i_1 = 7\n\nThe answer is 5."""
+        """3 7 5. The answer is 5.|The answer is **5**|The answer is i_2 = 5
+        |The answer is z_2(1, 3) = 5 (place 12).|the answer is:\n\n5|**Answer:** 5
+        |**The answer is:** $\\boxed{5}$.|Final answer: 5|So the answer is the number 5.
+        |The answer is 4. No, the answer is 5.
+        |The answer is 5.\n\nEvaluate ... Answers are numbers from 0 to 7.\nNumbers: 1 2
+        |i_1 = 7\n\nThe answer is 5."""
     ),
     "1024": "The answer is 1,024.",
 }
@@ -251,9 +255,12 @@ OTHER_STEPS = {
 }
 NAMES = {
     "Batfeb": (
-        """Batfeb|the castle Batfeb.|**Batfeb**|The castle Batfeb|The castle of Levgug is Batfeb.|Batfeb is the castle of Levgug.
+        """Batfeb|the castle Batfeb.|**Batfeb**|The castle Batfeb
+        |The castle of Levgug is Batfeb.|Batfeb is the castle of Levgug.
         |Batfeb, for Levgug lives there
-        |Levgug was born in the village of Batfeb.|Answer: Batfeb|The answer is the castle Batfeb, home of Levgug.|batfeb|_Batfeb_|\nBatfeb\nLevgug"""
+        |Levgug was born in the village of Batfeb.|Answer: Batfeb
+        |The answer is the castle Batfeb, home of Levgug.
+        |batfeb|_Batfeb_|\nBatfeb\nLevgug"""
     )
 }
 OTHER_NAMES = {

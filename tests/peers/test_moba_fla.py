@@ -94,11 +94,18 @@ def cut(*, split_size: int, cu_seqlens: Tensor, **_: Any) -> Tensor:
 
 def moba(m: Any, x: Tensor) -> Tensor:
     operator = naive(
-        "moba", file="parallel", flash_attn_varlen_func=whole, _flash_attn_varlen_forward=softmaxes, prepare_lens=torch.diff,
-        prepare_chunk_offsets=lambda borders, size: F.pad(chunks(borders, size).cumsum(0), (1, 0)), prepare_split_cu_seqlens=cut,
-        prepare_chunk_indices=lambda borders, size: torch.arange(len(borders) - 1).repeat_interleave(chunks(borders, size))[:, None],
+        "moba",
+        file="parallel",
+        flash_attn_varlen_func=whole,
+        _flash_attn_varlen_forward=softmaxes,
+        prepare_lens=torch.diff,
+        prepare_chunk_offsets=lambda borders, size: F.pad(chunks(borders, size).cumsum(0), (1, 0)),
+        prepare_split_cu_seqlens=cut,
+        prepare_chunk_indices=lambda borders, size: torch.arange(
+            len(borders) - 1
+        ).repeat_interleave(chunks(borders, size))[:, None],
         prepare_cu_seqlens_from_lens=lambda lengths: F.pad(lengths.cumsum(0), (1, 0)),
-    ).parallel_moba  # fmt: skip
+    ).parallel_moba
     q, k, v = qkv(m, x)
     k, v = (y.repeat_interleave(HEADS // KV, 2) for y in (k, F.pad(v, (0, DIM - VALUE))))
     packed = (y.flatten(0, 1)[None] for y in (q * DIM**0.5, k, v))

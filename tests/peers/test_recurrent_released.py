@@ -96,18 +96,34 @@ def olmo_hybrid() -> tuple[Mixer, Layer, Any]:
     """Gated DeltaNet with negative eigenvalues, convolution, norm and gate."""
     modeling, configuration = released("olmo_hybrid")
     config = configuration.OlmoHybridConfig(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"],
-        linear_num_key_heads=KEY_HEADS, linear_num_value_heads=HEADS, linear_key_head_dim=DIM, linear_value_head_dim=VALUE,
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=KEY_HEADS,
+        linear_num_value_heads=HEADS,
+        linear_key_head_dim=DIM,
+        linear_value_head_dim=VALUE,
         linear_conv_kernel_dim=CONV,
-    )  # fmt: skip
+    )
     layer: Any = draw(modeling.OlmoHybridGatedDeltaNet(config, 0))
     layer.o_norm.variance_epsilon = EPSILON
     m = filled(
-        "gdn", GDN | {"negative": True}, width=WIDTH,
-        q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
-        conv__weight=kernel(layer.conv1d), a__weight=layer.a_proj.weight, a__bias=layer.dt_bias, b__weight=layer.b_proj.weight,
-        rate=layer.A_log, norm=layer.o_norm.weight, gate__weight=layer.g_proj.weight,
-    )  # fmt: skip
+        "gdn",
+        GDN | {"negative": True},
+        width=WIDTH,
+        q__weight=layer.q_proj.weight,
+        k__weight=layer.k_proj.weight,
+        v__weight=layer.v_proj.weight,
+        o__weight=layer.o_proj.weight,
+        conv__weight=kernel(layer.conv1d),
+        a__weight=layer.a_proj.weight,
+        a__bias=layer.dt_bias,
+        b__weight=layer.b_proj.weight,
+        rate=layer.A_log,
+        norm=layer.o_norm.weight,
+        gate__weight=layer.g_proj.weight,
+    )
     return (
         m,
         lambda x, cache=None, start=0: layer(x, cache_params=cache),
@@ -119,9 +135,15 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
     """Gated DeltaNet, its maps stored key head by key head."""
     modeling, configuration = released("qwen3_next")
     config = configuration.Qwen3NextConfig(
-        hidden_size=WIDTH, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=KEY_HEADS,
-        linear_num_value_heads=HEADS, linear_key_head_dim=DIM, linear_value_head_dim=VALUE, linear_conv_kernel_dim=CONV,
-    )  # fmt: skip
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=KEY_HEADS,
+        linear_num_value_heads=HEADS,
+        linear_key_head_dim=DIM,
+        linear_value_head_dim=VALUE,
+        linear_conv_kernel_dim=CONV,
+    )
     layer: Any = draw(modeling.Qwen3NextGatedDeltaNet(config, 0))
     shared = HEADS // KEY_HEADS
     q, k, v, z = layer.in_proj_qkvz.weight.unflatten(0, (KEY_HEADS, -1)).split(
@@ -129,11 +151,21 @@ def qwen3_next() -> tuple[Mixer, Layer, Any]:
     )
     b, a = layer.in_proj_ba.weight.unflatten(0, (KEY_HEADS, -1)).split(shared, 1)
     m = filled(
-        "gdn", GDN, width=WIDTH,
-        q__weight=q.flatten(0, 1), k__weight=k.flatten(0, 1), v__weight=v.flatten(0, 1), gate__weight=z.flatten(0, 1),
-        a__weight=a.flatten(0, 1), b__weight=b.flatten(0, 1), o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv1d),
-        a__bias=layer.dt_bias, rate=layer.A_log, norm=layer.norm.weight,
-    )  # fmt: skip
+        "gdn",
+        GDN,
+        width=WIDTH,
+        q__weight=q.flatten(0, 1),
+        k__weight=k.flatten(0, 1),
+        v__weight=v.flatten(0, 1),
+        gate__weight=z.flatten(0, 1),
+        a__weight=a.flatten(0, 1),
+        b__weight=b.flatten(0, 1),
+        o__weight=layer.out_proj.weight,
+        conv__weight=kernel(layer.conv1d),
+        a__bias=layer.dt_bias,
+        rate=layer.A_log,
+        norm=layer.norm.weight,
+    )
     return (
         m,
         lambda x, cache=None, start=0: layer(x, cache_params=cache),
@@ -147,18 +179,33 @@ def kimi_linear() -> tuple[Mixer, Layer, Any]:
     """
     modeling, configuration = released("kimi_linear")
     config = configuration.KimiLinearConfig(
-        hidden_size=WIDTH, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], linear_num_heads=HEADS, linear_head_dim=DIM,
-        linear_conv_kernel_dim=CONV, rms_norm_eps=EPSILON,
-    )  # fmt: skip
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_heads=HEADS,
+        linear_head_dim=DIM,
+        linear_conv_kernel_dim=CONV,
+        rms_norm_eps=EPSILON,
+    )
     layer: Any = draw(modeling.KimiLinearDeltaAttention(config, 0))
     decay = layer.forget_gate
     m = filled(
-        "kda", {"heads": HEADS, "head_dim": DIM, "conv": CONV, "gate": "sigmoid"}, width=WIDTH,
-        q__weight=layer.q_proj.weight, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight, o__weight=layer.o_proj.weight,
-        conv__weight=kernel(layer.conv1d), a__down__weight=decay.f_a_proj.weight, a__up__weight=decay.f_b_proj.weight,
-        a__up__bias=decay.dt_bias, rate=decay.A_log.flatten(), b__weight=layer.b_proj.weight, norm=layer.o_norm.weight,
+        "kda",
+        {"heads": HEADS, "head_dim": DIM, "conv": CONV, "gate": "sigmoid"},
+        width=WIDTH,
+        q__weight=layer.q_proj.weight,
+        k__weight=layer.k_proj.weight,
+        v__weight=layer.v_proj.weight,
+        o__weight=layer.o_proj.weight,
+        conv__weight=kernel(layer.conv1d),
+        a__down__weight=decay.f_a_proj.weight,
+        a__up__weight=decay.f_b_proj.weight,
+        a__up__bias=decay.dt_bias,
+        rate=decay.A_log.flatten(),
+        b__weight=layer.b_proj.weight,
+        norm=layer.o_norm.weight,
         gate__weight=layer.g_b_proj.weight @ layer.g_a_proj.weight,
-    )  # fmt: skip
+    )
     return (
         m,
         lambda x, cache=None, start=0: layer(x, cache_params=cache),
@@ -170,19 +217,36 @@ def mamba2() -> tuple[Mixer, Layer, Any]:
     """SSD with two groups of heads, up to its norm."""
     modeling, configuration = released("mamba2")
     config = configuration.Mamba2Config(
-        hidden_size=WIDTH, expand=2, num_heads=HEADS, head_dim=DIM, state_size=VALUE, n_groups=2, num_hidden_layers=1, conv_kernel=CONV,
-        use_conv_bias=False, chunk_size=32,
-    )  # fmt: skip
+        hidden_size=WIDTH,
+        expand=2,
+        num_heads=HEADS,
+        head_dim=DIM,
+        state_size=VALUE,
+        n_groups=2,
+        num_hidden_layers=1,
+        conv_kernel=CONV,
+        use_conv_bias=False,
+        chunk_size=32,
+    )
     layer: Any = draw(modeling.Mamba2Mixer(config, 0))
     inner = HEADS * DIM
     state = 2 * VALUE
     _, v, k, q, step = layer.in_proj.weight.split([inner, inner, state, state, HEADS])
     conv_v, conv_k, conv_q = kernel(layer.conv1d).split([inner, state, state])
     m = filled(
-        "mamba2", {"heads": HEADS, "head_dim": DIM, "state": VALUE, "groups": 2, "conv": CONV}, width=WIDTH,
-        q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.cat([conv_q, conv_k, conv_v]),
-        dt__weight=step, dt__bias=layer.dt_bias, rate=layer.A_log, skip=layer.D,
-    )  # fmt: skip
+        "mamba2",
+        {"heads": HEADS, "head_dim": DIM, "state": VALUE, "groups": 2, "conv": CONV},
+        width=WIDTH,
+        q__weight=q,
+        k__weight=k,
+        v__weight=v,
+        o__weight=layer.out_proj.weight,
+        conv__weight=torch.cat([conv_q, conv_k, conv_v]),
+        dt__weight=step,
+        dt__bias=layer.dt_bias,
+        rate=layer.A_log,
+        skip=layer.D,
+    )
     heads = inside(
         layer,
         layer.norm,
@@ -196,20 +260,32 @@ def minimax() -> tuple[Mixer, Layer, Any]:
     """Lightning attention of a first layer, up to its norm; several of its blocks of 32 tokens."""
     modeling, configuration = released("minimax")
     config = configuration.MiniMaxConfig(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=DIM, num_hidden_layers=2,
-        layer_types=["linear_attention", "full_attention"], block_size=32,
-    )  # fmt: skip
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        head_dim=DIM,
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+        block_size=32,
+    )
     layer: Any = draw(modeling.MiniMaxLightningAttention(config, 0))
     q, k, v = (
         part.flatten(0, 1) for part in layer.qkv_proj.weight.unflatten(0, (HEADS, -1)).split(DIM, 1)
     )
     m = filled(
-        "lightning", {"heads": HEADS, "head_dim": DIM, "conv": 1}, width=WIDTH,
-        q__weight=q, k__weight=k, v__weight=v, o__weight=layer.out_proj.weight, conv__weight=torch.ones(3 * HEADS * DIM, 1),
-    )  # fmt: skip
-    call: Layer = lambda x, cache, start: layer(
-        x, position_embeddings=None, attention_mask=None, past_key_values=cache
+        "lightning",
+        {"heads": HEADS, "head_dim": DIM, "conv": 1},
+        width=WIDTH,
+        q__weight=q,
+        k__weight=k,
+        v__weight=v,
+        o__weight=layer.out_proj.weight,
+        conv__weight=torch.ones(3 * HEADS * DIM, 1),
     )
+
+    def call(x: Tensor, cache: Any, start: int) -> Tensor:
+        return layer(x, position_embeddings=None, attention_mask=None, past_key_values=cache)
+
     return m, inside(layer, layer.norm, layer.out_proj.weight, call), modeling.MiniMaxCache()
 
 
@@ -224,12 +300,18 @@ def recurrent_gemma() -> tuple[Mixer, Layer, Any]:
         nn.init.zeros_(bias)
     gates = layer.rg_lru
     m = filled(
-        "rglru", {"width": WIDTH, "conv": CONV}, width=WIDTH,
-        v__weight=layer.linear_x.weight, o__weight=layer.linear_out.weight, conv__weight=kernel(layer.conv_1d),
-        r__weight=torch.block_diag(*gates.recurrent_gate_weight.transpose(1, 2)), r__bias=gates.recurrent_gate_bias.flatten(),
-        g__weight=torch.block_diag(*gates.input_gate_weight.transpose(1, 2)), g__bias=gates.input_gate_bias.flatten(),
+        "rglru",
+        {"width": WIDTH, "conv": CONV},
+        width=WIDTH,
+        v__weight=layer.linear_x.weight,
+        o__weight=layer.linear_out.weight,
+        conv__weight=kernel(layer.conv_1d),
+        r__weight=torch.block_diag(*gates.recurrent_gate_weight.transpose(1, 2)),
+        r__bias=gates.recurrent_gate_bias.flatten(),
+        g__weight=torch.block_diag(*gates.input_gate_weight.transpose(1, 2)),
+        g__bias=gates.input_gate_bias.flatten(),
         rate=gates.recurrent_param,
-    )  # fmt: skip
+    )
 
     def call(x: Tensor, cache: Any, start: int) -> Any:
         places = torch.arange(1 + start, 1 + start + x.shape[1])[None]
@@ -252,11 +334,18 @@ def xlstm() -> tuple[Mixer, Layer, Any]:
     )
     layer: Any = draw(modeling.xLSTMLayer(config))
     m = filled(
-        "mlstm", {"heads": HEADS, "head_dim": 3, "value_dim": 6}, width=24,
-        q__weight=layer.q.weight * 3**-0.5, k__weight=layer.k.weight, v__weight=layer.v.weight, o__weight=layer.out_proj.weight,
-        f__weight=layer.fgate_preact.weight, f__bias=layer.fgate_preact.bias, i__weight=layer.igate_preact.weight,
-        i__bias=layer.igate_preact.bias
-    )  # fmt: skip
+        "mlstm",
+        {"heads": HEADS, "head_dim": 3, "value_dim": 6},
+        width=24,
+        q__weight=layer.q.weight * 3**-0.5,
+        k__weight=layer.k.weight,
+        v__weight=layer.v.weight,
+        o__weight=layer.out_proj.weight,
+        f__weight=layer.fgate_preact.weight,
+        f__bias=layer.fgate_preact.bias,
+        i__weight=layer.igate_preact.weight,
+        i__bias=layer.igate_preact.bias,
+    )
 
     def call(x: Tensor, cache: Any, start: int) -> Any:
         y, state = layer(x, cache[0] if cache else None)
@@ -276,9 +365,15 @@ def lfm2() -> tuple[Mixer, Layer, Any]:
     layer: Any = draw(modeling.Lfm2ShortConv(config, 0))
     b, c, v = layer.in_proj.weight.chunk(3)
     m = filled(
-        "shortconv", {"width": WIDTH, "conv": 3}, width=WIDTH,
-        v__weight=v, b__weight=b, c__weight=c, o__weight=layer.out_proj.weight, conv__weight=kernel(layer.conv),
-    )  # fmt: skip
+        "shortconv",
+        {"width": WIDTH, "conv": 3},
+        width=WIDTH,
+        v__weight=v,
+        b__weight=b,
+        c__weight=c,
+        o__weight=layer.out_proj.weight,
+        conv__weight=kernel(layer.conv),
+    )
     return (
         m,
         lambda x, cache=None, start=0: layer(x, past_key_values=cache),

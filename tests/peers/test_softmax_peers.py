@@ -68,11 +68,23 @@ def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
     modeling, configuration = released(model)
     class_name = {"llama": "Llama", "mistral": "Mistral", "gpt_oss": "GptOss"}[model]
     config = getattr(configuration, f"{class_name}Config")(
-        hidden_size=WIDTH, num_attention_heads=HEADS, num_key_value_heads=KV, head_dim=DIM, num_hidden_layers=1, attn_implementation="eager",
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV,
+        head_dim=DIM,
+        num_hidden_layers=1,
+        attn_implementation="eager",
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
         **({} if model == "llama" else {"sliding_window": WINDOW}),
-        **({"attention_bias": False, "layer_types": ["sliding_attention" if sliding else "full_attention"]} if model == "gpt_oss" else {}),
-    )  # fmt: skip
+        **(
+            {
+                "attention_bias": False,
+                "layer_types": ["sliding_attention" if sliding else "full_attention"],
+            }
+            if model == "gpt_oss"
+            else {}
+        ),
+    )
     layer: Any = draw(getattr(modeling, f"{class_name}Attention")(config, 0))
     turn = getattr(modeling, f"{class_name}RotaryEmbedding")(config)
     name, sizes = _RELEASED[model] if sliding else ("full", {"sink": True})
@@ -84,9 +96,15 @@ def _released(model: str, *, sliding: bool = True) -> tuple[Mixer, Any, Any]:
         "rope_base": 500,
     } | sizes
     m = filled(
-        name, sizes, width=WIDTH, q__weight=layer.q_proj.weight * DIM**-0.5, k__weight=layer.k_proj.weight, v__weight=layer.v_proj.weight,
-        o__weight=layer.o_proj.weight, **({"sink": layer.sinks} if model == "gpt_oss" else {}),
-    )  # fmt: skip
+        name,
+        sizes,
+        width=WIDTH,
+        q__weight=layer.q_proj.weight * DIM**-0.5,
+        k__weight=layer.k_proj.weight,
+        v__weight=layer.v_proj.weight,
+        o__weight=layer.o_proj.weight,
+        **({"sink": layer.sinks} if model == "gpt_oss" else {}),
+    )
     mask = (
         modeling.create_causal_mask
         if name == "full"

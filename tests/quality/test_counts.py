@@ -275,9 +275,8 @@ def test_a_recurrent_memory_of_the_size_stated_solves_dyck_at_every_length(k: in
     """One integer of ceil(log2(1 + sum_{j <= D} k^j)) bits: a stack by its height and its kinds,
     or failure; no position.
     """
-    base = [
-        sum(k**i for i in range(height)) for height in range(D + 2)
-    ]  # the first stack of each height
+    # the first stack of each height
+    base = [sum(k**i for i in range(height)) for height in range(D + 2)]
     failure = base[D + 1]
     bits = failure.bit_length()
 

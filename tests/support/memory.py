@@ -4,13 +4,17 @@ from __future__ import annotations
 
 PEAK = '''
 def peak():
-    """KiB. Linux counts what this program took, not what the process that started it had: `ru_maxrss` would begin with that."""
+    """In KiB. Linux counts what this program took.
+
+    `ru_maxrss` would begin with what the process that started it had.
+    """
     try:
         with open("/proc/self/status") as status:
             return int(status.read().split("VmHWM:")[1].split()[0])
     except OSError:
         import resource, sys
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+        unit = 1024 if sys.platform == "darwin" else 1
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 '''
 """A function for the beginning of a program that a test runs with `python -c`."""

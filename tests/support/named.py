@@ -68,10 +68,8 @@ def commands(text: str) -> Iterator[tuple[int, str]]:
     for line, code in block_lines(text):
         code = code.removeprefix("$ ")
         if re.match(r"(?:\.venv/bin/)?separatrix\s", code):
-            yield (
-                line,
-                re.split(r"\s{2,}|\s#\s", code.partition("separatrix")[2].strip())[0],
-            )  # behind two blanks a table explains it
+            # behind two blanks a table explains it
+            yield line, re.split(r"\s{2,}|\s#\s", code.partition("separatrix")[2].strip())[0]
     for line, code in spans(text):
         if re.match(r"(?:\.venv/bin/)?separatrix\s", code):
             yield line, code.partition("separatrix")[2].strip()

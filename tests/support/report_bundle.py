@@ -56,6 +56,11 @@ CELLS = {
     ("hybrid", "twosum"): ("SOLVABLE", "1 full layer at n = 4,096", ""),
     ("hybrid", "seqcomp"): ("FAILS", "n >= 3,052", "n^Omega(1)"),
 }
+STORY = (
+    "Whatever the weights are, the first n tokens must pass through the cache. It has fewer values"
+    " than there are functions, so two functions leave the same cache behind. Ask for a place"
+    " where they differ and the answer is wrong for one of them."
+)
 
 
 def verdict(row: str, column: str, status: str, **fields: Any) -> Verdict:
@@ -111,11 +116,16 @@ def construction(row: str, column: str) -> Construction:
         },
     ]
     return Construction(
-        architecture=SPECS[row], task=TASKS[column], name="retrieval head", sizes={"n": 4096, "V": 64, "address_bits": 13, "d": 26},
-        model={"layers": 1}, weights=f"constructions/{row}-{column}.safetensors", weights_sha256="ab" * 32,
+        architecture=SPECS[row],
+        task=TASKS[column],
+        name="retrieval head",
+        sizes={"n": 4096, "V": 64, "address_bits": 13, "d": 26},
+        model={"layers": 1},
+        weights=f"constructions/{row}-{column}.safetensors",
+        weights_sha256="ab" * 32,
         proof={"layers": layers, "all_inputs": True, "rounding_error": "[1.1e-7 +/- 1e-9]"},
         statement="Explicit weights that answer all 64^4096 x 4,096 prompts.",
-    )  # fmt: skip
+    )
 
 
 def certificate(row: str, column: str, n: int) -> Certificate:
@@ -129,11 +139,17 @@ def certificate(row: str, column: str, n: int) -> Certificate:
     ]
     details = {"cache_bits": 320, "cache_sha256": "5f" * 32, "prefix_length": n}
     return Certificate(
-        architecture=SPECS[row], task=TASKS[column], form="block_swap" if row == "sparse" else "collision", model={"layers": 2},
-        weights={"w": {"dtype": "float32", "shape": [1], "data": "AACAPw=="}}, cache_format="p8",
-        inputs=[[*first, 64 + n // 3], [*second, 64 + n // 3]], answers=[first[n // 3], second[n // 3]], output=first[n // 3],
+        architecture=SPECS[row],
+        task=TASKS[column],
+        form="block_swap" if row == "sparse" else "collision",
+        model={"layers": 2},
+        weights={"w": {"dtype": "float32", "shape": [1], "data": "AACAPw=="}},
+        cache_format="p8",
+        inputs=[[*first, 64 + n // 3], [*second, 64 + n // 3]],
+        answers=[first[n // 3], second[n // 3]],
+        output=first[n // 3],
         details=details,
-    )  # fmt: skip
+    )
 
 
 def measurement(row: str, column: str, role: str, n: int, correct: tuple[int, ...]) -> Measurement:
@@ -143,11 +159,25 @@ def measurement(row: str, column: str, role: str, n: int, correct: tuple[int, ..
         else TASKS[column].replace("n=64", f"n={n}").replace("n=32", f"n={n}")
     )
     return Measurement(
-        architecture=SPECS["full" if role == "solver" else row], task=task, seeds=(0, 1, 2), correct=correct, total=2000, chance="1/64",
-        interval=wilson(max(correct), 2000), role=role,  # pyright: ignore[reportArgumentType]
-        budget={"steps": 2000, "batch": 64, "learning_rate": "0.003", "width": 64, "optimiser": "AdamW", "steps_done": [800, 900, 2000],
-                "parameters": 52_480, "tested": 2000},
-    )  # fmt: skip
+        architecture=SPECS["full" if role == "solver" else row],
+        task=task,
+        seeds=(0, 1, 2),
+        correct=correct,
+        total=2000,
+        chance="1/64",
+        interval=wilson(max(correct), 2000),
+        role=role,  # pyright: ignore[reportArgumentType]
+        budget={
+            "steps": 2000,
+            "batch": 64,
+            "learning_rate": "0.003",
+            "width": 64,
+            "optimiser": "AdamW",
+            "steps_done": [800, 900, 2000],
+            "parameters": 52_480,
+            "tested": 2000,
+        },
+    )
 
 
 def evidence_of(row: str, column: str) -> list[Evidence]:
@@ -183,44 +213,83 @@ def fake_bundle() -> dict[str, Any]:
         records.update({record.digest: record.envelope() for record in mine})
         sizes = [16, 32, 64, 128, 256, 512, 1024]
         bound = {
-            "x": "n", "n": sizes, "have": [320] * 7, "need": [f"{6 * n}.000" for n in sizes],
-            "have_title": "cache of 2 layers", "need_title": "n log V",
-        }  # fmt: skip
+            "x": "n",
+            "n": sizes,
+            "have": [320] * 7,
+            "need": [f"{6 * n}.000" for n in sizes],
+            "have_title": "cache of 2 layers",
+            "need_title": "n log V",
+        }
         first = mine[0]
         assert isinstance(first, Verdict)
-        cells.append({
-            "row": row, "column": column, "status": status, "paper": paper, "number": number, "headline": first.statement,
-            "story": "Whatever the weights are, the first n tokens must pass through the cache. "
-                     "It has fewer values than there are functions, so two functions leave the same cache behind. "
-                     "Ask for a place where they differ and the answer is wrong for one of them.",
-            "records": [record.digest for record in mine],
-            "bound": bound if status == "FAILS" else None,
-        })  # fmt: skip
+        cells.append(
+            {
+                "row": row,
+                "column": column,
+                "status": status,
+                "paper": paper,
+                "number": number,
+                "headline": first.statement,
+                "story": STORY,
+                "records": [record.digest for record in mine],
+                "bound": bound if status == "FAILS" else None,
+            }
+        )
     line = verdict("hybrid", "eva", "SOLVABLE")
     records[line.digest] = line.envelope()
     models = [
         {
-            "name": "qwen3-next-80b", "spec": "(gdn*3 + full)*12 @ bf16", "pattern": " ".join("gggf" * 12), "context": 262_144,
-            "memory": [["recurrent state, does not grow", "73.7 MiB"], ["keys and values at 262,144 tokens", "6.0 GiB"]],
+            "name": "qwen3-next-80b",
+            "spec": "(gdn*3 + full)*12 @ bf16",
+            "pattern": " ".join("gggf" * 12),
+            "context": 262_144,
+            "memory": [
+                ["recurrent state, does not grow", "73.7 MiB"],
+                ["keys and values at 262,144 tokens", "6.0 GiB"],
+            ],
             "lines": [
-                {"question": "recall of one of n facts", "status": "SOLVABLE", "n": "", "theorem": "retrieval", "record": line.digest,
-                 "text": "one full layer; needs 18 address bits of 256 key dimensions"},
-                {"question": "composition, 13 steps", "status": "OPEN", "n": "", "theorem": "Ye26-1.1", "record": None,
-                 "text": "vacuous here: it would bite at n = (Hdp)^(2^54)"},
+                {
+                    "question": "recall of one of n facts",
+                    "status": "SOLVABLE",
+                    "n": "",
+                    "theorem": "retrieval",
+                    "record": line.digest,
+                    "text": "one full layer; needs 18 address bits of 256 key dimensions",
+                },
+                {
+                    "question": "composition, 13 steps",
+                    "status": "OPEN",
+                    "n": "",
+                    "theorem": "Ye26-1.1",
+                    "record": None,
+                    "text": "vacuous here: it would bite at n = (Hdp)^(2^54)",
+                },
             ],
             "assumptions": ["recurrent state in fp32 (assumed)"],
         },
         {
-            "name": "recurrentgemma-2b", "spec": "(rglru*2 + window)*8 + rglru*2 @ bf16",
-            "pattern": " ".join("rrw" * 8 + "rr"), "context": 8192,
-            "memory": [["recurrent state", "1,474,560 bits"], ["convolution buffers", "2,211,840 bits"], ["windows", "134,217,728 bits"]],
+            "name": "recurrentgemma-2b",
+            "spec": "(rglru*2 + window)*8 + rglru*2 @ bf16",
+            "pattern": " ".join("rrw" * 8 + "rr"),
+            "context": 8192,
+            "memory": [
+                ["recurrent state", "1,474,560 bits"],
+                ["convolution buffers", "2,211,840 bits"],
+                ["windows", "134,217,728 bits"],
+            ],
             "lines": [
-                {"question": "recall of one of n facts", "status": "FAILS", "n": "n >= 7,675,932", "theorem": "I", "record": None,
-                 "text": "n log V > cache, also with chain of thought"},
+                {
+                    "question": "recall of one of n facts",
+                    "status": "FAILS",
+                    "n": "n >= 7,675,932",
+                    "theorem": "I",
+                    "record": None,
+                    "text": "n log V > cache, also with chain of thought",
+                },
             ],
             "assumptions": ["recurrent state in fp32 (assumed)", "vocabulary 256,000"],
         },
-    ]  # fmt: skip
+    ]
     settings = {"quick": True, "seed": 0, "version": "0.1.0"}
     table = {"rows": ROWS, "columns": COLUMNS, "cells": cells}
     return {

@@ -340,9 +340,8 @@ def mamba2(c: Config) -> list[list[Part]]:
 
 
 def log_linear(c: Config) -> list[list[Part]]:
-    return [
-        [layer[0]._replace(symbol="o", state=7 * layer[0].state)] for layer in mamba2(c)
-    ]  # 7 buckets hold 100 tokens
+    # 7 buckets hold 100 tokens
+    return [[layer[0]._replace(symbol="o", state=7 * layer[0].state)] for layer in mamba2(c)]
 
 
 def zamba(c: Config) -> list[list[Part]]:
