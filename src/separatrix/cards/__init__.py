@@ -5,10 +5,13 @@ context, each with the theorem that says so.
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
+from separatrix.cards.brackets import NestedBrackets
 from separatrix.cards.composition import composition
+from separatrix.cards.equality import EqualStrings
 from separatrix.cards.line import CardLine
-from separatrix.cards.others import dyck, equality, permutation, two_sum
-from separatrix.cards.recall import recall
+from separatrix.cards.permutation import PermutationTracking
+from separatrix.cards.recall import Recall
+from separatrix.cards.two_sum import TwoSumOf
 
 __all__ = ["DEFAULT_VOCABULARY", "CardLine", "card"]
 
@@ -21,10 +24,11 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
     """
     values = max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
     return [
-        *recall(architecture, context, values),
+        *Recall(context, values).answer(architecture),
         *composition(architecture, context),
-        *two_sum(architecture, context),
-        *equality(architecture, context),
-        *dyck(architecture, context),
-        permutation(architecture),
+        *TwoSumOf(context, "query").answer(architecture),
+        *TwoSumOf(context, "decision").answer(architecture),
+        *EqualStrings(context).answer(architecture),
+        *NestedBrackets(context).answer(architecture),
+        *PermutationTracking(context).answer(architecture),
     ]

@@ -1,304 +1,227 @@
-"""Composition on a capability card: how many steps can be done at once, from how many it
-provably fails, and what a chain of thought changes.
+"""Composition on a capability card: how many steps can be done at once, from how many it provably
+fails, and what a chain of thought changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 from separatrix.architecture import Architecture
-from separatrix.cards.line import CardLine, kinds
+from separatrix.cards.line import CardLine
+from separatrix.cards.question import OPEN, AfterThought, Question
 from separatrix.evidence.records import Verdict
+from separatrix.numbers.first_size import first_size
 from separatrix.tasks import SeqComp
-from separatrix.tasks.seqcomp import LARGEST_PROMPT, MOST_STEPS
-from separatrix.theory.base import number
-from separatrix.theory.fails.asymptotic import Bite, ChenPengWu, YeEtAl, hdp
-from separatrix.theory.fails.i_bounded_caches import TheoremI
-from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime, sole_full_layer
-from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
-from separatrix.theory.fails.v_three_steps import TheoremV
-from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.chain_of_thought import Thought
-from separatrix.theory.solves.composition import Composition, composable
-from separatrix.theory.solves.room import bits_of, full_heads
-
-_OPEN = "Nothing here proves that these weights exist, and nothing proves that they do not. "
+from separatrix.tasks.seqcomp import MOST_STEPS
+from separatrix.theory.base import Theorem, number
+from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.words import Words, counted_as
 
 
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
-    address = bits_of(context)
     if not architecture.reading:
-        return _bounded(architecture, _task(2, context, address))
-    steps = _most_steps(architecture, address)
+        return TwoSteps(context).answer(architecture)
     lines = []
-    if steps:
-        task = _task(steps, context, address)
-        verdict = Composition().judge(architecture, task)
-        assert verdict is not None
-        numbers = verdict.numbers
-        how = (
-            verdict.statement.split(" solve it ")[0]
-            + f" suffice, {numbers['address_bits']} of their key dimensions used"
-        )
+    solved = _most_steps(architecture, context, _solves_at_once)
+    steps = 0
+    if solved is not None:
+        task, verdict = solved
+        steps = task.L
+        words = THEOREMS[verdict.theorem].told(verdict, task, architecture)
+        up_to = counted_as(steps, "step")
         explain = (
-            f"Some weights follow up to {_steps(steps)} in one go, each step a look-up whose place"
-            f" depends on the step before, in prompts of up to {context:,} tokens. Each full layer"
-            " takes one step, and one more layer, full or recurrent, brings the starting point"
-            " along."
+            f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
+            f" on the step before, in prompts of up to {context:,} tokens. {words.why}"
         )
-        lines.append(
-            CardLine(
-                f"composition, L <= {_steps(steps)}",
-                "SOLVABLE",
-                None,
-                how,
-                verdict.theorem,
-                verdict,
-                explain,
-            )
-        )
+        lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
     if steps < MOST_STEPS:
-        lines += _beyond(architecture, steps + 1, lambda count: _task(count, context, address))
-    return [*lines, *_with_thought(architecture, context, address)]
+        lines += _beyond(architecture, steps + 1, context)
+    written = _most_steps(architecture, context, _solves_after_thought)
+    if written is not None:
+        task, verdict = written
+        words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
+        title = f"composition with chain of thought, L <= {task.L}"
+        lines.append(_line(title, verdict, words, words.why))
+    return lines
 
 
-def _most_steps(architecture: Architecture, address: int) -> int:
-    """The largest L that the constructions cover with addresses of that many bits, a tag for
-    each level beside them.
+def filling(context: int, steps: int) -> SeqComp:
+    """The composition of so many steps, one value of each w_l, that fills a context."""
+    # a table is at most the largest power of two below the context, so that its addresses are
+    # a bit shorter than the context's
+    below = 1 << max(0, (context - 1).bit_length() - 1)
+    return _composition(steps, max(2, min((context - 2) // steps, below)))
+
+
+def _composition(steps: int, m: int) -> SeqComp:
+    return SeqComp(L=steps, m=m, branching=(1,) * (steps - 1))
+
+
+@dataclass(frozen=True)
+class TwoSteps(Question):
+    """Two steps where no cache grows: z_2 of N entries has N^N contents, and the prompt 2N + 2
+    tokens.
     """
-    fitting = sorted(
-        {i for i, part in full_heads(architecture) if part.has_room(address + 3, address)}
+
+    context: int
+
+    after_thought = AfterThought(
+        "composition with chain of thought, 2 steps", "Writing the steps down does not help."
     )
-    steps, _ = composable(architecture, fitting, address)
-    widest: dict[int, int] = {}
-    for i, part in full_heads(architecture):
-        widest[i] = max(widest.get(i, 0), part.head_dim)
-    room = min((widest[i] for i in fitting), default=0)
-    steps = max(0, min(steps, room - address - 1, MOST_STEPS))
-    while steps and Composition().judge(architecture, _task(steps, 1 << address, address)) is None:
-        steps -= 1
-    return steps
+
+    @property
+    def title(self) -> str:
+        return "composition, 2 steps"
+
+    @property
+    def task(self) -> SeqComp:
+        return filling(self.context, 2)
+
+    @property
+    def least(self) -> SeqComp:
+        return _composition(2, 2)
+
+    def at(self, n: int) -> SeqComp:
+        return _composition(2, (n - 2) // 2)
+
+    def solved(self) -> str:
+        return f"Some weights compose two look-ups in prompts of up to {self.context:,} tokens."
+
+    def failed(self, n: int) -> str:
+        return (
+            "Whatever its weights, the model composes two look-ups wrongly in some prompt of"
+            f" {number(n)} tokens."
+        )
+
+    def nothing_known(self, architecture: Architecture) -> Words:
+        why = f"{OPEN} The caches are too large to count here."
+        return Words("no bound up to 10^12 tokens", why)
 
 
-def _task(steps: int, context: int, address: int) -> SeqComp:
-    m = max(2, (context - 2) // max(1, steps))
-    return SeqComp(L=steps, m=max(2, min(m, 1 << (address - 1))), branching=(1,) * (steps - 1))
+@dataclass(frozen=True)
+class Steps(Question):
+    """A number of steps that no construction covers, in a stack that reads."""
+
+    context: int
+    steps: int
+    asked: str
+    unknown: Words
+
+    @property
+    def title(self) -> str:
+        return f"composition, {self.asked}"
+
+    @property
+    def task(self) -> SeqComp:
+        return filling(self.context, self.steps)
+
+    def at(self, n: int) -> SeqComp:
+        return _composition(self.steps, max(2, (n - 2) // self.steps))
+
+    def solved(self) -> str:
+        steps = counted_as(self.steps, "step")
+        return f"Some weights follow {steps} in prompts of up to {self.context:,} tokens."
+
+    def failed(self, n: int) -> str:
+        return _wrong(self.steps, n)
+
+    def nothing_known(self, architecture: Architecture) -> Words:
+        return self.unknown
 
 
-def _bounded(architecture: Architecture, within: SeqComp) -> list[CardLine]:
-    """Two steps: z_2 of N entries has N^N contents; with n_1 = 1 the prompt has 2N + 2 tokens."""
-    theorem = TheoremI()
-    question = "composition, 2 steps"
-    n = theorem.threshold(architecture, SeqComp(L=2, m=2, branching=(1,)))
-    if n is None:
-        return [
-            _open(
-                architecture,
-                within,
-                question,
-                "no bound up to 10^12 tokens",
-                "The caches are too large to count here.",
-            )
-        ]
-    verdict = theorem.judge(architecture, SeqComp(L=2, m=(n - 2) // 2, branching=(1,)))
-    assert verdict is not None
-    cache = number(verdict.numbers["cache_bits"])
-    explain = (
-        "Whatever its weights, the model composes two look-ups wrongly in some prompt of"
-        f" {number(n)} tokens. The second function must be kept whole, since the place to look at"
-        f" comes last, and {kinds(architecture)} of {cache} bits cannot hold every such function."
-    )
-    thought = (
-        "Writing the steps down does not help. What is written is worked out from a cache that has"
-        " already lost part of the function."
-    )
-    return [
-        CardLine(
-            question,
-            "FAILS",
-            n,
-            "Theorem I on its last function: N log2 N > cache",
-            "I",
-            verdict,
-            explain,
-        ),
-        CardLine(
-            "composition with chain of thought, 2 steps",
-            "FAILS",
-            n,
-            "what is written is a function of the cache",
-            "I",
-            verdict,
-            thought,
-        ),
-    ]
-
-
-def _beyond(
-    architecture: Architecture, steps: int, task: Callable[[int], SeqComp]
-) -> list[CardLine]:
-    """From the first number of steps that no construction covers: a finite theorem where there is
-    one, else the asymptotic one and where it bites.
-
-    `task` gives the composition of so many steps that fills the context: what is said to be open is
-    open there.
+def _most_steps(
+    architecture: Architecture, context: int, among: Callable[[Theorem], bool]
+) -> tuple[SeqComp, Verdict] | None:
+    """The composition of most steps that some of these theorems solve at a context, and what they
+    say of it; None where they solve none.
     """
-    if steps == 1 and sole_full_layer(architecture) is not None:
-        return [_one_step(architecture, task), *_beyond(architecture, 2, task)]
-    for theorem in (TheoremIII(), TheoremIV(), TheoremV()):
-        least = max(steps, theorem.least_steps)
-        if (
-            len(architecture.reading) != theorem.reading_layers
-            or theorem.sizes(architecture, 1 << 10) is None
-        ):
+
+    @cache
+    def solved(steps: int) -> Verdict | None:
+        found = judge(architecture, filling(context, steps), among=among)
+        return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
+
+    beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS)
+    most = MOST_STEPS if beyond is None else beyond - 1
+    verdict = solved(most) if most else None
+    return None if verdict is None else (filling(context, most), verdict)
+
+
+def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLine]:
+    """From the first number of steps that no construction covers: the fewest at which a theorem
+    shows failure at some n, else what else is known of them.
+    """
+    # a theorem that is silent at `first` can only begin to speak where its own steps begin
+    begins = {theorem.least_steps for theorem in THEOREMS.values() if theorem.least_steps > first}
+    for steps in sorted({first, *begins}):
+        line = _failing(architecture, steps)
+        if line is None:
             continue
-        found = theorem.threshold(architecture, least)
-        if found is None:
-            continue
-        text = (
-            f"whatever the weights, in some prompt of {number(found.n)} tokens, the shortest shown"
-            " to fail"
-        )
-        explain = (
-            f"Whatever its weights, the model follows {_steps(least)} wrongly in some prompt of"
-            f" {number(found.n)} tokens; so it does for more steps. What one token can read of the"
-            " past, and what the bounded layers carry, is too little to tell all functions apart."
-        )
-        record = _at_threshold(theorem, architecture, least, found.numbers)
-        line = CardLine(
-            f"composition, {_steps(least)}", "FAILS", found.n, text, theorem.key, record, explain
-        )
-        return [*([] if least == steps else [_between(architecture, steps, task(least - 1))]), line]
-    return [_asymptotic(architecture, task(max(2, steps)))]
+        lines = []
+        if steps > first:
+            unknown = Words("between construction and bound", f"{OPEN} It lies between the two.")
+            between = counted_as(steps - 1, "step")
+            asked = between if steps - 1 == first else f"{first} to {between}"
+            lines += Steps(context, steps - 1, asked, unknown).answer(architecture)
+        lines.append(line)
+        # one step asks for a place that is known; two and more are bounded by more theorems
+        return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
+    mixed = any(part.reading for layer in architecture for part in layer if len(layer) > 1)
+    stack = "this stack"
+    if mixed:
+        stack = "head-wise hybrids of more than two reading layers (three groups at L = 3)"
+    unknown = Words(f"no theorem here covers {stack}", f"{OPEN} No theorem covers {stack}.")
+    steps = max(2, first)
+    return Steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
 
 
-def _one_step(architecture: Architecture, task: Callable[[int], SeqComp]) -> CardLine:
-    """One look-up whose place comes before the last token: too much for a single full layer at
-    some n.
+def _failing(architecture: Architecture, steps: int) -> CardLine | None:
+    """So many steps fail from some n on, by the theorem with the smallest; None where none says
+    so.
     """
-    question = "composition, 1 step"
-    theorem = TheoremIPrime()
-    verdict = theorem.judge(architecture, SeqComp(L=1, m=2))
-    if verdict is None or verdict.n is None:
-        return _between(architecture, 1, task(1))
-    record = theorem.judge(architecture, SeqComp(L=1, m=verdict.n - 2))
-    explain = (
-        "Whatever its weights, the model looks a value up wrongly in some prompt of"
-        f" {number(verdict.n)} tokens when the place to look at comes before the last token. The"
-        " last token has to ask without knowing the place, and reads too little in one go to take"
-        " the whole table along."
-    )
-    text = (
-        f"one full layer reads {number(verdict.numbers['h'])} bits, and the table has m^m contents"
-    )
-    return CardLine(question, "FAILS", verdict.n, text, theorem.key, record, explain)
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' if count > 1 else ''}"
-
-
-def _between(architecture: Architecture, first: int, task: SeqComp) -> CardLine:
-    question = (
-        f"composition, {_steps(task.L)}"
-        if first == task.L
-        else f"composition, {first} to {_steps(task.L)}"
-    )
-    return _open(
-        architecture, task, question, "between construction and bound", "It lies between the two."
-    )
-
-
-def _open(
-    architecture: Architecture, task: SeqComp, question: str, text: str, why: str
-) -> CardLine:
-    return CardLine(
-        question,
-        "OPEN",
-        None,
-        text,
-        NothingKnown.key,
-        NothingKnown().judge(architecture, task),
-        f"{_OPEN}{why}",
-    )
-
-
-def _asymptotic(architecture: Architecture, task: SeqComp) -> CardLine:
-    question = f"composition, from {task.L} steps"
-    verdict = YeEtAl().judge(architecture, task) or ChenPengWu().judge(architecture, task)
-    if verdict is None:
-        mixed = any(part.reading for layer in architecture for part in layer if len(layer) > 1)
-        why = (
-            "head-wise hybrids of more than two reading layers (three groups at L = 3)"
-            if mixed
-            else "this stack"
-        )
-        return _open(
-            architecture,
-            task,
-            question,
-            f"no theorem here covers {why}",
-            f"No theorem covers {why}.",
-        )
-    bite = Bite(hdp(architecture), verdict.numbers["exponent"])
-    cited = "Ye26" if verdict.theorem == YeEtAl.key else "CPW"
-    text = (
-        f"open at any finite n; [{cited}, Theorem 1.1] is vacuous here: it would bite at n ="
-        f" (Hdp)^(2^{bite.exponent}), Hdp = {bite.base:,}"
-    )
-    explain = (
-        f"{_OPEN}The paper's theorem says that prompts long enough defeat such a stack, but long"
-        " enough means more tokens than any computer will ever see, so it rules nothing out in"
-        " practice."
-    )
-    return CardLine(question, "OPEN", None, text, verdict.theorem, verdict, explain)
-
-
-def _with_thought(architecture: Architecture, context: int, address: int) -> list[CardLine]:
-    """The most steps that one full layer takes when it may write: as many as its keys have room
-    for level tags.
-    """
-    for steps in (MOST_STEPS, *range(MOST_STEPS - 1, 0, -1)):
-        task = _task(steps, context, address)
-        verdict = Thought().solve(architecture, task)
-        if verdict is not None:
-            explain = (
-                "If the model may write intermediate results, one full layer is enough: it looks"
-                " up a step, writes the result, looks up the next. It then writes one token per"
-                f" step; the limit of {steps} is where the proof was asked for, or the key's room"
-                " for step tags."
-            )
-            text = f"one full layer suffices, {steps} tokens written for {steps} steps"
-            return [
-                CardLine(
-                    f"composition with chain of thought, L <= {steps}",
-                    "SOLVABLE",
-                    None,
-                    text,
-                    verdict.theorem,
-                    verdict,
-                    explain,
-                )
-            ]
-    return []
-
-
-def _at_threshold(
-    theorem: TheoremIII | TheoremIV | TheoremV,
-    architecture: Architecture,
-    steps: int,
-    numbers: dict[str, int],
-) -> Verdict | None:
-    """The record at the smallest failing size; None when that prompt is longer than a task may
-    be.
-    """
-    if numbers["m"] * numbers["n_1"] * numbers.get("n_2", 1) * steps >= LARGEST_PROMPT:
+    asked = _composition(steps, 2)
+    found = judge(architecture, asked, among=_fails_at_once)
+    first = next((verdict for verdict in found if verdict.n is not None), None)
+    if first is None or first.n is None:
         return None
-    branching = [numbers["n_1"], *([numbers["n_2"]] if "n_2" in numbers else [])]
-    task = SeqComp(
-        L=steps, m=numbers["m"], branching=(*branching, *(1,) * (steps - 1 - len(branching)))
+    theorem = THEOREMS[first.theorem]
+    task = theorem.smallest(asked, first)
+    there = [] if task is None else judge(architecture, task, among=_fails_at_once)
+    record = next(
+        (found for found in there if (found.status, found.theorem) == ("FAILS", theorem.key)), None
     )
-    verdict = theorem.judge(architecture, task)
-    return verdict if verdict is not None and verdict.status == "FAILS" else None
+    words = theorem.told(record or first, asked if task is None else task, architecture)
+    title = f"composition, {counted_as(steps, 'step')}"
+    explain = f"{_wrong(steps, first.n)} {words.why}"
+    return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
+
+
+def _wrong(steps: int, n: int) -> str:
+    if steps == 1:
+        return (
+            "Whatever its weights, the model looks a value up wrongly in some prompt of"
+            f" {number(n)} tokens when the place to look at comes before the last token."
+        )
+    return (
+        f"Whatever its weights, the model follows {counted_as(steps, 'step')} wrongly in some"
+        f" prompt of {number(n)} tokens; so it does for more steps."
+    )
+
+
+def _line(title: str, verdict: Verdict, words: Words, explain: str) -> CardLine:
+    return CardLine(title, verdict.status, None, words.text, verdict.theorem, verdict, explain)
+
+
+def _solves_at_once(theorem: Theorem) -> bool:
+    return theorem.at_once and "SOLVABLE" in theorem.shows
+
+
+def _solves_after_thought(theorem: Theorem) -> bool:
+    return theorem.after_thought and "SOLVABLE" in theorem.shows
+
+
+def _fails_at_once(theorem: Theorem) -> bool:
+    return theorem.at_once and "FAILS" in theorem.shows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture
 from separatrix.evidence.records import Status, Verdict
 
 
@@ -24,18 +23,3 @@ class CardLine:
     """Two sentences of plain English: what the line means to someone who designs a model, and
     why it is so.
     """
-
-
-def kinds(architecture: Architecture) -> str:
-    """What carries the past in a stack whose cache does not grow, in words."""
-    groups = {part.group for layer, _ in architecture.counted() for part in layer}
-    words = [
-        word
-        for group, word in (
-            ("recurrent", "states"),
-            ("windowed", "windows"),
-            ("convolution", "convolution buffers"),
-        )
-        if group in groups
-    ]
-    return " and ".join(words) or "nothing"

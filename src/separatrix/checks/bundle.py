@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.cards.summary import bound_curve, decisive, model_summary
+from separatrix.cards.summary import bound_curve, decisive, in_todays_words, model_summary
 from separatrix.errors import CheckFailed
 from separatrix.evidence.records import Evidence, Measurement, Verdict
 
@@ -60,7 +60,8 @@ def verify_table(body: dict[str, Any], records: dict[str, Evidence]) -> None:
         )
         again = model_summary(architecture, model["context"], derived)
         again["assumptions"] = list(architecture.assumptions)
-        wrong = [name for name, value in again.items() if model[name] != value]
+        said = in_todays_words(model)
+        wrong = [name for name, value in again.items() if said[name] != value]
         if wrong:
             raise CheckFailed(
                 f"model {model['name']}: its {wrong[0]} is not what its architecture gives"

@@ -24,14 +24,17 @@ WordsByTask = Mapping[str, Words]
 
 
 def kept(architecture: Architecture) -> str:
-    """What carries the past in a stack whose cache does not grow: "states and windows"."""
+    """What carries the past in a stack whose cache is too small: "states and windows"."""
     groups = {part.group for layer, _ in architecture.counted() for part in layer}
     names = {
         "recurrent": "states",
         "windowed": "windows",
         "convolution": "convolution buffers",
+        "full": "keys and values",
+        "indexed": "keys and values",
     }
-    return " and ".join(name for group, name in names.items() if group in groups) or "nothing"
+    found = dict.fromkeys(name for group, name in names.items() if group in groups)
+    return " and ".join(found) or "nothing"
 
 
 def counted_as(count: int, thing: str) -> str:

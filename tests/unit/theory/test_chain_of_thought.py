@@ -20,7 +20,7 @@ TASKS = [
 def test_the_room_it_takes(task: str, keys: int, values: int) -> None:
     def solved(head_dim: int, value_dim: int) -> bool:
         stack = Architecture.parse(f"full @ heads=1, head_dim={head_dim}, value_dim={value_dim}")
-        return Thought().solve(stack, parse_task(task)) is not None
+        return Thought().judge(stack, parse_task(task)) is not None
 
     assert solved(keys, values)
     assert not solved(keys - 1, values)

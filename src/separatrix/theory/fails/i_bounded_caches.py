@@ -7,7 +7,7 @@ from typing import ClassVar
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
-from separatrix.tasks import Task
+from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import (
     REAL_NUMBERS,
     CacheTheorem,
@@ -90,6 +90,15 @@ class TheoremI(CacheTheorem):
             if count is None
             else count.compare_bits(architecture.cache_bits(task.prefix_length))
         )
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        text, why = super().told(verdict, task, architecture, thought=thought)
+        if isinstance(task, SeqComp) and task.L != 2:
+            # the words are those of two steps, which cards ask for most
+            why = why.replace("The second function", "The last function")
+        return Words(text, why)
 
     def bits_needed(self, task: Task) -> int:
         count = task.prefix_classes()

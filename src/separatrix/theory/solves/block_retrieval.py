@@ -6,7 +6,8 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Sparse
 from separatrix.tasks import Eva, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
+from separatrix.theory.solves.retrieval import RETRIEVED
 from separatrix.theory.solves.room import TAGS, WIDE, bits_of
 
 
@@ -34,6 +35,9 @@ class BlockRetrieval(Theorem):
         "Low bits cancel exactly in the mean; the right block leads by 2 s^2, and within it the"
         " retrieval head does the rest."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):

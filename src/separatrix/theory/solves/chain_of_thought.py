@@ -1,16 +1,17 @@
-"""What a chain of thought buys: one full layer composes any number of steps by writing them
+"""Composition with a chain of thought: one full layer takes any number of steps by writing them
 down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import ClassVar
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.solves.room import bits_of, full_heads
+from separatrix.theory.words import Words, WordsByTask
 
 
 class Thought(Theorem):
@@ -39,17 +40,20 @@ class Thought(Theorem):
         "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), all of"
         " which the token just written holds."
     )
+    shows = SOLVABLE
+    at_once = False
+    after_thought = True
+    words_after_thought: ClassVar[WordsByTask] = {
+        "seqcomp": Words(
+            "one full layer suffices, {written} tokens written for {written} steps",
+            "If the model may write intermediate results, one full layer is enough: it looks up a"
+            " step, writes the result, looks up the next. It then writes one token per step; the"
+            " limit of {written} is where the proof was asked for, or the key's room for step"
+            " tags.",
+        )
+    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """None: a verdict about answering at once is another matter; see `solve`."""
-        return None
-
-    def again(
-        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
-    ) -> Verdict | None:
-        return self.solve(architecture, task)
-
-    def solve(self, architecture: Architecture, task: Task) -> Verdict | None:
         """SOLVABLE with a chain of thought, or None where no full head has the room."""
         if not isinstance(task, SeqComp):
             return None

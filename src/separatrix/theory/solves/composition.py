@@ -5,8 +5,9 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
 from separatrix.theory.solves.room import bits_of, full_heads
+from separatrix.theory.words import Words
 
 
 class Composition(Theorem):
@@ -35,6 +36,8 @@ class Composition(Theorem):
         "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by"
         " one more of them, or by the recurrence."
     )
+    shows = SOLVABLE
+    sees = Sees.CARRIERS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp):
@@ -67,6 +70,21 @@ class Composition(Theorem):
             "steps": steps,
         }
         return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        layers = verdict.numbers["full_layers"]
+        used = f"{number(verdict.numbers['address_bits'])} of"
+        if layers == 1:
+            suffice = f"1 full layer suffices, {used} its"
+        else:
+            suffice = f"{number(layers)} full layers suffice, {used} their"
+        return Words(
+            f"{suffice} key dimensions used",
+            "Each full layer takes one step, and one more layer, full or recurrent, brings the"
+            " starting point along.",
+        )
 
 
 def composable(

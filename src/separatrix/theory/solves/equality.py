@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Equality, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.words import Words, WordsByTask
 
 
 class TwoLayerEquality(Theorem):
@@ -31,6 +34,15 @@ class TwoLayerEquality(Theorem):
         "The first layer is a retrieval head of one bit, the second a retrieval head for the flag;"
         " a threshold cleans both."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words: ClassVar[WordsByTask] = {
+        "equality": Words(
+            "{statement}",
+            "One full layer fetches each bit's partner, a second one looks for a pair that"
+            " differs.",
+        )
+    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Equality):

@@ -7,7 +7,8 @@ from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Indexed
 from separatrix.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Eva, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
+from separatrix.theory.solves.retrieval import RETRIEVED
 from separatrix.theory.solves.room import TAGS, bits_of
 
 
@@ -39,6 +40,9 @@ class IndexedRetrieval(Theorem):
         "Products are D - 2 hamming, largest at hamming 0 alone; ReLU and a sum over index heads"
         " keep the order where they are positive."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.words import Words, WordsByTask
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
 """Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
@@ -30,6 +33,11 @@ class Match2(Theorem):
         "Match over blank and blank over best non-match are both c sin^2(pi/M); c ="
         " ln(8n)/sin^2(pi/M) outweighs n tokens."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words: ClassVar[WordsByTask] = {
+        "twosum": Words("{statement}", "The layer compares it with all others at once.")
+    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum) or task.form != "query":

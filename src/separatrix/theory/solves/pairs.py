@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.words import Words, WordsByTask
 
 
 class TwoLayerPairs(Theorem):
@@ -39,6 +42,15 @@ class TwoLayerPairs(Theorem):
         " pair that cancels the later token sees the earlier one. In the second a flag scores s^2,"
         " the start token 0 and the rest -s^2, and s^2 > ln(2n) suffices."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words: ClassVar[WordsByTask] = {
+        "twosum": Words(
+            "{statement}",
+            "One full layer flags each token that an earlier one cancels, a second one looks for a"
+            " flag.",
+        )
+    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum) or task.form != "decision":

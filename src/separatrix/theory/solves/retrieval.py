@@ -5,8 +5,18 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Eva, Task
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.words import Words, WordsByTask
+
+RETRIEVED: WordsByTask = {
+    "eva": Words(
+        "{statement}",
+        "The layer looks the fact up by its address instead of remembering it, so the growing cache"
+        " does the work; training may not find them.",
+    )
+}
+"""How retrieval is told, whatever kind of layer retrieves."""
 
 
 class Retrieval(Theorem):
@@ -33,6 +43,9 @@ class Retrieval(Theorem):
         "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write"
         " nothing."
     )
+    shows = SOLVABLE
+    sees = Sees.READERS
+    words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, Eva):

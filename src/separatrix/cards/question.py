@@ -1,0 +1,122 @@
+"""A question of a capability card: a family of tasks that is put to `judge`, and the sentences that
+say what an answer means. The reason behind an answer is told by the theorem that gives it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from separatrix.architecture import Architecture
+from separatrix.cards.line import CardLine
+from separatrix.evidence.records import Verdict
+from separatrix.tasks import Task
+from separatrix.theory.base import size_in_words
+from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.nothing import NothingKnown
+from separatrix.theory.words import Words
+
+OPEN = "Nothing here proves that these weights exist, and nothing proves that they do not."
+UNDECIDED = (
+    "Neither a bound nor a construction of this program covers it. That is a statement about the"
+    " theory, not about the model."
+)
+
+
+class AfterThought(NamedTuple):
+    """The same question where the model may write a chain of thought first, and what it means
+    that the model fails all the same.
+    """
+
+    title: str
+    failed: str
+
+
+class Question(ABC):
+    """One question about a model at a context. Subclasses are final frozen dataclasses."""
+
+    after_thought: ClassVar[AfterThought | None] = None
+    """Asked as well where the theorem that says FAILS speaks of chains of thought."""
+    keeps_nothing_known: ClassVar[bool] = True
+    """Whether a line that no theorem decides holds the record that says so."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The question as the card asks it."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """The task at the context."""
+
+    @property
+    def least(self) -> Task:
+        """A task like it, which is asked for the n from which the model fails."""
+        return self.task
+
+    @abstractmethod
+    def at(self, n: int) -> Task:
+        """The task at the n that a verdict names."""
+
+    @abstractmethod
+    def solved(self) -> str:
+        """What SOLVABLE means, in a sentence."""
+
+    @abstractmethod
+    def failed(self, n: int) -> str:
+        """What FAILS from n on means, in a sentence."""
+
+    def nothing_known(self, architecture: Architecture) -> Words:
+        """What is said where no theorem decides."""
+        return Words("no theorem here decides it", UNDECIDED)
+
+    def answer(self, architecture: Architecture) -> list[CardLine]:
+        """The lines that answer it: what `judge` says at the context, or else from which n on
+        the model fails.
+        """
+        here = judge(architecture, self.task)[0]
+        if here.status == "SOLVABLE":
+            words = THEOREMS[here.theorem].told(here, self.task, architecture)
+            return [self._line(here, words.text, f"{self.solved()} {words.why}")]
+        least = here if self.least == self.task else judge(architecture, self.least)[0]
+        for n in (least.n, here.n):
+            record = None if n is None else failure(architecture, self.at(n))
+            if n is not None and record is not None:
+                return self._fails(architecture, n, self.at(n), record)
+        if here.status == "FAILS":
+            return self._fails(architecture, size_in_words(self.task)[1], self.task, here)
+        return [self._open(architecture, here)]
+
+    def _fails(
+        self, architecture: Architecture, n: int, task: Task, record: Verdict
+    ) -> list[CardLine]:
+        theorem = THEOREMS[record.theorem]
+        words = theorem.told(record, task, architecture)
+        lines = [self._line(record, words.text, f"{self.failed(n)} {words.why}", n=n)]
+        after = self.after_thought
+        if after is not None and theorem.after_thought:
+            words = theorem.told(record, task, architecture, thought=True)
+            explain = f"{after.failed} {words.why}"
+            lines.append(self._line(record, words.text, explain, n=n, title=after.title))
+        return lines
+
+    def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
+        if here.theorem != NothingKnown.key:
+            words = THEOREMS[here.theorem].told(here, self.task, architecture)
+            return self._line(here, words.text, f"{OPEN} {words.why}")
+        words = self.nothing_known(architecture)
+        record = here if self.keeps_nothing_known else None
+        return CardLine(self.title, "OPEN", None, words.text, here.theorem, record, words.why)
+
+    def _line(
+        self, record: Verdict, text: str, explain: str, *, n: int | None = None, title: str = ""
+    ) -> CardLine:
+        question = title or self.title
+        return CardLine(question, record.status, n, text, record.theorem, record, explain)
+
+
+def failure(architecture: Architecture, task: Task) -> Verdict | None:
+    """The strongest verdict that says FAILS, or None."""
+    found = judge(architecture, task)
+    return next((verdict for verdict in found if verdict.status == "FAILS"), None)
