@@ -106,7 +106,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--json", action="store_true", help="everything, as JSON")
-    parser.add_argument("--walk", nargs="+", choices=WALKS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--walk", nargs="+", choices=WALKS, help="these walks only, in one process, as JSON"
+    )
     options = parser.parse_args()
     root = options.root.resolve()
     if options.walk:

@@ -106,7 +106,9 @@ WALKS = {
 
 
 def take_walk(name: str, root: Path) -> Walk:
-    """Runs one walk in this process, where `import separatrix` must find the package of ROOT."""
+    """Runs one walk in this process, which must not have imported another checkout's package."""
+    # before what is installed: the package of ROOT, and what its tests import
+    sys.path[:0] = [str(root / "src"), str(root / "tests")]
     recorder = Recorder(root / "src" / PACKAGE)
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         walk = WALKS[name](Path(folder))
@@ -182,9 +184,8 @@ def walk_elsewhere(name: str, root: Path) -> Walk:
 
 
 def walks_elsewhere(names: Sequence[str], root: Path) -> dict[str, Walk]:
-    """Runs walks in one process that finds the package of ROOT and writes no bytecode there."""
+    """Runs walks in one process, which writes no bytecode."""
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root / "tests")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
