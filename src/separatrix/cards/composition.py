@@ -25,7 +25,9 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
     if not architecture.reading:
         return TwoSteps(context).answer(architecture)
     lines = []
-    solved = _most_steps(architecture, context, _solves_at_once)
+    # of known constructions each reading layer takes a step, so that the next one is too many
+    near = len(architecture.reading) + 1
+    solved = _most_steps(architecture, context, _solves_at_once, near=near)
     steps = 0
     if solved is not None:
         task, verdict = solved
@@ -133,10 +135,14 @@ class Steps(Question):
 
 
 def _most_steps(
-    architecture: Architecture, context: int, among: Callable[[Theorem], bool]
+    architecture: Architecture,
+    context: int,
+    among: Callable[[Theorem], bool],
+    *,
+    near: int | None = None,
 ) -> tuple[SeqComp, Verdict] | None:
     """The composition of most steps that some of these theorems solve at a context, and what they
-    say of it; None where they solve none.
+    say of it; None where they solve none. `near` guesses the first number of steps beyond.
     """
 
     @cache
@@ -144,7 +150,7 @@ def _most_steps(
         found = judge(architecture, filling(context, steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 
-    beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS)
+    beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS, near=near)
     most = MOST_STEPS if beyond is None else beyond - 1
     verdict = solved(most) if most else None
     return None if verdict is None else (filling(context, most), verdict)
