@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
 
 from separatrix.errors import CheckFailed
-from separatrix.protocols.existence import one_reading, two_readings
+from separatrix.protocols.existence import find_one_reading, find_two_readings
 from separatrix.protocols.gap import Gap, gap, gap_iii, gap_iv
 from separatrix.protocols.one_reading import OneReading, OneReadingSizes
 from separatrix.protocols.satisfy import Unknown, UnknownTables, satisfy
@@ -103,7 +103,7 @@ def test_iii_on_all_sizes_at_the_smallest_task(t: int) -> None:
     """
     for c0, k, c1 in product(UP_TO_4, UP_TO_4, UP_TO_4):
         sizes = OneReadingSizes(m=2, n_1=1, t=t, caches_0=c0, reads=k, caches_1=c1)
-        line = one_reading(sizes)
+        line = find_one_reading(sizes)
         if line is None:
             assert t == 1 or sizes.failing()
         else:
@@ -120,7 +120,7 @@ def test_iv_on_all_sizes_at_the_smallest_task(t: int) -> None:
         if k1 * k2 * c1 * c2 > 8:
             continue
         sizes = TwoReadingsSizes(m=2, n_1=1, t=t, reads_1=k1, reads_2=k2, caches_1=c1, caches_2=c2)
-        line = two_readings(sizes)
+        line = find_two_readings(sizes)
         if line is not None:
             assert not sizes.failing()
             assert all(line.run(tokens).answer == right for tokens, right in sizes.prompts())
@@ -170,7 +170,7 @@ def subsets(items: list[tuple[int, ...]]) -> list[frozenset[tuple[int, ...]]]:
 def test_the_search_against_plain_enumeration(t: int) -> None:
     for c0, k in product((1, 2, 3), UP_TO_4):
         sizes = OneReadingSizes(m=2, n_1=1, t=t, caches_0=c0, reads=k)
-        assert (one_reading(sizes) is not None) is enumerated(sizes), sizes
+        assert (find_one_reading(sizes) is not None) is enumerated(sizes), sizes
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ def test_searching_one_naming_of_the_messages_loses_no_protocol(t: int, most: in
         if a * b * c * d > most:
             continue
         two = TwoReadingsSizes(m=2, n_1=1, t=t, reads_1=a, reads_2=b, caches_1=c, caches_2=d)
-        assert (two_readings(two) is None) is (satisfy(partial(asked, TwoReadings, two)) is None), (
-            two
-        )
+        assert (find_two_readings(two) is None) is (
+            satisfy(partial(asked, TwoReadings, two)) is None
+        ), two
         if d == 1:
             one = OneReadingSizes(m=2, n_1=1, t=t, caches_0=a, reads=b, caches_1=c)
-            assert (one_reading(one) is None) is (
+            assert (find_one_reading(one) is None) is (
                 satisfy(partial(asked, OneReading, one)) is None
             ), one
 
@@ -213,7 +213,7 @@ def test_a_theorem_that_claims_too_much_is_caught() -> None:
 def test_no_protocol_of_iii_at_larger_sizes(m: int, t: int, n_1: int, c0: int, k: int) -> None:
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k)
     assert sizes.failing()
-    assert one_reading(sizes) is None
+    assert find_one_reading(sizes) is None
 
 
 @pytest.mark.slow
@@ -226,4 +226,4 @@ def test_no_protocol_of_iv_at_larger_sizes(
 ) -> None:
     sizes = TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_2=k2, caches_1=c1, caches_2=c2)
     assert sizes.failing()
-    assert two_readings(sizes) is None
+    assert find_two_readings(sizes) is None

@@ -111,13 +111,13 @@ class BlockMessages(Generic[Value]):
         return self._tables("answer", (query, opening, seen), messages, 2)
 
 
-def run(line: BlockMessages[int], blocks: tuple[Block, ...], query: int) -> int:
+def respond(line: BlockMessages[int], blocks: tuple[Block, ...], query: int) -> int:
     """A protocol's answer to a prompt."""
     messages = line.messages(blocks)
     return line.answer(messages, query, line.opened(messages, query), blocks)
 
 
-def block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
+def find_block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
     """A protocol that is right on every prompt, or None if there is none, by search over all of
     them.
     """

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 
 from separatrix.errors import CheckFailed, SeparatrixError
-from separatrix.protocols.one_reading import Entries, Run
+from separatrix.protocols.one_reading import Entries, Transcript
 from separatrix.tasks import SeqComp
 
 
@@ -43,7 +44,7 @@ class Line(Protocol):
     @property
     def sizes(self) -> Any: ...
 
-    def run(self, tokens: Entries, /) -> Run: ...
+    def run(self, tokens: Entries, /) -> Transcript: ...
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,11 @@ def check_collision(line: Line, collision: Collision) -> None:
     """Runs the protocol on both prompts and asks the task's oracle. Raises CheckFailed where the
     collision is not what it says, and SizeError for prompts that are no instance of the task.
     """
-    runs = [line.run(tokens) for tokens in (collision.first, collision.second)]
+    transcripts = [line.run(tokens) for tokens in (collision.first, collision.second)]
     right = tuple(oracle(line.sizes.task, (collision.first, collision.second)))
-    if any(run.view != collision.view for run in runs):
+    if any(one.view != collision.view for one in transcripts):
         raise CheckFailed("the last token does not get the same from both prompts")
-    if any(run.answer != collision.answer for run in runs):
+    if any(one.answer != collision.answer for one in transcripts):
         raise CheckFailed("the protocol's answers are not the one recorded")
     if right != collision.right:
         raise CheckFailed(f"the right answers are {right}, not {collision.right}")
@@ -79,8 +80,9 @@ def collide(line: Line, first: Entries, second: Entries) -> Collision:
     """The collision of two prompts, checked before it is returned; raises CheckFailed if it is
     none.
     """
-    run, (one, other) = line.run(first), oracle(line.sizes.task, (first, second))
-    collision = Collision(first, second, run.view, run.answer, (one, other))
+    transcript = line.run(first)
+    one, other = oracle(line.sizes.task, (first, second))
+    collision = Collision(first, second, transcript.view, transcript.answer, (one, other))
     check_collision(line, collision)
     return collision
 
@@ -88,3 +90,33 @@ def collide(line: Line, first: Entries, second: Entries) -> Collision:
 def oracle(task: SeqComp, prompts: Sequence[Entries]) -> list[int]:
     """The right answers by the task's own oracle."""
     return [int(answer) for answer in task.answer(np.array(prompts, dtype=np.int64))]
+
+
+def side_by_side(line: Line, collision: Collision) -> str:
+    """The two prompts for a person to read, function by function, with differing tokens in
+    brackets.
+    """
+    task = line.sizes.task
+    names = [f"z_{level}" for level in range(task.L, 0, -1)]
+    counts = [task.entries(level) for level in range(task.L, 0, -1)]
+    header = [*names, "z_0", "w", "right answer"]
+    rows = [header]
+    for tokens, right in zip((collision.first, collision.second), collision.right, strict=True):
+        written = [
+            f"[{token}]" if one != other else str(token)
+            for token, one, other in zip(tokens, collision.first, collision.second, strict=True)
+        ]
+        # the functions take their entries one after the other; z_0 and w stand alone
+        entries = iter(written)
+        cells = [" ".join(islice(entries, count)) for count in (*counts, 1, 1)]
+        rows.append([*cells, str(right)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = [
+        "   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    said = (
+        f"The last token gets the same from both prompts and answers {collision.answer}, which is"
+        " wrong on one of them."
+    )
+    return "\n".join([*table, said])

@@ -18,7 +18,7 @@ RENAMED_TWO = ("first", "carried", "early", "entry reads", "z_0 reads", "w reads
 """The same; not `gathered`, whose reader does not know B."""
 
 
-def one_reading(sizes: OneReadingSizes) -> OneReading[int] | None:
+def find_one_reading(sizes: OneReadingSizes) -> OneReading[int] | None:
     """A protocol of Theorem III that is right on every prompt of the cut, or None if there is
     none. Sizes must be tiny: N_1 up to 3 or so.
     """
@@ -31,7 +31,7 @@ def one_reading(sizes: OneReadingSizes) -> OneReading[int] | None:
     return None if tables is None else OneReading(sizes, tables)
 
 
-def two_readings(sizes: TwoReadingsSizes) -> TwoReadings[int] | None:
+def find_two_readings(sizes: TwoReadingsSizes) -> TwoReadings[int] | None:
     """A protocol of Theorem IV that is right on every prompt of the cut, or None if there is
     none. Sizes must be tiny: N_1 up to 3 or so.
     """

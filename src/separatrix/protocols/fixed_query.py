@@ -76,7 +76,7 @@ class FixedQuery(Generic[Value]):
         )
 
 
-def fixed_query(answers: Answers, reads: int) -> FixedQuery[int] | None:
+def find_fixed_query(answers: Answers, reads: int) -> FixedQuery[int] | None:
     """A protocol with so many values to read that is right on every (A, B), or None if there is
     none.
     """

@@ -10,7 +10,7 @@ from math import log2
 
 from separatrix.errors import CheckFailed
 from separatrix.protocols.collision import Line
-from separatrix.protocols.existence import one_reading, two_readings
+from separatrix.protocols.existence import find_one_reading, find_two_readings
 from separatrix.protocols.one_reading import Entries, OneReadingSizes
 from separatrix.protocols.two_readings import TwoReadingsSizes
 
@@ -58,7 +58,7 @@ def gap_iii(sizes: OneReadingSizes, reads: Iterable[int]) -> Gap:
 
     return gap(
         lambda k: at(k).failing() is not None,
-        lambda k: _runs(one_reading(at(k)), sizes.prompts()),
+        lambda k: _runs(find_one_reading(at(k)), sizes.prompts()),
         reads,
     )
 
@@ -73,7 +73,7 @@ def gap_iv(sizes: TwoReadingsSizes, reads: Iterable[int]) -> Gap:
 
     return gap(
         lambda k: at(k).failing() is not None,
-        lambda k: _runs(two_readings(at(k)), sizes.prompts()),
+        lambda k: _runs(find_two_readings(at(k)), sizes.prompts()),
         reads,
     )
 

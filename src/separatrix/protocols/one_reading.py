@@ -1,6 +1,6 @@
 """The line protocol of Theorem III: L = 2, one reading layer, bounded layers before and after it.
 
-    A = z_2 and the first m-t entries of z_1         |  B = the last t entries of z_1       |  z_0      |  w
+    A = z_2 and the first m-t entries of z_1  |  B = the last t entries of z_1  |  z_0  |  w
 
 The prompt is cut where the proof cuts it, and only there are messages bounded: the caches of the
 group before the reading layer at A|B and at B|z_0, the caches of the group after it at A|B and just
@@ -97,8 +97,10 @@ def prompt(m: int, z_2: Entries, B: Entries, place: int, w: int) -> Entries:
     return (*z_2, *(0,) * lead, *B, lead + place, w)
 
 
-class Run(NamedTuple):
-    """What the last token gets from all others (`view`, its own token included) and its answer."""
+class Transcript(NamedTuple):
+    """One run of a protocol: what the last token gets from all others (`view`, its own token
+    included) and its answer.
+    """
 
     view: tuple[Any, ...]
     answer: Any
@@ -145,10 +147,15 @@ class OneReading(Generic[Value]):
         """What w reads of A: its query knows w, z_0 and the caches after B."""
         return self._tables("w reads", (z_0, w, A), (carried,), self.sizes.reads)
 
-    def run(self, tokens: Entries) -> Run:
+    def run(self, tokens: Entries) -> Transcript:
         """Every message of a prompt, and the answer."""
         cut = len(tokens) - 2 - self.sizes.t
-        A, B, (z_0, w) = tokens[:cut], tokens[cut:-2], tokens[-2:]
+        A = tokens[:cut]
+        B = tokens[cut:-2]
+        z_0, w = tokens[-2:]
         first = self.first(A)
-        told = (first, self.late(first, B, z_0, A), self.w_reads(self.carried(first, B), z_0, w, A))
-        return Run((*told, B, z_0, w), self._tables("answer", (B, z_0, w), told, self.sizes.N_1))
+        carried = self.carried(first, B)
+        # w sees the caches only: what B and z_0 read of A reaches it through the late ones
+        told = (first, self.late(first, B, z_0, A), self.w_reads(carried, z_0, w, A))
+        answer = self._tables("answer", (B, z_0, w), told, self.sizes.N_1)
+        return Transcript((*told, B, z_0, w), answer)

@@ -17,7 +17,7 @@ from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSize
 from separatrix.protocols.tables import Message, written
 from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
-Sizes = OneReadingSizes | TwoReadingsSizes
+LineSizes = OneReadingSizes | TwoReadingsSizes
 
 
 def number(digits: Sequence[int], base: int) -> int:
@@ -119,7 +119,7 @@ def two_readings_solver(sizes: TwoReadingsSizes, way: str) -> TwoReadings[int]:
 class _Parts:
     """What the messages are made of, at one size."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LineSizes) -> None:
         self.m = sizes.m
         self.n_1 = sizes.n_1
         self.N_1 = sizes.N_1

@@ -1,7 +1,7 @@
 """The line protocol of Theorem IV: L = 2, two reading layers, bounded heads inside them and bounded
 layers after them, none before or between.
 
-    A = z_2 and the first m-t entries of z_1         |  B = the last t entries of z_1       |  z_0      |  w
+    A = z_2 and the first m-t entries of z_1  |  B = the last t entries of z_1  |  z_0  |  w
 
 Bounded are: the caches of layer 1's bounded heads at A|B and B|z_0; what a later token reads of A
 in layer 1, whose query knows the token and its place only; w's accumulator of layer 1 after A, B;
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from separatrix.errors import SizeError
-from separatrix.protocols.one_reading import Entries, OneReadingSizes, Run
+from separatrix.protocols.one_reading import Entries, OneReadingSizes, Transcript
 from separatrix.protocols.tables import Tables, Value
 from separatrix.tasks import SeqComp
 
@@ -158,13 +158,16 @@ class TwoReadings(Generic[Value]):
         """
         return self._tables("w reads again", (z_0, w, A), (carried, gathered), self.sizes.reads_2)
 
-    def run(self, tokens: Entries) -> Run:
+    def run(self, tokens: Entries) -> Transcript:
         """Every message of a prompt, and the answer."""
         cut = len(tokens) - 2 - self.sizes.t
-        A, B, (z_0, w) = tokens[:cut], tokens[cut:-2], tokens[-2:]
+        A = tokens[:cut]
+        B = tokens[cut:-2]
+        z_0, w = tokens[-2:]
         first = self.first(A)
         carried = self.carried(first, B)
         gathered = self.gathered(w, self.w_reads(w, A), B)
         second = self.w_reads_again(carried, gathered, z_0, w, A)
         told = (first, self.late(first, B, z_0, A), gathered, second, *self.outputs(B, z_0, A))
-        return Run((*told, B, z_0, w), self._tables("answer", (B, z_0, w), told, self.sizes.N_1))
+        answer = self._tables("answer", (B, z_0, w), told, self.sizes.N_1)
+        return Transcript((*told, B, z_0, w), answer)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from separatrix.errors import CheckFailed, SizeError
-from separatrix.protocols.adversary_iii import adversary_iii
-from separatrix.protocols.adversary_iv import adversary_iv
 from separatrix.protocols.collision import AdversaryFailed, Collision, check_collision
+from separatrix.protocols.iii_adversary import adversary_iii
+from separatrix.protocols.iv_adversary import adversary_iv
 from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSizes
 from separatrix.protocols.solvers import enough, enough_two, one_reading_solver, two_readings_solver
 from separatrix.protocols.tables import random_tables, within
@@ -27,25 +27,32 @@ SEEDS = range(12)
 ONE = [
     OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k, caches_1=c1)
     for m, n_1, t, c0, k, c1 in [
-        # 3^3 = 27 > 26; 27 > 3 * 2^3; 3^3 > 2^3 * 2 and 27 > 2 * 13; 4^4 > 15 and 4^2 > 15; 16 > 3
-        # * 4 (one bit each)
-        (3, 1, 1, 1, 26, 1), (3, 1, 2, 1, 3, 2), (3, 1, 3, 2, 13, 1), (4, 1, 4, 15, 1, 1), (4, 1, 4, 2, 2, 1), (4, 1, 2, 3, 2, 2),
-        # N_1 = 6: 6^6 = 46,656 > 3 * 8^3 * 5^2; > 3 * 24^3; 6^4 > 11 * 7 * 2^4; 6^4 > 2^2 * 2^2 (2
-        # readings of A by B, z_0) * 40
-        (2, 3, 2, 3, 8, 5), (2, 3, 2, 3, 24, 1), (6, 1, 6, 11, 7, 2), (3, 2, 1, 1, 2, 40), (3, 2, 1, 1, 1, 46_655),
+        (3, 1, 1, 1, 26, 1),  # 3^3 = 27 > 26
+        (3, 1, 2, 1, 3, 2),  # 27 > 3 * 2^3
+        (3, 1, 3, 2, 13, 1),  # 3^3 > 2^3 * 2 and 27 > 2 * 13
+        (4, 1, 4, 15, 1, 1),  # 4^4 > 15 and 4^2 > 15
+        (4, 1, 4, 2, 2, 1),  # one bit each
+        (4, 1, 2, 3, 2, 2),  # 4^2 > 2^2 * 3 and 4^3 > 3 * 2 * 2^3
+        (2, 3, 2, 3, 8, 5),  # N_1 = 6: 6^6 = 46,656 > 3 * 8^3 * 5^2
+        (2, 3, 2, 3, 24, 1),  # 6^6 > 3 * 24^3
+        (6, 1, 6, 11, 7, 2),  # 6^4 > 11 * 7 * 2^4
+        (3, 2, 1, 1, 2, 40),  # 6^4 > 2^2 * 2^2 (2 readings of A by B, z_0) * 40
+        (3, 2, 1, 1, 1, 46_655),  # 6^6 > 46,655
     ]
-]  # fmt: skip
+]
 TWO = [
     TwoReadingsSizes(m=m, n_1=n_1, t=t, reads_1=k1, reads_2=k2, caches_1=c1, caches_2=c2)
     for m, n_1, t, k1, k2, c1, c2 in [
-        # t = 1: 3 > 2, 6^4 > (2*4)^2 2^(3+1); t = 2: 4 > 2, 6^6 > (2*4)^3 2^(4+2); 4 > 3, 6^6 > 3^3
-        # 3^(4+2)
-        (3, 2, 1, 2, 4, 1, 1), (2, 3, 2, 2, 4, 1, 1), (2, 3, 2, 3, 1, 1, 1),
-        # caches: 27 > 2, 6^4 > 2 * 6^2 * 4^2; 4 > 3, 6^6 > 3^2 * 3^6; rows of 27 and of 16 values,
-        # one too few
-        (3, 2, 3, 1, 6, 2, 4), (2, 3, 2, 1, 3, 3, 3), (3, 1, 3, 1, 26, 1, 1), (2, 2, 2, 1, 15, 1, 1), (2, 2, 2, 1, 4, 3, 1),
+        (3, 2, 1, 2, 4, 1, 1),  # t = 1: 3 > 2, 6^4 > (2*4)^2 2^(3+1)
+        (2, 3, 2, 2, 4, 1, 1),  # t = 2: 4 > 2, 6^6 > (2*4)^3 2^(4+2)
+        (2, 3, 2, 3, 1, 1, 1),  # 4 > 3, 6^6 > 3^3 3^(4+2)
+        (3, 2, 3, 1, 6, 2, 4),  # caches: 27 > 2, 6^4 > 2 * 6^2 * 4^2
+        (2, 3, 2, 1, 3, 3, 3),  # 4 > 3, 6^6 > 3^2 * 3^6
+        (3, 1, 3, 1, 26, 1, 1),  # a row of 27 values, one too few
+        (2, 2, 2, 1, 15, 1, 1),  # a row of 16 values, one too few
+        (2, 2, 2, 1, 4, 3, 1),
     ]
-]  # fmt: skip
+]
 
 
 def triples(sizes: TwoReadingsSizes) -> Iterator[tuple[int, int, int]]:
@@ -90,9 +97,16 @@ def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: r
 
 @pytest.mark.parametrize(
     ("way", "m", "n_1", "t", "less"),
-    [("rows", 3, 1, 3, {"reads": 26}), ("rows", 2, 2, 2, {"reads": 15}), ("cache", 3, 1, 1, {"caches_1": 26}), ("cache", 2, 2, 2, {"caches_1": 255}),
-     ("carried", 2, 2, 2, {"caches_0": 3}), ("carried", 3, 2, 3, {"caches_0": 26}), ("column", 3, 1, 2, {"caches_1": 2})],
-)  # fmt: skip
+    [
+        ("rows", 3, 1, 3, {"reads": 26}),
+        ("rows", 2, 2, 2, {"reads": 15}),
+        ("cache", 3, 1, 1, {"caches_1": 26}),
+        ("cache", 2, 2, 2, {"caches_1": 255}),
+        ("carried", 2, 2, 2, {"caches_0": 3}),
+        ("carried", 3, 2, 3, {"caches_0": 26}),
+        ("column", 3, 1, 2, {"caches_1": 2}),
+    ],
+)
 def test_one_value_less_than_a_solver_of_iii_needs(
     way: str, m: int, n_1: int, t: int, less: dict[str, int]
 ) -> None:
@@ -113,10 +127,16 @@ def test_one_value_less_than_a_solver_of_iii_needs(
 
 @pytest.mark.parametrize(
     ("way", "m", "n_1", "t", "less"),
-    [("rows", 3, 1, 3, {"reads_2": 26}), ("rows", 2, 2, 2, {"reads_2": 15}), ("carried", 2, 2, 2, {"caches_1": 3}),
-     ("carried", 3, 2, 3, {"caches_1": 26}), ("column", 3, 1, 2, {"caches_2": 2}), ("cache", 2, 2, 2, {"caches_2": 15}),
-     ("gathered", 3, 2, 1, {"reads_1": 2, "reads_2": 4})],
-)  # fmt: skip
+    [
+        ("rows", 3, 1, 3, {"reads_2": 26}),
+        ("rows", 2, 2, 2, {"reads_2": 15}),
+        ("carried", 2, 2, 2, {"caches_1": 3}),
+        ("carried", 3, 2, 3, {"caches_1": 26}),
+        ("column", 3, 1, 2, {"caches_2": 2}),
+        ("cache", 2, 2, 2, {"caches_2": 15}),
+        ("gathered", 3, 2, 1, {"reads_1": 2, "reads_2": 4}),
+    ],
+)
 def test_less_than_a_solver_of_iv_needs(
     way: str, m: int, n_1: int, t: int, less: dict[str, int]
 ) -> None:

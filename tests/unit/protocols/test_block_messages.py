@@ -12,10 +12,10 @@ import pytest
 from separatrix.errors import SizeError
 from separatrix.protocols.block_messages import (
     BlockMessageSizes,
-    block_messages,
     cyclic,
     every_prompt,
-    run,
+    find_block_messages,
+    respond,
 )
 from separatrix.theory.fails.ii_block_messages import BlockSizes
 
@@ -49,14 +49,16 @@ def check(sizes: BlockMessageSizes) -> None:
     pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
     enough = at(sizes, needed(sizes))
     count = needed(sizes)
-    line = block_messages(enough)
+    line = find_block_messages(enough)
     assert not enough.fails
     assert line is not None, enough
-    assert all(run(line, blocks, query) == right for blocks, query, right in every_prompt(enough))
+    assert all(
+        respond(line, blocks, query) == right for blocks, query, right in every_prompt(enough)
+    )
     if count > 1:
         few = at(sizes, count - 1)
         assert few.fails
-        assert block_messages(few) is None, few
+        assert find_block_messages(few) is None, few
 
 
 def test_there_is_a_protocol_exactly_where_the_theorem_does_not_say_fails() -> None:
@@ -111,9 +113,13 @@ def test_the_theorems_own_protocol_is_right_everywhere(
 ) -> None:
     sizes = BlockMessageSizes(T=T, B=B, N=N, k=k, messages=1, distinct=distinct)
     line = cyclic(at(sizes, needed(sizes)))
-    assert all(run(line, blocks, query) == right for blocks, query, right in every_prompt(sizes))
+    assert all(
+        respond(line, blocks, query) == right for blocks, query, right in every_prompt(sizes)
+    )
     few = cyclic(at(sizes, needed(sizes) - 1))
-    assert not all(run(few, blocks, query) == right for blocks, query, right in every_prompt(sizes))
+    assert not all(
+        respond(few, blocks, query) == right for blocks, query, right in every_prompt(sizes)
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from separatrix.protocols.fixed_query import (
     composition,
     disjointness,
     equality,
-    fixed_query,
+    find_fixed_query,
     two_sum,
 )
 from separatrix.protocols.one_reading import OneReadingSizes
@@ -24,17 +24,22 @@ from separatrix.tasks import SeqComp, TwoSum
 from separatrix.theory.fails.i_prime_one_layer import prefixes
 
 COUNTS = [
-    (composition(2), 2**2), pytest.param(composition(3), 3**3, marks=pytest.mark.slow),
-    (equality(1), 2), (equality(2), 4), (equality(3), 8), (disjointness(2), 4), (disjointness(4), 16),
-]  # fmt: skip
+    (composition(2), 2**2),
+    pytest.param(composition(3), 3**3, marks=pytest.mark.slow),
+    (equality(1), 2),
+    (equality(2), 4),
+    (equality(3), 8),
+    (disjointness(2), 4),
+    (disjointness(4), 16),
+]
 
 
 @pytest.mark.parametrize(("answers", "count"), COUNTS)
 def test_one_value_less_than_theory_md_counts_is_too_few(answers: Answers, count: int) -> None:
     """Composition n^n, equality and disjointness 2^n (theory.md, section 3)."""
     assert classes(answers) == count
-    assert fixed_query(answers, count - 1) is None
-    line = fixed_query(answers, count)
+    assert find_fixed_query(answers, count - 1) is None
+    line = find_fixed_query(answers, count)
     assert line is not None
     assert all(line.run(A, B) == right for (A, B), right in answers.items())
 
@@ -76,7 +81,7 @@ def enumerated(answers: Answers, reads: int) -> bool:
 )
 def test_the_search_against_plain_enumeration(answers: Answers) -> None:
     for reads in range(1, 9):
-        assert (fixed_query(answers, reads) is not None) is enumerated(answers, reads)
+        assert (find_fixed_query(answers, reads) is not None) is enumerated(answers, reads)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +97,8 @@ def test_two_sum_as_a_decision(n: int, M: int, counted: int, needed: int) -> Non
     theirs = prefixes(task)
     assert theirs is not None
     assert (theirs.exact(), classes(answers)) == (counted, needed)
-    assert fixed_query(answers, needed - 1) is None
-    assert fixed_query(answers, needed) is not None
+    assert find_fixed_query(answers, needed - 1) is None
+    assert find_fixed_query(answers, needed) is not None
 
 
 @pytest.mark.parametrize(("m", "n_1"), [(2, 1), (2, 2), (3, 1)])

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from separatrix.protocols.adversary_iii import adversary_iii
-from separatrix.protocols.adversary_iv import adversary_iv
+from separatrix.protocols.iii_adversary import adversary_iii
+from separatrix.protocols.iv_adversary import adversary_iv
 from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSizes
 from separatrix.protocols.tables import random_tables, within
 from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes

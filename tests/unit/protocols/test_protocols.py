@@ -17,7 +17,8 @@ from separatrix.protocols.satisfy import UnknownTables
 from separatrix.protocols.solvers import enough, enough_two, one_reading_solver, two_readings_solver
 from separatrix.protocols.tables import random_tables, within, written
 from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
-from separatrix.theory import depth_one, depth_two
+from separatrix.theory.fails import iii_one_reading_layer as iii
+from separatrix.theory.fails import iv_two_reading_layers as iv
 
 ONE = OneReadingSizes(m=2, n_1=2, t=2, caches_0=3, reads=4, caches_1=2)
 TWO = TwoReadingsSizes(m=3, n_1=1, t=2, reads_1=2, reads_2=3, caches_1=2, caches_2=4)
@@ -32,9 +33,8 @@ def test_whole_bits_give_the_inequalities_of_theorem_iii(
     r = min(r, m)
     t = min(t, m)
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=2**s0, reads=2**h, caches_1=2**s1)
-    signs = depth_one.conditions(
-        depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), depth_one.Sizes(h, s0, s1)
-    )
+    parameters = iii.Parameters(m=m, n_1=n_1, r=r, t=t)
+    signs = iii.TheoremIII().signs(parameters, iii.Sizes(h, s0, s1))
     assert sizes.holds(r) == tuple(sign.positive for sign in signs)
 
 
@@ -60,8 +60,8 @@ def test_whole_bits_give_the_inequalities_of_theorem_iv(
     sizes = TwoReadingsSizes(
         m=m, n_1=n_1, t=t, reads_1=2**h_1, reads_2=2**h_2, caches_1=2**s1, caches_2=2**s2
     )
-    parameters = depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
-    signs = depth_two.conditions(parameters, depth_two.Sizes(h_1, h_2, s1, s2))
+    parameters = iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
+    signs = iv.TheoremIV().signs(parameters, iv.Sizes(h_1, h_2, s1, s2))
     assert sizes.holds(r, q, g) == tuple(sign.positive for sign in signs)
 
 
@@ -118,10 +118,39 @@ def test_random_messages_keep_to_their_sizes_and_repeat(
 
 @pytest.mark.parametrize(
     ("kind", "sizes", "told"),
-    [(OneReading, ONE, {"first": 3, "carried": 3, "late": 2, "w reads": 4, "entry reads": 4, "z_0 reads": 4, "early": 2}),
-     (TwoReadings, TWO, {"first": 2, "carried": 2, "entry reads": 2, "z_0 reads": 2, "w reads": 2, "gathered": 2, "early": 4, "late": 4,
-                         "entry reads again": 3, "z_0 reads again": 3, "w reads again": 3})],
-)  # fmt: skip
+    [
+        (
+            OneReading,
+            ONE,
+            {
+                "first": 3,
+                "carried": 3,
+                "late": 2,
+                "w reads": 4,
+                "entry reads": 4,
+                "z_0 reads": 4,
+                "early": 2,
+            },
+        ),
+        (
+            TwoReadings,
+            TWO,
+            {
+                "first": 2,
+                "carried": 2,
+                "entry reads": 2,
+                "z_0 reads": 2,
+                "w reads": 2,
+                "gathered": 2,
+                "early": 4,
+                "late": 4,
+                "entry reads again": 3,
+                "z_0 reads again": 3,
+                "w reads again": 3,
+            },
+        ),
+    ],
+)
 def test_every_message_has_its_declared_size_and_nothing_else_knows_z_2(
     kind: type, sizes, told: dict[str, int]
 ) -> None:

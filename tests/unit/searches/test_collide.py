@@ -135,9 +135,12 @@ def test_nothing_found_is_said_to_prove_nothing() -> None:
 def test_progress_is_told_and_never_overshoots() -> None:
     told: list[tuple[int, int]] = []
     refute(
-        Architecture.parse("linear @ heads=2, head_dim=8, p16"), Eva(n=8, V=8), budget=5, tries=700,
+        Architecture.parse("linear @ heads=2, head_dim=8, p16"),
+        Eva(n=8, V=8),
+        budget=5,
+        tries=700,
         progress=lambda done, most: told.append((done, most)),
-    )  # fmt: skip
+    )
     assert told[-1] == (700, 700)
     assert told == sorted(told)
 

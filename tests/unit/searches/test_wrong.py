@@ -35,8 +35,15 @@ def _constant(n: int, bias: float) -> tuple[Model, TwoSum]:
 
 def _config(architecture: str, *, length: int, vocabulary: int, width: int) -> ModelConfig:
     return ModelConfig(
-        architecture=architecture, vocabulary=vocabulary, length=length, answers=2, width=width, hidden=0, norm=False, bos=False
-    )  # fmt: skip
+        architecture=architecture,
+        vocabulary=vocabulary,
+        length=length,
+        answers=2,
+        width=width,
+        hidden=0,
+        norm=False,
+        bos=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from separatrix.protocols.adversary import every_z_2, most_frequent, same_key, spread
+from separatrix.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed, Collision, collide
 from separatrix.protocols.one_reading import Entries, prompt
-from separatrix.protocols.two_readings import TwoReadings
+from separatrix.protocols.steps import every_z_2, most_frequent, same_key, spread
+from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,23 @@ class Group:
 
 
 def adversary_iv(
-    line: TwoReadings[int], *, r: int, q: int, g: int, contents: Iterable[Entries] | None = None
+    line: TwoReadings[int],
+    *,
+    r: int | None = None,
+    q: int | None = None,
+    g: int | None = None,
+    contents: Iterable[Entries] | None = None,
 ) -> Collision:
     """Two prompts of one view and two right answers, checked; always found where
-    `line.sizes.holds(r, q, g)` is (True, True).
+    `line.sizes.holds(r, q, g)` is (True, True). Without r, q and g, the first such are taken.
 
     `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too
     few. Raises AdversaryFailed where the steps end without such prompts, SizeError for r, q, g out
-    of range or too large an N_1.
+    of range or named in part, too large an N_1, or, without them, sizes of which the theorem says
+    nothing.
     """
     sizes = line.sizes
+    r, q, g = _parameters(sizes, r, q, g)
     holds = sizes.holds(r, q, g)
     lead = (0,) * (sizes.m - sizes.t)
     ws = range(sizes.n_1)
@@ -49,6 +57,7 @@ def adversary_iv(
         )
         return line.first(A), tuple(line.w_reads(w, A) for w in ws), entries
 
+    # fix all that layer 1 tells of z_2, before the question is chosen
     every = every_z_2(sizes.N_1) if contents is None else contents
     (first, reads, _), family = most_frequent(every, layer_1)
 
@@ -72,6 +81,7 @@ def adversary_iv(
             )
         groups.append(Group(*found, carried, dict(zip(group, gathered, strict=True))))
 
+    # one question per w of each group and content of B; z_0 tells the place
     places = sorted({group.place for group in groups})
 
     def told(z_2: Entries) -> tuple[object, ...]:
@@ -99,3 +109,20 @@ def adversary_iv(
     place, w, B = questions[pair[2]]
     one, other = (prompt(sizes.m, z_2, B, place, w) for z_2 in pair[:2])
     return collide(line, one, other)
+
+
+def _parameters(
+    sizes: TwoReadingsSizes, r: int | None, q: int | None, g: int | None
+) -> tuple[int, int, int]:
+    """The parameters of the proof: those named, or the first with which the theorem holds."""
+    if r is not None and q is not None and g is not None:
+        return r, q, g
+    if (r, q, g) != (None, None, None):
+        raise SizeError(f"r, q, g are {r}, {q}, {g}; name all of them or none")
+    found = sizes.failing()
+    if found is None:
+        raise SizeError(
+            f"Theorem IV holds with no r, q, g at {sizes}, so a protocol may be right everywhere:"
+            " allow fewer values, or name them"
+        )
+    return found

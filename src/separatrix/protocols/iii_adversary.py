@@ -6,30 +6,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from separatrix.protocols.adversary import every_z_2, most_frequent, same_key, spread
+from separatrix.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed, Collision, collide
 from separatrix.protocols.one_reading import Entries, OneReading, prompt
+from separatrix.protocols.steps import every_z_2, most_frequent, same_key, spread
 
 
 def adversary_iii(
-    line: OneReading[int], *, r: int, contents: Iterable[Entries] | None = None
+    line: OneReading[int], *, r: int | None = None, contents: Iterable[Entries] | None = None
 ) -> Collision:
     """Two prompts of one view and two right answers, checked; always found where
-    `line.sizes.holds(r)` is (True, True).
+    `line.sizes.holds(r)` is (True, True). Without r, the smallest such is taken.
 
     `contents` are the z_2 to try (all of them, at most 2^20, if None); fewer than all may be too
     few. Raises AdversaryFailed where the steps end without such prompts, SizeError for r outside
-    1..m or too large an N_1.
+    1..m, too large an N_1, or, without r, sizes of which the theorem says nothing.
     """
     sizes = line.sizes
+    r = sizes.failing() if r is None else r
+    if r is None:
+        raise SizeError(
+            f"Theorem III holds with no r at {sizes}, so a protocol may be right everywhere: allow"
+            " fewer values, or name r"
+        )
     holds = sizes.holds(r)
     lead = (0,) * (sizes.m - sizes.t)
     every = every_z_2(sizes.N_1) if contents is None else contents
 
-    first, family = most_frequent(
-        every, lambda z_2: line.first(z_2 + lead)
-    )  # fix the first group at A|B
-    carried, pool = most_frequent(sizes.contents(), lambda B: line.carried(first, B))  # and after B
+    # fix what the first group says at A|B, and after B
+    first, family = most_frequent(every, lambda z_2: line.first(z_2 + lead))
+    carried, pool = most_frequent(sizes.contents(), lambda B: line.carried(first, B))
     found = spread(pool, r)
     if found is None:
         raise AdversaryFailed(
@@ -38,8 +44,10 @@ def adversary_iii(
             f"no place takes {r} values in the {len(pool)} contents of B that leave one cache",
             holds=holds[0],
         )
+    # r contents of B that leave one cache and differ at one place: w asks for any of r columns
     place, chosen = found
     z_0 = len(lead) + place
+    # the late caches cost caches_1 per content of B, or once and then every reading: the cheaper
     per_content = sizes.caches_1**r <= sizes.caches_1 * sizes.reads ** (r * sizes.t + 1)
 
     def told(z_2: Entries) -> tuple[object, ...]:
@@ -51,6 +59,7 @@ def adversary_iii(
         entries = tuple(line.entry_reads(first, B, A) for B in chosen)
         return reads, line.early(A), entries, line.z_0_reads(carried, z_0, A)
 
+    # more contents of z_2 are left than w can be told of: two with one view differ at a question
     questions = [(w, B) for w in range(sizes.n_1) for B in chosen]
     pair = same_key(family, told, [w * sizes.m + B[place] for w, B in questions])
     if pair is None:
