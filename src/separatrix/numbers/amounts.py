@@ -1,5 +1,5 @@
-"""Amounts as people write them: bytes ('2GiB', '512 MiB', '1.5GB', '4096 bytes') and tokens
-('131072', '131,072').
+"""Amounts as people write and read them: bytes ('2GiB', '1.5GB', '4096 bytes'), tokens of context
+('131072', '131,072', '256k') and counts ('13 G').
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ BYTE_UNITS = {
     "kiB": Fraction(1024),
 }
 """Unit -> bytes; powers of 1000 without an i, powers of 1024 with one (IEC 80000-13)."""
+LARGE_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+"""Units in which bytes are written from 1,024 of them on, each 1,024 times the one before."""
 LARGEST_BYTES = 1 << 100
 _QUANTITY = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-z]*)")
 _WAYS = "write a number and a unit, such as 2GiB, 512MiB or 1.5GB"
@@ -61,21 +63,53 @@ def format_bytes(bits: int) -> str:
     if bits % 8 and bits < 8 * 1024:
         return f"{bits:,} bit{'s' if bits != 1 else ''}"
     value = Fraction(bits, 8)
+    if value < 1024:
+        return f"{int(value):,} {'byte' if value == 1 else 'bytes'}"
     unit = "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        if value < 1024:
-            break
+    for larger in LARGE_UNITS:
         value = value / 1024
         unit = larger
-    return (
-        f"{int(value):,} {'byte' if value == 1 else 'bytes'}"
-        if unit == "bytes"
-        else f"{float(value):,.1f} {unit}"
-    )
+        # from 1,023.95 on one decimal rounds to 1,024.0, which the next unit writes as 1.0
+        if 20 * value < 20 * 1024 - 1:
+            break
+    return f"{float(value):,.1f} {unit}"
+
+
+def bytes_of(bits: int | Fraction) -> int | float:
+    """Bits as a number of bytes for machines: an integer where they are whole."""
+    value = Fraction(bits) / 8
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+_LONGEST_WRITTEN = 15
+"""Digits of the longest count that is written out."""
+_SUFFIXES = ((10**3, "k"), (10**6, "M"), (10**9, "G"), (10**12, "T"))
+
+
+def format_count(value: int, *, shorten_from: int = 10**6) -> str:
+    """A count for people: '12,345', '90.4 M', 'about 10^19'.
+
+    From `shorten_from` on it has three digits and a suffix, beyond 999 T only its power of ten.
+    """
+    if value >= max(shorten_from, 1000):
+        for power, suffix in _SUFFIXES:
+            # from 999.5 k on three digits round to 1,000 k, which the next suffix writes as 1 M
+            if 2 * value < 1999 * power:
+                return f"{value / power:.3g} {suffix}"
+    digits = len(str(value))
+    return f"{value:,}" if digits <= _LONGEST_WRITTEN else f"about 10^{digits - 1}"
 
 
 LONGEST_CONTEXT = 10**12
 """Tokens."""
+DEFAULT_CONTEXT = 8192
+"""Tokens, where nobody names a context and the model has none of its own."""
+_TOKEN_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
+_TOKENS = re.compile(r"([0-9][0-9_,]*)([kKmM]?)")
+_CONTEXT_WAYS = (
+    "it must be a number of tokens from 1 to 10^12, such as 131072 or 128k (k is 1,024 tokens, M is"
+    " 1,048,576)"
+)
 
 
 def check_context(context: object) -> int:
@@ -86,21 +120,20 @@ def check_context(context: object) -> int:
             if not isinstance(context, int) or abs(context) < 10**15
             else f"about 2^{context.bit_length()}"
         )
-        raise SizeError(
-            f"context is {shown[:40]}; it must be a number of tokens from 1 to 10^12, such as"
-            " 131072"
-        )
+        raise SizeError(f"context is {shown[:40]}; {_CONTEXT_WAYS}")
     return context
 
 
 def parse_context(text: str) -> int:
-    """A context as people write it: 131072, 131_072 or 131,072. Raises SizeError for anything
-    else, and outside 1 to 10^12.
+    """A context as people write it: 131072, 131_072, 131,072, 128k or 1M.
+
+    As models' names have it, k is 1,024 tokens and M is 1,048,576, in either case of the letter.
+    Raises SizeError for anything else, and outside 1 to 10^12.
     """
-    digits = text.strip().replace("_", "").replace(",", "")
-    if not (digits.isascii() and digits.isdigit()):
-        raise SizeError(
-            f"context is '{text[:40]}'; it must be a number of tokens from 1 to 10^12, such as"
-            " 131072 (no units: k may be 1000 or 1024)"
-        )
-    return check_context(int(digits) if len(digits) < 40 else 10**40)
+    match = _TOKENS.fullmatch(text.strip())
+    if match is None:
+        raise SizeError(f"context is '{text[:40]}'; {_CONTEXT_WAYS}")
+    digits = match[1].replace("_", "").replace(",", "")
+    if len(digits) > 40:
+        return check_context(10**40)
+    return check_context(int(digits) * _TOKEN_UNITS[match[2].lower()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.errors import SizeError
-from separatrix.numbers.amounts import format_bytes, parse_bits
+from separatrix.numbers.amounts import format_bytes, format_count, parse_bits, parse_context
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,69 @@ def test_mistakes_name_the_field_and_the_remedy(text: str, said: str) -> None:
         (5, "5 bits"),
         (1, "1 bit"),
         (8 * 1024, "1.0 KiB"),
+        (8 * (1024**2 - 1), "1.0 MiB"),  # never 1,024.0 KiB
     ],
 )
 def test_bytes_for_people(bits: int, text: str) -> None:
     assert format_bytes(bits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "short"),
+    [
+        (0, "0", "0"),
+        (999, "999", "999"),
+        (98_304, "98,304", "98.3 k"),
+        (999_600, "999,600", "1 M"),
+        (90_400_000, "90.4 M", "90.4 M"),
+        (999_600_000, "1 G", "1 G"),  # never 1e+03 M
+        (13 * 10**9, "13 G", "13 G"),
+        (10**14, "100 T", "100 T"),
+        (10**15, "about 10^15", "about 10^15"),
+        (10**400, "about 10^400", "about 10^400"),
+    ],
+)
+def test_counts_for_people(value: int, text: str, short: str) -> None:
+    assert format_count(value) == text
+    assert format_count(value, shorten_from=1000) == short
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("131072", 131_072),
+        ("131,072", 131_072),
+        ("131_072", 131_072),
+        (" 8 ", 8),
+        ("256k", 262_144),
+        ("256K", 262_144),
+        ("1M", 1_048_576),
+        ("1m", 1_048_576),
+    ],
+)
+def test_contexts(text: str, tokens: int) -> None:
+    assert parse_context(text) == tokens
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "k",
+        "0",
+        "0k",
+        "-1",
+        "1.5k",
+        "256kb",
+        "2G",
+        "1e6",
+        "256 k",
+        "1000000M",
+        "9" * 50,
+        "٣",
+        "²",
+    ],
+)
+def test_no_contexts(text: str) -> None:
+    with pytest.raises(SizeError, match=r"^context is .* such as 131072 or 128k"):
+        parse_context(text)
