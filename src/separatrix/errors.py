@@ -34,13 +34,15 @@ class UnknownNameError(SeparatrixError):
         `listing` the command that lists all.
         """
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        # names are compared in lower case: somebody who types GDN means gdn
+        folded = {one.casefold(): one for one in reversed(known)}
+        near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
         named = (
             f"{', '.join(known[:_MOST_NAMED])}, and {len(known) - _MOST_NAMED} more"
             if len(known) > _MOST_NAMED
             else ", ".join(known)
         )
-        hint = f"Did you mean '{near[0]}'?" if near else f"Known: {named}."
+        hint = f"Did you mean '{folded[near[0]]}'?" if near else f"Known: {named}."
         more = f" `{listing}` lists all." if listing else ""
         return cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
 

@@ -5,32 +5,76 @@ terminal.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
+Advance = Callable[[int, int], None]
+"""What work calls with (done, total)."""
+_LONGEST_TITLE = 24
+_WIDTH = 16
+"""Columns of the bar itself; with the longest title and counts in millions, 80 are enough."""
+_PAUSE = 0.1
+"""Seconds between two changes of a bar; work may tell of its progress much more often."""
 
 
 @contextmanager
-def bar(title: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """A function to call with (done, total); the bar appears with the first call."""
+def bar(title: str, *, shown: bool = True, unit: str = "") -> Iterator[Advance]:
+    """A bar at the foot of the terminal, and a function to call with (done, total).
+
+    Until the first call the bar moves to and fro, so that loading libraries is seen as well.
+    """
     if not (shown and sys.stderr.isatty()):
         yield lambda done, total: None
         return
+    from rich.progress import TextColumn
+
+    with lines(TextColumn("{task.fields[count]}")) as shown_lines:
+        task = shown_lines.add_task(shortened(title), total=None, count="")
+        last = 0.0
+
+        def advance(done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if done >= total or now - last >= _PAUSE:
+                last = now
+                count = f"{done:,}/{total:,}{unit}"
+                shown_lines.update(task, completed=done, total=total, count=count)
+
+        yield advance
+
+
+def lines(*columns: ProgressColumn) -> Progress:
+    """Lines of progress that fit 80 columns: title, bar, `columns`, and the time left."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=_WIDTH),
+        *columns,
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
     )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+def shortened(title: str) -> str:
+    """A title that leaves room for the bar."""
+    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 3]}..."
+
+
+def seconds_of(budget: float, advance: Advance) -> Advance:
+    """A progress callback for work that a budget of seconds ends: it tells seconds, not steps."""
+    start = time.monotonic()
+    most = max(1, round(budget))
+
+    def tell(done: int, total: int) -> None:
+        advance(min(int(time.monotonic() - start), most), most)
+
+    return tell

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
@@ -22,12 +22,32 @@ class Facts(TypedDict):
     source: str
     family: str
     config: dict[str, object]
+    also: NotRequired[list[str]]
+    """Further ids on the hub that were released with the same fields."""
 
 
 PRESETS: dict[str, Facts] = json.loads(
     Path(__file__).with_name("presets.json").read_text(encoding="utf-8")
 )
 """Name -> facts."""
+_HUB = "https://huggingface.co/"
+
+
+def hub_ids(name: str) -> list[str]:
+    """The ids on the Hugging Face hub that a preset stands for, its source first."""
+    facts = PRESETS[name]
+    return [facts["source"].removeprefix(_HUB), *facts.get("also", ())]
+
+
+def preset_named(text: str) -> str | None:
+    """The preset that a text names: by its name, by an id on the hub, or by the address of its
+    page there, in any case of letters. None if it is no such name.
+    """
+    wanted = text.removeprefix(_HUB).casefold()
+    for name in PRESETS:
+        if wanted == name or wanted in (one.casefold() for one in hub_ids(name)):
+            return name
+    return None
 
 
 def preset(

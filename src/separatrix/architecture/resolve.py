@@ -4,6 +4,7 @@ out as JSON, or a spec.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from dataclasses import replace
@@ -13,13 +14,14 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config, read_config
 from separatrix.architecture.hf.file import config_file, label, load_json, parse_json
-from separatrix.architecture.presets import PRESETS, preset
+from separatrix.architecture.presets import PRESETS, hub_ids, preset, preset_named
 from separatrix.architecture.settings import Settings
 from separatrix.errors import ConfigError, SeparatrixError, SpecError, UnknownNameError
 from separatrix.mechanisms import MECHANISMS, Mechanism
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_WAYS = "Read are a preset, a path to a config.json, or a stack such as 'full*2 + gdn*24'."
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_WAYS = "Give a preset, the path of a config.json, or a stack such as 'full*2 + gdn*24'."
 
 
 def resolve(
@@ -33,8 +35,9 @@ def resolve(
     that fits no layer.
     """
     text = text.strip()
-    if text in PRESETS or text.lower() in PRESETS:
-        return preset(text if text in PRESETS else text.lower(), settings=settings, pattern=pattern)
+    known = preset_named(text)
+    if known is not None and ("/" not in text or not os.path.exists(text)):
+        return preset(known, settings=settings, pattern=pattern)
     if text.startswith("{"):
         return _from_data(
             parse_json(text, "the JSON given"), "", "the JSON given", settings, pattern
@@ -86,13 +89,26 @@ def _from_path(text: str, settings: Settings | None, pattern: str | None) -> Arc
     path = Path(text).expanduser() if text.startswith("~/") else Path(text)
     if not os.path.exists(path):
         raise ConfigError(
-            f"{label(Path(text))}: no such file or folder (nothing is downloaded). {_WAYS}"
+            f"{label(Path(text))}: no such file or folder (nothing is downloaded).{_near_id(text)}"
+            f" {_WAYS}"
         )
     file = config_file(path)
     data = load_json(file)
     if _is_architecture(data):
         return _from_data(data, file.stem, label(path), settings, pattern)
     return read_config(path, settings=settings, pattern=pattern)
+
+
+def _near_id(text: str) -> str:
+    """A sentence on the preset with the nearest id on the hub, for a text that looks like one."""
+    if not _HUB_ID.fullmatch(text):
+        return ""
+    ids = {one.casefold(): (one, name) for name in PRESETS for one in hub_ids(name)}
+    near = difflib.get_close_matches(text.casefold(), ids, n=1, cutoff=0.7)
+    if not near:
+        return ""
+    one, name = ids[near[0]]
+    return f" Did you mean '{one}', which is the preset {name}?"
 
 
 def _is_architecture(data: Any) -> bool:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
@@ -98,6 +98,16 @@ class Settings:
                 raise UnknownNameError.of(
                     f"size of '{meant}'", size, known, where=f" in --set {name}.{size}"
                 )
+
+    def of(self, among: Iterable[str]) -> Settings:
+        """The settings that fit a model with these mechanisms, and those of the whole model."""
+        there = set(among)
+        kept = {
+            (name, size): value
+            for (name, size), value in self.sizes.items()
+            if _meant(name, there) in there
+        }
+        return replace(self, sizes=kept)
 
     def notes(self) -> list[str]:
         """What was set by hand, to be printed with every verdict."""

@@ -1,59 +1,20 @@
-"""`separatrix design` and `separatrix compare`: registered in cli.py; everything heavy is
-imported when a command runs.
-"""
+"""`separatrix design`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.mechanisms import Imports
+from separatrix.cli.options import TOKENS_HELP, Imports, stack
+from separatrix.cli.printing import JsonFlag, print_json, show
 from separatrix.errors import SizeError, SpecError
+from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
+from separatrix.progress import bar
 
-DEFAULT_CONTEXT = 8192
-
-
-def compare(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            help=(
-                "Two or more of: a preset, a config.json or its folder, a spec such as 'full +"
-                " gdn*24'."
-            ),
-            autocompletion=complete.models,
-        ),
-    ],
-    context: Annotated[
-        str | None,
-        typer.Option(
-            help="Tokens of context (default: the smallest of the models' own, else 8192)."
-        ),
-    ] = None,
-    imports: Imports = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-) -> None:
-    """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
-    recurrentgemma-2b
-    """
-    from separatrix.architecture.resolve import resolve
-    from separatrix.numbers.amounts import parse_context
-    from separatrix.report.compare import compare_json, render_comparison
-
-    if len(models) < 2:
-        raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = [resolve(model) for model in models]
-    own = [stack.context for stack in stacks if stack.context is not None]
-    tokens = min(own, default=DEFAULT_CONTEXT) if context is None else parse_context(context)
-    if as_json:
-        typer.echo(json.dumps(compare_json(stacks, tokens), indent=2, allow_nan=False))
-    else:
-        _console().print(render_comparison(stacks, tokens))
+MOST_IN_A_RANGE = 10_000
 
 
 def design(
@@ -69,7 +30,9 @@ def design(
     ] = None,
     context: Annotated[
         str | None,
-        typer.Option(help="Tokens of context (default: the base model's own, else 8192)."),
+        typer.Option(
+            help=f"Tokens of context: {TOKENS_HELP} (default: the base model's own, else 8192)."
+        ),
     ] = None,
     cache: Annotated[
         str | None,
@@ -168,16 +131,14 @@ def design(
         bool, typer.Option("--all", help="Print every point of the fronts, not the first 12.")
     ] = False,
     imports: Imports = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Layouts that could do the tasks within a cache budget, and those that provably do: how many
     reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
     --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
     """
-    from separatrix.architecture.resolve import resolve
     from separatrix.design import Choices, space_of, task_for_context
     from separatrix.design import design as search
-    from separatrix.numbers.amounts import parse_bits, parse_context
     from separatrix.report.pareto import design_json, render_design
 
     if not task:
@@ -188,7 +149,7 @@ def design(
     if cache is None:
         raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
     budget = parse_bits(cache, what="--cache")
-    model = resolve(base) if base is not None else None
+    model = stack(base) if base is not None else None
     own = model.context if model is not None else None
     tokens = parse_context(context) if context is not None else own or DEFAULT_CONTEXT
     if plot is not None:
@@ -213,16 +174,16 @@ def design(
     )
     tasks = [task_for_context(text, tokens) for text in task]
     space = space_of(choices, model)
-    with _late_bar("design", shown=not as_json) as progress:
+    with bar("judging layouts", shown=not as_json) as progress:
         result = search(tasks, context=tokens, cache_bits=budget, space=space, progress=progress)
     if plot is not None:
         from separatrix.report.pareto_plot import write_plot
 
         write_plot(result, plot)
     if as_json:
-        typer.echo(json.dumps(design_json(result), indent=2, allow_nan=False))
+        print_json(design_json(result))
     else:
-        _console().print(render_design(result, everything=everything))
+        show(render_design(result, everything=everything))
         if plot is not None:
             typer.echo(f"plot      {plot}")
     if not result.not_excluded:
@@ -232,58 +193,20 @@ def design(
 def _integers(option: str, text: str | None) -> tuple[int, ...]:
     """Whole numbers from "4,8" or "0-4". Raises SpecError for anything else."""
     values: list[int] = []
-    for part in (text or "").split(",") if text is not None else ():
+    for part in text.split(",") if text is not None else ():
         low, dash, high = (piece.strip() for piece in part.partition("-"))
-        if (
-            not low.isdecimal()
-            or (dash and not high.isdecimal())
-            or len(low) > 13
-            or len(high) > 13
-        ):
+        ends = [low, high] if dash else [low]
+        if any(not end.isdecimal() or len(end) > 13 for end in ends):
             raise SpecError(
                 f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers"
                 " such as 4,8 or a range such as 0-4"
             )
-        first = int(low)
-        last = int(high) if dash else int(low)
-        if last < first or last - first > 10_000:
+        first = int(ends[0])
+        last = int(ends[-1])
+        if last < first or last - first > MOST_IN_A_RANGE:
             raise SpecError(
                 f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write"
                 " the smaller number first"
             )
         values += range(first, last + 1)
     return tuple(values)
-
-
-class _late_bar:
-    """A progress bar that appears once the work has taken more than a second."""
-
-    def __init__(self, title: str, *, shown: bool) -> None:
-        from separatrix.progress import bar
-
-        self._bar = bar(title, shown=shown)
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        from time import monotonic
-
-        advance = self._bar.__enter__()
-        start = monotonic()
-        last = 0.0
-
-        def late(done: int, total: int) -> None:
-            nonlocal last
-            now = monotonic()
-            if now - start > 1 and now - last > 0.1:
-                last = now
-                advance(done, total)
-
-        return late
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._bar.__exit__(*error)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)

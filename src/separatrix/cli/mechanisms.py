@@ -1,6 +1,4 @@
-"""`separatrix mechanisms` and `separatrix check-mechanism`, and the option --import: registered
-in cli.py.
-"""
+"""`separatrix mechanisms` and `separatrix check-mechanism`."""
 
 from __future__ import annotations
 
@@ -9,33 +7,24 @@ from typing import Annotated, Any
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.printing import JsonFlag, console, print_description, print_json, print_rows
+from separatrix.cli.groups import Listing
+from separatrix.cli.options import Imports
+from separatrix.cli.printing import (
+    JsonFlag,
+    print_description,
+    print_json,
+    print_rows,
+    print_text,
+    show,
+    width,
+)
 from separatrix.errors import SpecError
-
-
-def _import_all(modules: list[str] | None) -> list[str] | None:
-    if modules:
-        from separatrix.plugins.load import import_module
-
-        for module in modules:
-            import_module(module)
-    return modules
-
-
-Imports = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--import",
-        metavar="MODULE",
-        callback=_import_all,
-        help="A module or .py file that registers mixers of your own, repeatable.",
-    ),
-]
+from separatrix.progress import bar
 
 WIDE = 130
 """Columns of a terminal that has room for the whole table of mechanisms."""
 
-mechanisms_app = typer.Typer(rich_markup_mode=None)
+mechanisms_app = typer.Typer(cls=Listing, rich_markup_mode=None)
 
 
 @mechanisms_app.callback(invoke_without_command=True)
@@ -62,15 +51,13 @@ def mechanisms(
     if as_json:
         print_json(rows())
         return
-    narrow = ("symbol", "grows", "elsewhere") if console().width < WIDE else ()
+    narrow = ("symbol", "grows", "elsewhere") if width() < WIDE else ()
+    listed = [shown(row) for row in rows()]
     print_rows(
-        [{key: value for key, value in shown(row).items() if key not in narrow} for row in rows()],
-        False,
+        [{key: value for key, value in row.items() if key not in narrow} for row in listed], False
     )
-    console().print(
-        f"\n{LEGEND}{'; a wider terminal also shows how the state grows, and other names' if narrow else ''}",
-        highlight=False,
-    )
+    more = "; a wider terminal also shows how the state grows, and other names" if narrow else ""
+    print_text(f"\n{LEGEND}{more}")
 
 
 @mechanisms_app.command("show")
@@ -81,8 +68,9 @@ def mechanisms_show(
 ) -> None:
     """One mechanism: its recurrence, sizes, cost, other names and source."""
     from separatrix.report.mechanisms import describe
+    from separatrix.report.parts import keyed
 
-    print_description(describe(name), as_json)
+    print_description(keyed(describe(name)), as_json)
 
 
 def check_mechanism(
@@ -93,9 +81,14 @@ def check_mechanism(
             autocompletion=complete.mechanisms,
         ),
     ],
-    width: Annotated[
+    model_width: Annotated[
         int | None,
-        typer.Option(min=1, max=65536, help="Model width (default: the class's own, else 16)."),
+        typer.Option(
+            "--width",
+            min=1,
+            max=65536,
+            help="Model width (default: the class's own, else 16).",
+        ),
     ] = None,
     sizes: Annotated[
         list[str] | None,
@@ -121,17 +114,17 @@ def check_mechanism(
 
     Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
     """
-    from separatrix.plugins.check import check, find
-    from separatrix.progress import bar
-    from separatrix.report.check_card import check_json, render_check
+    # the bar comes before torch does: loading it is most of the waiting
+    with bar(f"checking {target}", shown=not as_json) as advance:
+        from separatrix.plugins.check import check, find
+        from separatrix.report.check_card import check_json, render_check
 
-    mixer, origin = find(target, width=width, sizes=_sizes(sizes or []))
-    with bar(f"checking {mixer.mechanism.name}", shown=not as_json) as advance:
+        mixer, origin = find(target, width=model_width, sizes=_sizes(sizes or []))
         card = check(mixer, origin=origin, within=within, progress=advance)
     if as_json:
         print_json(check_json(card))
     else:
-        console().print(render_check(card))
+        show(render_check(card))
     if card.broken:
         raise typer.Exit(1)
 
@@ -150,9 +143,8 @@ def _sizes(texts: list[str]) -> dict[str, Any]:
         if name in found:
             raise SpecError(f"--set {name} is given twice; keep one")
         number = value.replace("_", "")
-        found[name] = (
-            int(number)
-            if number.isascii() and number.isdecimal() and len(number) < 14
-            else {"true": True, "false": False}.get(value, value)
-        )
+        if number.isascii() and number.isdecimal() and len(number) < 14:
+            found[name] = int(number)
+        else:
+            found[name] = {"true": True, "false": False}.get(value, value)
     return found

@@ -1,45 +1,171 @@
-"""How commands print: JSON for machines, tables and descriptions for people."""
+"""How commands print: JSON for machines, tables and descriptions for people.
+
+A table never breaks a word where the terminal has room for it, and leaves no blanks at the ends of
+lines.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from separatrix.report.parts import Part
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+GAP = 2
+"""Columns between two columns of a table."""
 
 
-def console() -> Any:
+def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
+
+
+def width() -> int:
+    """Columns of the terminal."""
+    return console().width
+
+
+def show(renderable: RenderableType) -> None:
+    """Prints what rich draws, without the blanks that fill its lines up."""
+    from rich.segment import Segment
+    from rich.text import Text
+
+    target = console()
+    for line in target.render_lines(renderable, pad=False):
+        text = Text.assemble(
+            *((segment.text, segment.style or "") for segment in Segment.simplify(line))
+        )
+        text.rstrip()
+        target.print(text, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    """Rows with the same keys, as JSON or as a table."""
+def print_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Rows with the same keys, as JSON or as a table with the keys as headings."""
     if as_json:
         print_json(list(rows))
         return
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    console().print(table)
+    texts = [[str(value) for value in row.values()] for row in rows]
+    target = console()
+    found = table(list(rows[0]), texts, target.width)
+    for number, line in enumerate(found.lines):
+        style = "bold" if number < found.heading_lines else ""
+        target.print(Text(line, style), soft_wrap=True)
 
 
-def print_description(parts: Iterable[tuple[str, str]], as_json: bool) -> None:
-    """(heading, text) pairs, as JSON or as headings with indented text."""
+class Laid:
+    """A table as lines of text, the first of them headings."""
+
+    def __init__(self, lines: list[str], heading_lines: int) -> None:
+        self.lines = lines
+        self.heading_lines = heading_lines
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> Laid:
+    """A table of at most `most` columns of text, cells wrapped between words.
+
+    Where even the longest words do not fit beside each other, each row becomes a paragraph.
+    """
+    columns = list(zip(headings, *rows, strict=True))
+    natural = [max(map(len, column)) for column in columns]
+    least = [max(map(_longest_word, column)) for column in columns]
+    room = most - GAP * (len(columns) - 1)
+    if sum(least) > room:
+        return Laid([line for row in rows for line in _paragraph(headings, row, most)], 0)
+    # one cap for all columns: narrow ones keep their width, wide ones share what is left
+    cap = next(cap for cap in range(room, 0, -1) if _total(natural, least, cap) <= room)
+    widths = [max(low, min(high, cap)) for low, high in zip(least, natural, strict=True)]
+    head = _row_lines(headings, widths)
+    return Laid([*head, *(line for row in rows for line in _row_lines(row, widths))], len(head))
+
+
+def _total(natural: Sequence[int], least: Sequence[int], cap: int) -> int:
+    return sum(max(low, min(high, cap)) for low, high in zip(least, natural, strict=True))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _row_lines(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    height = max(map(len, wrapped))
+    lines = []
+    for number in range(height):
+        pieces = (cell[number] if number < len(cell) else "" for cell in wrapped)
+        padded = (piece.ljust(width) for piece, width in zip(pieces, widths, strict=True))
+        lines.append((" " * GAP).join(padded).rstrip())
+    return lines
+
+
+def _paragraph(headings: Sequence[str], row: Sequence[str], most: int) -> list[str]:
+    first, *others = row
+    lines = [first]
+    for heading, text in zip(headings[1:], others, strict=True):
+        lines += wrap(f"{heading}: {text}", most, indent="  ", hanging="    ")
+    return lines
+
+
+def wrap(text: str, most: int, *, indent: str = "", hanging: str = "") -> list[str]:
+    """Lines of at most `most` characters, broken between words; runs of blanks stay in a line."""
+    return textwrap.wrap(
+        text,
+        most,
+        initial_indent=indent,
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [indent]
+
+
+def print_description(parts: Iterable[Part], as_json: bool) -> None:
+    """Parts of an explanation: an object with their keys for machines, or headings with indented
+    text.
+    """
     if as_json:
-        print_json(dict(parts))
+        print_json({part.key: {"heading": part.heading, "text": part.text} for part in parts})
         return
-    for title, text in parts:
-        typer.echo(f"{title}\n  " + text.replace("\n", "\n  "))
+    most = width()
+    for part in parts:
+        typer.echo("\n".join(wrap(part.heading, most)))
+        for line in part.text.split("\n"):
+            typer.echo("\n".join(wrapped_line(line, most, indent=2)))
+
+
+def print_text(text: str) -> None:
+    """Lines of text, those that are too long for the terminal wrapped."""
+    most = width()
+    for line in text.split("\n"):
+        typer.echo("\n".join(wrapped_line(line, most)))
+
+
+def wrapped_line(line: str, most: int, *, indent: int = 0) -> list[str]:
+    """A line moved right; one that is too long goes on below, at its own beginning, or where its
+    second column begins.
+    """
+    if len(line) + indent <= most:
+        return [f"{' ' * indent}{line}".rstrip()]
+    text = line.strip()
+    start = indent + len(line) - len(line.lstrip())
+    column = _COLUMN.match(text)
+    hang = start + column.end() if column and column.end() <= most // 2 else start
+    return wrap(text, most, indent=" " * start, hanging=" " * hang)
+
+
+_COLUMN = re.compile(r"\S+(?: \S+)*   *(?=\S)")
+"""A first column: words, and two blanks or more behind them."""

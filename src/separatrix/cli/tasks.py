@@ -1,18 +1,28 @@
-"""`separatrix tasks` (list, show, sample, export) and `separatrix audit`: registered in cli.py."""
+"""`separatrix tasks` (list, show, sample, export) and `separatrix audit`."""
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.printing import JsonFlag, console, print_description, print_json, print_rows
+from separatrix.cli.groups import Listing
+from separatrix.cli.options import SIZES, TASK_HELP, TaskText, with_sizes
+from separatrix.cli.printing import (
+    JsonFlag,
+    print_description,
+    print_json,
+    print_rows,
+    print_text,
+    width,
+)
 from separatrix.errors import SizeError, SpecError
+from separatrix.progress import bar
 
-tasks_app = typer.Typer(rich_markup_mode=None)
+tasks_app = typer.Typer(cls=Listing, rich_markup_mode=None)
 MOST_SHOWN = 1000
 WIDE = 130
 """Columns of a terminal that has room for the whole table of tasks."""
@@ -42,14 +52,12 @@ def tasks(
     if as_json:
         print_json(rows())
         return
-    wide = console().width >= WIDE
+    wide = width() >= WIDE
     print_rows(
         [row if wide else {"name": row["name"], "asks": row["asks"]} for row in rows()], False
     )
-    typer.echo(
-        "\n`separatrix tasks show NAME` tells sizes, sampler, chance and source of one"
-        + ("" if wide else "; a wider terminal lists sizes")
-    )
+    more = "" if wide else "; a wider terminal lists sizes"
+    print_text(f"\n`separatrix tasks NAME` tells sizes, sampler, chance and source of one{more}")
 
 
 @tasks_app.command("show")
@@ -59,59 +67,16 @@ def tasks_show(
     """One task: its token table, definition, sampler, sizes from easy to hard, chance and
     source.
     """
+    from separatrix.report.parts import keyed
     from separatrix.report.tasks import describe
 
-    print_description(describe(name), as_json)
-
-
-def with_sizes(text: str, more: list[str]) -> str:
-    """A task text with the sizes of further arguments: ["--L", "3", "-n", "64"] or ["--L=3"]
-    adds L=3,n=64. Raises SpecError for anything else.
-    """
-    sizes = []
-    rest = list(more)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or not name:
-            raise SpecError(
-                f"'{word}' is no size of the task; write sizes as --n 64, or in the text:"
-                f" {text.partition(':')[0]}:n=64"
-            )
-        if near := (
-            difflib.get_close_matches(name, OPTIONS, n=1, cutoff=0.7) if len(name) > 3 else []
-        ):
-            raise SpecError(f"{word} is no option. Did you mean --{near[0]}?")
-        if not equals:
-            if not rest:
-                raise SpecError(f"{word} needs a value; write --{name.rstrip('0123456789')} 64")
-            value = rest.pop(0)
-        sizes.append(f"{name}={value}")
-    return text if not sizes else f"{text}{',' if ':' in text else ':'}{','.join(sizes)}"
-
-
-OPTIONS = (
-    "out",
-    "format",
-    "train",
-    "validation",
-    "test",
-    "seed",
-    "json",
-    "number",
-    "sizes",
-    "fitted",
-    "tested",
-)
-"""Options of the commands that take sizes beside them."""
-SIZES = {"allow_extra_args": True, "ignore_unknown_options": True}
-_TASK = "A task with sizes, in one text (seqcomp:L=2,n=64) or beside it (seqcomp --L 2 --n 64)."
+    print_description(keyed(describe(name)), as_json)
 
 
 @tasks_app.command("sample", context_settings=SIZES)
 def tasks_sample(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help=_TASK, autocompletion=complete.tasks)],
+    task: TaskText,
     number: Annotated[int, typer.Option("--number", min=1, max=MOST_SHOWN, help="Instances.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     as_json: JsonFlag = False,
@@ -122,7 +87,7 @@ def tasks_sample(
     from separatrix.tasks import Task
     from separatrix.tasks.text import parse_any_task
 
-    made = parse_any_task(with_sizes(task, context.args))
+    made = parse_any_task(with_sizes(task, context))
     rng = np.random.default_rng(seed)
     if not isinstance(made, Task):
         items = made.sample(number, rng)
@@ -147,16 +112,19 @@ def tasks_sample(
         return
     for row, due in zip(tokens, targets, strict=True):
         answers = due if made.several else [-1] * (len(row) - 1) + [due]
-        shown = [
-            ["." if answer < 0 else str(answer) for answer in answers],
-            [str(token) for token in row],
-        ]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        for title, line in (("input ", shown[1]), ("target", shown[0])):
-            typer.echo(
-                f"{title}  "
-                + " ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            )
+        shown = ["." if answer < 0 else str(answer) for answer in answers]
+        typer.echo(_over(("input", [str(token) for token in row]), ("target", shown)))
+
+
+def _over(*lines: tuple[str, Sequence[str]]) -> str:
+    """Titled rows of words above each other, each word in the column of its position."""
+    widths = [max(map(len, column)) for column in zip(*(words for _, words in lines), strict=True)]
+    longest = max(len(title) for title, _ in lines)
+    return "\n".join(
+        f"{title:<{longest}}  "
+        + " ".join(word.rjust(wide) for word, wide in zip(words, widths, strict=True))
+        for title, words in lines
+    )
 
 
 _ROWS = "Rows of this split (default: {}, for lm-eval {})."
@@ -165,7 +133,7 @@ _ROWS = "Rows of this split (default: {}, for lm-eval {})."
 @tasks_app.command("export", context_settings=SIZES)
 def tasks_export(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help=_TASK, autocompletion=complete.tasks)],
+    task: TaskText,
     out: Annotated[Path, typer.Option(help="The folder to make; it must not exist.")],
     format: Annotated[
         str,
@@ -187,17 +155,17 @@ def tasks_export(
     """Instances as files for use elsewhere, each once. Example: tasks export seqcomp --L 3 --n
     4096 --format hf --out seqcomp/
     """
-    from separatrix.exports import export
-    from separatrix.progress import bar
     from separatrix.tasks.text import parse_any_task
 
-    wanted = parse_any_task(with_sizes(task, context.args))
+    wanted = parse_any_task(with_sizes(task, context))
     splits = {
         name: rows
         for name, rows in (("train", train), ("validation", validation), ("test", test))
         if rows is not None
     }
     with bar(f"exporting {wanted.spec}", shown=not as_json) as progress:
+        from separatrix.exports import export
+
         made = export(wanted, format=format, out=out, splits=splits, seed=seed, progress=progress)
     if as_json:
         files = [str(path) for path in made.paths]
@@ -223,7 +191,8 @@ def audit_command(
     task: Annotated[
         str,
         typer.Argument(
-            help=f"{_TASK} A bare name: the first sizes of its grid.", autocompletion=complete.tasks
+            help=f"{TASK_HELP} A bare name: the first sizes of its grid.",
+            autocompletion=complete.tasks,
         ),
     ],
     sizes: Annotated[
@@ -248,11 +217,10 @@ def audit_command(
     one goes beyond.
     """
     from separatrix.audits import audit, audit_texts, legend, table
-    from separatrix.progress import bar
     from separatrix.tasks import AUDITED
     from separatrix.tasks.text import parse_any_task
 
-    wanted = with_sizes(task, context.args)
+    wanted = with_sizes(task, context)
     if ":" in wanted and sizes is not None:
         raise SpecError(
             f"--sizes tells how many sizes of the grid to take, but {wanted} has its own; leave one"
@@ -267,6 +235,6 @@ def audit_command(
     if as_json:
         print_json([one.to_json() for one in found])
     else:
-        typer.echo("\n\n".join([*map(table, found), legend(found[0])]))
+        print_text("\n\n".join([*map(table, found), legend(found[0])]))
     if any(one.leaks for one in found):
         raise typer.Exit(1)

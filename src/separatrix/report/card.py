@@ -4,15 +4,16 @@ card_json.py for where its facts come from.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.architecture import Architecture
-from separatrix.numbers.amounts import check_context
-from separatrix.report.card_json import assumptions, bytes_of, card_json, card_lines, unknown
+from separatrix.numbers.amounts import bytes_of, check_context, format_bytes
+from separatrix.report.card_json import assumptions, card_json, card_lines, unknown
 from separatrix.report.memory import KINDS, Row, pattern, rows
+from separatrix.report.statuses import COLOURS
+from separatrix.report.theorem_names import since, theorem_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +24,6 @@ __all__ = ["card_json", "card_lines", "render_card"]
 
 _LONGEST_NAME = 32
 _WIDEST_QUESTION = 32
-_COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
 
 
 def render_card(
@@ -50,25 +50,12 @@ def render_card(
         *_memory(architecture, context),
         Text(),
         Text("What that means", "bold"),
+        meaning(lines, explain=explain),
+        Text(),
+        Text("Assumptions", "bold"),
     ]
-    parts += [_meaning(lines, explain), Text(), Text("Taken for granted", "bold")]
-    parts += [
-        Padding(Text(text), (0, 0, 0, 2))
-        for text in (*assumptions(architecture), *_unknown_text(architecture))
-    ]
-    return Group(*parts)
-
-
-def size_text(bits: int) -> str:
-    """Bits as bytes for people: 16.4 MiB."""
-    value = bits / 8
-    unit = "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if value < 1024:
-            break
-        value = value / 1024
-        unit = larger
-    return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
+    granted = (*assumptions(architecture), *_unknown_text(architecture))
+    return Group(*parts, *(Padding(Text(text), (0, 0, 0, 2)) for text in granted))
 
 
 def layers_text(architecture: Architecture) -> str:
@@ -137,43 +124,38 @@ def _memory(architecture: Architecture, context: int) -> list[RenderableType]:
     )
     memory = rows(architecture, context)
     for row in memory:
-        grid.add_row(f"  {KINDS[row.kind]}", f"{row.bits:,} bits", _growth(row), "")
+        grid.add_row(f"  {KINDS[row.kind]}", format_bytes(row.bits), growth_text(row))
     limits = [row.limit for row in memory if row.limit is not None]
-    bounded = len(limits) == len(memory)
-    together = size_text(sum(limits)) if bounded else "grows with the context"
-    grid.add_row(
-        "  together",
-        size_text(sum(row.bits for row in memory)),
-        together,
-        "does not grow" if bounded else "",
-    )
-    parts: list[RenderableType] = [grid]
-    if architecture.reading:
-        h = max(architecture.read_bits(index) for index in architecture.reading)
-        many = len(architecture.reading)
-        where = "the reading layer" if many == 1 else f"each of the {many:,} reading layers"
-        reading = Text(
-            f"one token, its query fixed, reads at most {h:,} bits of the past in {where}"
-        )
-        parts.append(Padding(reading, (0, 0, 0, 2)))
-    return parts
+    total = sum(row.bits for row in memory)
+    if len(limits) == len(memory):
+        grid.add_row("  together", format_bytes(total), format_bytes(sum(limits)), "does not grow")
+    else:
+        grid.add_row("  together", format_bytes(total), "grows with the context")
+    # theorems count in bits
+    grid.add_row("", f"{total:,} bits")
+    return [grid, *(Padding(Text(text), (0, 0, 0, 2)) for text in _reading_text(architecture))]
 
 
-def _growth(row: Row) -> str:
+def growth_text(row: Row) -> str:
+    """What a kind of memory becomes: its size at any length, or by how much it grows."""
     if row.limit is not None:
-        return f"{row.limit:,} bits"
-    return (
-        f"{bytes_of(row.per_token):,} bytes per token"
-        if row.per_token
-        else f"{size_text(row.per_doubling)} more per doubling"
-    )
+        return format_bytes(row.limit)
+    if row.per_token:
+        return f"{bytes_of(row.per_token):,} bytes per token"
+    return f"{format_bytes(row.per_doubling)} more per doubling"
 
 
-_SHORTEST = ("III", "IV", "V")
-"""Theorems whose n is the shortest prompt shown to fail, not a size from which all do."""
+def _reading_text(architecture: Architecture) -> list[str]:
+    many = len(architecture.reading)
+    if not many:
+        return []
+    most = max(architecture.read_bits(index) for index in architecture.reading)
+    where = "the reading layer" if many == 1 else f"each of the {many:,} reading layers"
+    return [f"one query returns at most {most:,} bits of the past in {where}"]
 
 
-def _meaning(lines: Sequence[CardLine], explain: bool) -> RenderableType:
+def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableType:
+    """Questions beside their answers and reasons."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -182,37 +164,17 @@ def _meaning(lines: Sequence[CardLine], explain: bool) -> RenderableType:
     grid.add_column(max_width=_WIDEST_QUESTION, overflow="fold")
     grid.add_column(overflow="fold")
     for line in lines:
-        answer = Text(line.status, _COLOURS.get(line.status, ""))
-        if line.n is not None:
-            since = "at" if line.theorem in _SHORTEST else "from"
-            answer.append(
-                (
-                    f" {since} n = {line.n:,}"
-                    if line.n < 10**24
-                    else f" {since} n of about 10^{len(str(line.n)) - 1}"
-                ),
-                "not bold",
-            )
-        cited = theorem_text(line.theorem)
+        answer = Text(line.status, COLOURS[line.status])
+        answer.append(since(line.n, line.theorem), "not bold")
+        parts = [answer]
+        cited = theorem_name(line.theorem)
         reason = line.text if cited in line.text else ": ".join(filter(None, (cited, line.text)))
-        said = [Text(line.explain, "dim italic")] if explain and line.explain else []
-        grid.add_row(
-            Text(line.question),
-            Text("\n").join([answer, *([Text(reason)] if reason else []), *said]),
-        )
+        if reason:
+            parts.append(Text(reason))
+        if explain and line.explain:
+            parts.append(Text(line.explain, "dim italic"))
+        grid.add_row(Text(line.question), Text("\n").join(parts))
     return Padding(grid, (0, 0, 0, 2))
-
-
-def theorem_text(key: str) -> str:
-    """A theorem's key as people cite it: "Theorem I", "[Ye26, Theorem 1.1]", "construction:
-    retrieval".
-    """
-    if key in ("", "none"):
-        return ""
-    if re.fullmatch(r"[IVX]+'?", key):
-        return f"Theorem {key}"
-    cited = re.fullmatch(r"([A-Za-z]+\d*)-(\d[\d.]*)", key)
-    return f"[{cited[1]}, Theorem {cited[2]}]" if cited else f"construction: {key}"
 
 
 def _unknown_text(architecture: Architecture) -> list[str]:

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Context, Decimal, InvalidOperation
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture import Architecture
-from separatrix.numbers.amounts import check_context
+from separatrix.numbers.amounts import bytes_of, check_context
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:
@@ -59,12 +58,6 @@ def card_json(
         "assumptions": assumptions(architecture),
         "unknown": unknown(architecture),
     }
-
-
-def bytes_of(bits: int | Fraction) -> int | float:
-    """Bits as bytes: an integer where they are whole."""
-    value = Fraction(bits) / 8
-    return value.numerator if value.denominator == 1 else float(value)
 
 
 _SAID_BY_NOTES = {

@@ -1,6 +1,4 @@
-"""Capability cards side by side: rows aligned by what they say, rows that differ marked.
-Contents come from card_json.py and theory/card.py.
-"""
+"""Capability cards side by side: rows aligned by what they say, rows that differ marked."""
 
 from __future__ import annotations
 
@@ -16,16 +14,18 @@ from rich.text import Text
 from separatrix.architecture import Architecture
 from separatrix.architecture.spec import _fold
 from separatrix.numbers.amounts import check_context, format_bytes
-from separatrix.report.card import formats_text, theorem_text
-from separatrix.report.card_json import bytes_of, card_json, card_lines
+from separatrix.report.card import formats_text, growth_text
+from separatrix.report.card_json import card_json, card_lines
 from separatrix.report.memory import KINDS, Row, layer_counts, rows, symbol
+from separatrix.report.statuses import COLOURS
+from separatrix.report.theorem_names import since, theorem_name
 
 if TYPE_CHECKING:
     from separatrix.cards import CardLine
 
 _LABEL = 23
 _NARROWEST = 17
-_COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
+_GAP = 2
 _DETAIL = re.compile(r"(?:,\s+|\s+\()")
 MARK = "*"
 
@@ -43,36 +43,55 @@ class Aligned:
         return len(set(self.cells)) > 1
 
 
-def aligned(architectures: Sequence[Architecture], context: int) -> list[Aligned]:
+def aligned(
+    architectures: Sequence[Architecture], context: int, *, explain: bool = False
+) -> list[Aligned]:
     """Every row of the comparison. Raises SizeError for a context that is not positive."""
     check_context(context)
     cards = [card_lines(architecture, context) for architecture in architectures]
-    return [*_layers(architectures), *_memory(architectures, context), *_meaning(cards)]
+    return _rows(architectures, context, cards, explain=explain)
+
+
+def _rows(
+    architectures: Sequence[Architecture],
+    context: int,
+    cards: Sequence[Sequence[CardLine]],
+    *,
+    explain: bool = False,
+) -> list[Aligned]:
+    return [
+        *_layers(architectures),
+        *_memory(architectures, context),
+        *_meaning(cards, explain=explain),
+    ]
 
 
 def compare_json(architectures: Sequence[Architecture], context: int) -> dict[str, Any]:
     """The cards as `analyze --json` gives them, and the rows that differ."""
-    lines = [card_lines(architecture, context) for architecture in architectures]
-    found = [*_layers(architectures), *_memory(architectures, context), *_meaning(lines)]
+    cards = [card_lines(architecture, context) for architecture in architectures]
     return {
         "context": context,
         "models": [
             card_json(architecture, context, lines=own)
-            for architecture, own in zip(architectures, lines, strict=True)
+            for architecture, own in zip(architectures, cards, strict=True)
         ],
         "rows": [
             {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
-            for row in found
+            for row in _rows(architectures, context, cards)
         ],
     }
 
 
-def render_comparison(architectures: Sequence[Architecture], context: int) -> RenderableType:
+def render_comparison(
+    architectures: Sequence[Architecture], context: int, *, explain: bool = False
+) -> RenderableType:
     """The comparison as something rich prints, in ASCII; as many models beside each other as the
     width has room for, then the next ones.
+
+    `explain` adds two sentences of plain English to every answer.
     """
-    names = [str(architecture) for architecture in architectures]
-    return _Comparison(tuple(names), tuple(aligned(architectures, context)), context)
+    names = tuple(str(architecture) for architecture in architectures)
+    return _Comparison(names, tuple(aligned(architectures, context, explain=explain)), context)
 
 
 @dataclass(frozen=True)
@@ -82,9 +101,7 @@ class _Comparison:
     context: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        across = max(1, min(len(self.names), (options.max_width - _LABEL) // (_NARROWEST + 2)))
-        pages = -(-len(self.names) // across)
-        across = -(-len(self.names) // pages)
+        across = self._across(options.max_width)
         for start in range(0, len(self.names), across):
             if start:
                 yield Text()
@@ -96,9 +113,25 @@ class _Comparison:
             "dim",
         )
 
+    def _across(self, width: int) -> int:
+        """How many models stand beside each other: so many that no word is broken, and about as
+        many on every page.
+        """
+        words = [
+            max(len(word) for text in self._texts(i) for word in text.split())
+            for i in range(len(self.names))
+        ]
+        column = max(_NARROWEST, *words) + _GAP
+        most = max(1, min(len(self.names), (width - _LABEL) // column))
+        pages = -(-len(self.names) // most)
+        return -(-len(self.names) // pages)
+
+    def _texts(self, i: int) -> list[str]:
+        return [self.names[i], *(row.cells[i] for row in self.rows)]
+
     def _page(self, shown: range) -> Table:
         table = Table(
-            box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=False
+            box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", expand=False
         )
         table.add_column(f"at {self.context:,} tokens", width=_LABEL, overflow="fold")
         for i in shown:
@@ -118,7 +151,7 @@ class _Comparison:
 
 def _coloured(cell: str, differs: bool) -> Text:
     text = Text(cell, "" if differs else "dim")
-    for word, colour in _COLOURS.items():
+    for word, colour in COLOURS.items():
         text.highlight_regex(rf"\b{word}\b", colour)
     return text
 
@@ -157,38 +190,24 @@ def _memory(architectures: Sequence[Architecture], context: int) -> Iterator[Ali
         "together",
         tuple(format_bytes(sum(row.bits for row in own.values())) for own in memory),
     )
-    reads = [
-        max((architecture.read_bits(i) for i in architecture.reading), default=0)
-        for architecture in architectures
-    ]
-    yield Aligned(
-        part,
-        "one token reads",
-        tuple(
-            f"at most {h:,} bits in each of {len(a.reading):,}" if h else "-"
-            for h, a in _both(reads, architectures)
-        ),
-    )
+    yield Aligned(part, "one query returns", tuple(_read_text(one) for one in architectures))
 
 
-def _both(left: Sequence[int], right: Sequence[Architecture]) -> Iterator[tuple[int, Architecture]]:
-    return zip(left, right, strict=True)
+def _read_text(architecture: Architecture) -> str:
+    if not architecture.reading:
+        return "-"
+    most = max(architecture.read_bits(i) for i in architecture.reading)
+    return f"at most {most:,} bits in each of {len(architecture.reading):,}"
 
 
 def _kept(row: Row | None) -> str:
     if row is None:
         return "-"
-    if row.limit is not None:
-        return format_bytes(row.bits)
-    growth = (
-        f"{bytes_of(row.per_token):,} bytes per token"
-        if row.per_token
-        else f"{format_bytes(row.per_doubling)} more per doubling"
-    )
-    return f"{format_bytes(row.bits)}, {growth}"
+    here = format_bytes(row.bits)
+    return here if row.limit is not None else f"{here}, {growth_text(row)}"
 
 
-def _meaning(cards: Sequence[Sequence[CardLine]]) -> Iterator[Aligned]:
+def _meaning(cards: Sequence[Sequence[CardLine]], *, explain: bool) -> Iterator[Aligned]:
     """A row for every question, in the order of the first card that asks it; several lines of
     one card on it stand below each other.
     """
@@ -201,7 +220,8 @@ def _meaning(cards: Sequence[Sequence[CardLine]]) -> Iterator[Aligned]:
             before = order.index(question) + 1
     for question in order:
         cells = (
-            "\n".join(_answer(line) for line in lines if _question(line)[0] == question) or "-"
+            "\n".join(_answer(line, explain) for line in lines if _question(line)[0] == question)
+            or "-"
             for lines in cards
         )
         yield Aligned("What that means", question, tuple(cells))
@@ -220,16 +240,9 @@ def _question(line: CardLine) -> tuple[str, str]:
     return text[: found.start()], text[found.end() :].rstrip(")")
 
 
-def _answer(line: CardLine) -> str:
+def _answer(line: CardLine, explain: bool) -> str:
     detail = _question(line)[1]
-    since = (
-        ""
-        if line.n is None
-        else (
-            f" from n = {line.n:,}"
-            if line.n < 10**15
-            else f" from n of about 10^{len(str(line.n)) - 1}"
-        )
-    )
-    cited = theorem_text(line.theorem)
-    return f"{f'{detail}: ' if detail else ''}{line.status}{since}{f' ({cited})' if cited else ''}"
+    cited = theorem_name(line.theorem)
+    said = f"{line.status}{since(line.n, line.theorem)}{f' ({cited})' if cited else ''}"
+    answer = f"{detail}: {said}" if detail else said
+    return f"{answer}\n{line.explain}" if explain and line.explain else answer

@@ -69,9 +69,17 @@ def draw(chart: Any, *, name: str, width: int) -> Chart:
     page.
     """
     axis = {
-        "gridColor": LINE, "domainColor": LINE_STRONG, "tickColor": LINE_STRONG, "labelColor": MUTED, "titleColor": MUTED,
-        "labelFontSize": 11.5, "titleFontSize": 12, "titleFontWeight": "normal", "labelFont": _FONT, "titleFont": _FONT,
-    }  # fmt: skip
+        "gridColor": LINE,
+        "domainColor": LINE_STRONG,
+        "tickColor": LINE_STRONG,
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "labelFontSize": 11.5,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelFont": _FONT,
+        "titleFont": _FONT,
+    }
     chart = chart.properties(width=width, height=HEIGHT).resolve_scale(
         color="independent", shape="independent"
     )

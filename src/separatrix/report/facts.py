@@ -37,7 +37,7 @@ def proof_parts(
     construction: Construction,
 ) -> tuple[dict[str, Any], list[tuple[str, list[str], list[dict[str, Any]]]]]:
     """A proof object as (single values, tables): a list of objects becomes a table (name,
-    columns, rows), a nested object is flattened.
+    columns, rows), a nested object is flattened. Layers are counted from one.
     """
     values: dict[str, Any] = {}
     tables = []
@@ -51,12 +51,22 @@ def proof_parts(
                         names,
                         key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST),
                     ),
-                    value,
+                    [from_one(item) for item in value],
                 )
             )
         else:
             values |= _flat(key, value)
     return values, tables
+
+
+def from_one(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a proof with layers, and the parts of a layer, counted from one as people do;
+    records count them from zero.
+    """
+    return {
+        key: value + 1 if key in ("layer", "part") and isinstance(value, int) else value
+        for key, value in row.items()
+    }
 
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from separatrix.evidence.atomic import write_atomic
 from separatrix.report import facts, notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, task_size
 from separatrix.report.drawing import Chart, libraries, vega_javascript
-from separatrix.report.view import MARKS, SHORT, STATUSES, Cell, view
+from separatrix.report.statuses import CSS
+from separatrix.report.theorem_names import theorem_name
+from separatrix.report.view import MARKS, SHORT, Cell, view
 
 
 def require_libraries() -> Any:
@@ -44,21 +46,37 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {
-        "maths": notation.maths, "enclosure": notation.enclosure, "bound": notation.bound, "number": notation.number, "label": notation.label,
-        "theorem": notation.theorem_title, "svg": _safe,
-    }  # fmt: skip
+        "maths": notation.maths,
+        "enclosure": notation.enclosure,
+        "bound": notation.bound,
+        "number": notation.number,
+        "label": notation.label,
+        "theorem": theorem_name,
+        "svg": _safe,
+    }
     environment.globals |= {
-        "statuses": STATUSES, "marks": MARKS, "short": SHORT, "align": prompts.align, "differences": prompts.differences,
-        "task_size": task_size, "proof_parts": facts.proof_parts, "certificate_facts": facts.certificate_facts,
-        "budget_words": facts.budget_words, "form_sentence": facts.FORMS,
-    }  # fmt: skip
+        "css": CSS,
+        "marks": MARKS,
+        "short": SHORT,
+        "align": prompts.align,
+        "differences": prompts.differences,
+        "task_size": task_size,
+        "proof_parts": facts.proof_parts,
+        "certificate_facts": facts.certificate_facts,
+        "budget_words": facts.budget_words,
+        "form_sentence": facts.FORMS,
+    }
     specs = {
         f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()
     }
     return environment.get_template("template.html.j2").render(
-        view=seen, charts=charts, style=_safe(_asset("style.css")), script=_safe(_asset("page.js")),
-        vega=_safe(vega_javascript() if specs else ""), specs=_safe(_script_json(specs)),
-    )  # fmt: skip
+        view=seen,
+        charts=charts,
+        style=_safe(_asset("style.css")),
+        script=_safe(_asset("page.js")),
+        vega=_safe(vega_javascript() if specs else ""),
+        specs=_safe(_script_json(specs)),
+    )
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:

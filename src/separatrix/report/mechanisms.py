@@ -16,6 +16,7 @@ from typing import Any
 
 from separatrix.architecture import MECHANISMS, Mechanism
 from separatrix.errors import UnknownNameError
+from separatrix.numbers.amounts import format_count
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
@@ -49,19 +50,7 @@ def shown(row: dict[str, str | int | None]) -> dict[str, str]:
 def _cell(value: str | int | None) -> str:
     if value is None:
         return "-"
-    return compact(value) if isinstance(value, int) else value
-
-
-def compact(number: int) -> str:
-    """98,304 -> 98 k: two digits or three."""
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= size:
-            return (
-                f"{number / size:.1f} {letter}"
-                if number < 10 * size
-                else f"{number // size} {letter}"
-            )
-    return str(number)
+    return format_count(value, shorten_from=1000) if isinstance(value, int) else value
 
 
 LEGEND = (
@@ -93,15 +82,15 @@ def describe(name: str) -> list[tuple[str, str]]:
         )
     ]
     if facts is not None:
-        parts.append(("numbers carried after t tokens", _with_convolution(cls, facts.carried)))
-    parts.append((f"carried after {TOKENS:,} tokens at the defaults", _carried(cls())))
+        parts.append(("numbers carried (after t tokens)", _with_convolution(cls, facts.carried)))
+    parts.append((f"carried at the defaults (after {TOKENS:,} tokens)", _carried(cls())))
     if cls.reading:
         formula = f"{facts.read} numbers; " if facts is not None else ""
         parts.append(
             ("read by one token", f"{formula}h = {cls().read_bits():,} bits at the defaults")
         )
     parts.append(
-        (f"operations to mix token {TOKENS:,} at the defaults", f"{cls().flops(TOKENS):,}")
+        (f"operations at the defaults (to mix token {TOKENS:,})", f"{cls().flops(TOKENS):,}")
     )
     if facts is not None and facts.elsewhere:
         parts.append(("called elsewhere", facts.elsewhere))

@@ -139,13 +139,3 @@ def number(value: Any) -> str:
 def label(key: str) -> str:
     """A field name as words: cache_bits becomes "cache bits"; an index as in n_1 stays."""
     return _INDEX_OR_UNDERSCORE.sub(lambda m: m[0] if m[1] else " ", key)
-
-
-def theorem_title(key: str) -> str:
-    """The theorem's name for people: "III" is "Theorem III", "Ye26-1.1" is "[Ye26, Thm 1.1]",
-    "retrieval" stays.
-    """
-    if re.fullmatch(r"[IVX]+'?", key):
-        return f"Theorem {key}"
-    cited = re.fullmatch(r"([A-Z][A-Za-z]+\d*)-(\d[\d.]*)", key)
-    return f"[{cited[1]}, Thm {cited[2]}]" if cited else key

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture.outline import Outline
 from separatrix.mechanisms import LayerKind
-from separatrix.numbers.amounts import check_context
-from separatrix.report.card_json import bytes_of
+from separatrix.numbers.amounts import bytes_of, check_context
+from separatrix.report.card import meaning
 from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:
@@ -76,28 +76,31 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
+    from separatrix.cards import CardLine
+
     data = outline_json(outline, context)
     kinds = ", ".join(
         f"{number:,} {kind}"
         for kind, number in data["layers"].items()
         if number and kind != "total"
     )
-    lines = [
+    sets = " ".join(f"--set {name}=..." for name in outline.missing)
+    return Group(
         Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
         Text(" ".join(data["pattern"])),
         Text(),
-    ]
-    lines += [Text("What that means", "bold")]
-    lines += [
-        Text.assemble(
-            f"  {line['question']}   ", (line["status"], "bold yellow"), f"   {line['text']}"
-        )
-        for line in data["verdicts"]
-    ]
-    lines += [Text(), Text("Not known", "bold"), Text(f"  {', '.join(data['unknown'])}")]
-    sets = " ".join(f"--set {name}=..." for name in outline.missing)
-    lines += [Padding(Text(f"sizes are not guessed; supply them: {sets}"), (0, 0, 0, 2))]
-    return Group(*lines)
+        Text("What that means", "bold"),
+        meaning(
+            [
+                CardLine(question, "OPEN", None, text, "none")
+                for question, text in _verdicts(outline)
+            ]
+        ),
+        Text(),
+        Text("Not known", "bold"),
+        Padding(Text(", ".join(data["unknown"])), (0, 0, 0, 2)),
+        Padding(Text(f"sizes are not guessed; supply them: {sets}"), (0, 0, 0, 2)),
+    )
 
 
 def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:

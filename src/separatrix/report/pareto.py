@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.design import DesignResult, Layout, Neighbour, Point
-from separatrix.numbers.amounts import format_bytes
-from separatrix.report.card import theorem_text
-from separatrix.report.card_json import bytes_of
+from separatrix.numbers.amounts import bytes_of, format_bytes, format_count
+from separatrix.report.statuses import COLOURS
+from separatrix.report.theorem_names import since, theorem_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,7 +90,9 @@ def render_design(result: DesignResult, *, everything: bool = False) -> Renderab
         return Group(*parts, *_nothing(result))
     proved_costs = {point.cost for point in result.proved}
     parts += [
-        Text.assemble((PROVED.capitalize(), "bold blue"), ": a construction solves every task")
+        Text.assemble(
+            (PROVED.capitalize(), COLOURS["SOLVABLE"]), ": a construction solves every task"
+        )
     ]
     if result.proved:
         parts += _front(result.proved, everything)
@@ -99,14 +101,14 @@ def render_design(result: DesignResult, *, everything: bool = False) -> Renderab
     parts += [
         Text(),
         Text.assemble(
-            (OPEN.capitalize(), "bold yellow"),
+            (OPEN.capitalize(), COLOURS["OPEN"]),
             ": no theorem says that a task fails; whether weights exist is open",
         ),
     ]
     parts += _front(result.not_excluded, everything, proved_costs)
     granted = assumptions(result)
     if granted:
-        parts += [Text(), Text("Taken for granted", "bold"), *(_indented(text) for text in granted)]
+        parts += [Text(), Text("Assumptions", "bold"), *(_indented(text) for text in granted)]
     return Group(*parts)
 
 
@@ -124,9 +126,9 @@ def _header(result: DesignResult) -> RenderableType:
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
     grid.add_row(
         "layouts",
-        f"{result.layouts:,} of {depths} layers that the theorems can tell apart; {result.judged:,}"
-        " had to be judged",
+        f"{result.layouts:,} of {depths} layers; placements that no theorem tells apart count once",
     )
+    grid.add_row("", f"{result.judged:,} judged; the others cost no less than one that was found")
     return grid
 
 
@@ -138,7 +140,7 @@ def _front(
 
     shown = points if everything else points[:_SHOWN]
     figures = [
-        (format_bytes(point.cost.cache_bits), f"{count_text(point.cost.flops)} FLOPs/token")
+        (format_bytes(point.cost.cache_bits), f"{format_count(point.cost.flops)} FLOPs/token")
         for point in shown
     ]
     wide = [max(len(figure[column]) for figure in figures) for column in (0, 1)]
@@ -186,19 +188,18 @@ def _places(point: Point) -> str:
 def _neighbour(other: Neighbour) -> Any:
     from rich.text import Text
 
-    text = Text(f"{other.change}: ", "dim")
+    text = Text(f"{other.change}: ", "dim").append(other.status, COLOURS[other.status])
     if other.status == "OPEN":
-        return text.append(f"open, no construction known for {other.task}", "yellow")
-    text.append("FAILS", "bold red")
-    since = "" if other.n is None else f" from n = {count_text(other.n)}"
-    return text.append(f" on {other.task} by {theorem_text(other.theorem)}{since}", "not dim")
+        return text.append(f", no construction known for {other.task}", "not dim")
+    cited = theorem_name(other.theorem)
+    return text.append(f" on {other.task} by {cited}{since(other.n, other.theorem)}", "not dim")
 
 
 def _nothing(result: DesignResult) -> list[RenderableType]:
     from rich.text import Text
 
     return [
-        Text.assemble(("Nothing fits: ", "bold red"), line) if not i else _indented(line)
+        Text.assemble(("Nothing fits: ", COLOURS["FAILS"]), line) if not i else _indented(line)
         for i, line in enumerate(obstacles(result))
     ]
 
@@ -206,7 +207,7 @@ def _nothing(result: DesignResult) -> list[RenderableType]:
 def obstacles(result: DesignResult) -> list[str]:
     """With nothing within the budget: what excludes everything, and which budget would do."""
     lines = [
-        f"{theorem_text(theorem)} says FAILS on {task} for {count:,}"
+        f"{theorem_name(theorem)} says FAILS on {task} for {count:,}"
         f" layout{'s' if count > 1 else ''} within the budget"
         for (theorem, task), count in sorted(result.excluded.items(), key=lambda item: -item[1])
     ]
@@ -244,14 +245,6 @@ def _budget(point: Point) -> str:
     bits = point.cost.cache_bits
     exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
     return f"{format_bytes(bits)} (--cache {exact}): {layout_text(point.layout)}"
-
-
-def count_text(value: int) -> str:
-    """A count for people: with separators, in three digits with a suffix from a million on."""
-    for power, suffix in ((10**12, "T"), (10**9, "G"), (10**6, "M")):
-        if power <= value < 1000 * power:
-            return f"{value / power:,.3g} {suffix}"
-    return f"{value:,}" if value < 10**15 else f"about 10^{len(str(value)) - 1}"
 
 
 def _indented(text: Any) -> RenderableType:

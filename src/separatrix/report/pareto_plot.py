@@ -15,9 +15,9 @@ from typing import Any
 from separatrix.design import Cost, DesignResult, ladder
 from separatrix.errors import OutputError
 from separatrix.evidence.atomic import write_atomic
-from separatrix.numbers.amounts import format_bytes
+from separatrix.numbers.amounts import LARGE_UNITS, format_bytes, format_count
 from separatrix.report.drawing import libraries, vega_javascript, vega_lite_version
-from separatrix.report.pareto import OPEN, PROVED, count_text
+from separatrix.report.pareto import OPEN, PROVED
 
 SUFFIXES = (".html", ".svg", ".png")
 _INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = (
@@ -149,11 +149,19 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
     title = alt.TitleParams(
         [" and ".join(task.spec for task in result.tasks)],
         subtitle=[
-            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {_EXCLUDED}; numbers: reading layers",
+            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {_EXCLUDED};"
+            " numbers: reading layers",
             "small: the cheapest proved sufficient with that many reading layers",
         ],
-        anchor="start", color=_INK, subtitleColor=_MUTED, fontSize=14, subtitleFontSize=12, font=_FONT, subtitleFont=_FONT, offset=14,
-    )  # fmt: skip
+        anchor="start",
+        color=_INK,
+        subtitleColor=_MUTED,
+        fontSize=14,
+        subtitleFontSize=12,
+        font=_FONT,
+        subtitleFont=_FONT,
+        offset=14,
+    )
     axis = {
         "gridColor": _LINE,
         "domainColor": _MUTED,
@@ -223,7 +231,7 @@ def _row(kind: str, cost: Cost, spec: str, why: str) -> dict[str, Any]:
         "kind": kind,
         "reading": cost.reading,
         "memory": format_bytes(cost.cache_bits),
-        "operations": count_text(cost.flops),
+        "operations": format_count(cost.flops),
     }
     return {
         **words,
@@ -274,9 +282,7 @@ def _is_log(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) / min(values) > 8
 
 
-_BYTES = [
-    (1024**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
-]
+_BYTES = [(1024**power, f" {unit}") for power, unit in enumerate(("bytes", *LARGE_UNITS))]
 _COUNT = [(1000**power, unit) for power, unit in enumerate(("", " k", " M", " G", " T", " P"))]
 
 
@@ -324,9 +330,18 @@ def _page(result: DesignResult, spec: str, svg: str) -> str:
     """One HTML file that needs no network: the drawing, made interactive where scripts run."""
     title = escape("design: " + " and ".join(task.spec for task in result.tasks))
     safe = spec.replace("<", "\\u003c")
-    return (
-        '<!doctype html>\n<html lang="en"><meta'
-        f' charset="utf-8"><title>{title}</title>\n<style>body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}svg{{max-width:100%;height:auto}}</style>\n<div'
-        f' id="front">{svg}</div>\n<script>{vega_javascript()}</script>\n<script>vegaEmbed("#front",'
-        f' {safe}, {{actions: false, renderer: "svg"}});</script>\n</html>\n'
+    style = (
+        f"body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}"
+        "svg{max-width:100%;height:auto}"
     )
+    draw = f'vegaEmbed("#front", {safe}, {{actions: false, renderer: "svg"}});'
+    lines = [
+        "<!doctype html>",
+        f'<html lang="en"><meta charset="utf-8"><title>{title}</title>',
+        f"<style>{style}</style>",
+        f'<div id="front">{svg}</div>',
+        f"<script>{vega_javascript()}</script>",
+        f"<script>{draw}</script>",
+        "</html>",
+    ]
+    return "\n".join(lines) + "\n"

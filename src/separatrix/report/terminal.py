@@ -13,26 +13,28 @@ from rich.table import Table
 from rich.text import Text
 
 from separatrix.report.notation import subscripted
-from separatrix.report.view import MARKS, STATUSES, Cell, View, view
+from separatrix.report.statuses import FACES
+from separatrix.report.view import MARKS, Cell, View, view
 
 _WIDEST = 100
-_COLOURS = {"SOLVABLE": "bold blue", "FAILS": "bold red", "OPEN": "bold yellow"}
 
 
 @dataclass(frozen=True)
 class _Signs:
+    """The signs of statuses and marks, in unicode or in ASCII."""
+
     status: dict[str, str]
     present: dict[str, str]
     absent: dict[str, str]
 
 
 _UNICODE = _Signs(
-    status={"SOLVABLE": "✓", "FAILS": "✗", "OPEN": "?"},
+    status={status: face.sign for status, face in FACES.items()},
     present={"proved": "■", "witnessed": "◆", "measured": "●"},
     absent={"proved": "□", "witnessed": "◇", "measured": "○"},
 )
 _ASCII = _Signs(
-    status={"SOLVABLE": "+", "FAILS": "x", "OPEN": "?"},
+    status={status: face.ascii_sign for status, face in FACES.items()},
     present={"proved": "P", "witnessed": "W", "measured": "M"},
     absent=dict.fromkeys(MARKS, "."),
 )
@@ -79,7 +81,7 @@ def _cell(cell: Cell, signs: _Signs, ascii_only: bool) -> Text:
     marks = " ".join(
         (signs.present if there else signs.absent)[name] for name, there in cell.marks.items()
     )
-    text = Text(f"{signs.status[cell.status]} {STATUSES[cell.status]}", style=_COLOURS[cell.status])
+    text = Text(f"{signs.status[cell.status]} {cell.status}", style=FACES[cell.status].colour)
     text.append(f"  {marks}\n", style="default")
     text.append_text(_text(cell.number, ascii_only, style="not bold default"))
     if cell.paper:

@@ -16,20 +16,26 @@ from separatrix.evidence.records import (
     Construction,
     Evidence,
     Measurement,
+    Status,
     Verdict,
     from_envelope,
 )
+from separatrix.report.statuses import FACES
 
 R = TypeVar("R", bound=Evidence)
 
-STATUSES = {"SOLVABLE": "solves", "FAILS": "fails", "OPEN": "open"}
 MARKS = ("proved", "witnessed", "measured")
 SHORT = {
-    "full": "keeps every token", "linear": "one state of fixed size", "loglinear": "a state for each power of two",
-    "sparse": "opens k blocks of B tokens", "hybrid": "recurrent layers, few full ones",
-    "eva": "read f(1) … f(n), then x; answer f(x)", "twosum": "do two numbers cancel mod M?",
+    "full": "keeps every token",
+    "linear": "one state of fixed size",
+    "loglinear": "a state for each power of two",
+    "sparse": "opens k blocks of B tokens",
+    "hybrid": "recurrent layers, few full ones",
+    "eva": "read f(1) … f(n), then x; answer f(x)",
+    "twosum": "do two numbers cancel mod M?",
     "seqcomp": "compose L functions, the first one given last",
-}  # fmt: skip
+}
+"""What a row or column of the table means, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Cell:
 
     row: dict[str, str]
     column: dict[str, str]
-    status: str
+    status: Status
     paper: str
     number: str
     headline: str
@@ -136,10 +142,10 @@ def view(body: Mapping[str, Any]) -> View:
                     f"cell {place[0]} x {place[1]} is in no row and column of the table, or there"
                     " twice; write the bundle again"
                 )
-            if cell["status"] not in STATUSES:
+            if cell["status"] not in FACES:
                 raise EvidenceError(
                     f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of"
-                    f" {', '.join(STATUSES)}"
+                    f" {', '.join(FACES)}"
                 )
             found = tuple(
                 _record(records, digest, f"cell {place[0]} x {place[1]}")

@@ -5,6 +5,7 @@ way, one clear line for a mistake.
 from __future__ import annotations
 
 import json
+from itertools import product
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
 from separatrix.report.pareto import design_json, obstacles, render_design
 from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
 from separatrix.tasks import SeqComp, parse_task
-from separatrix.theory import depth_one, depth_three, depth_two
+from separatrix.theory.fails import iii_one_reading_layer as iii
+from separatrix.theory.fails import iv_two_reading_layers as iv
+from separatrix.theory.fails import v_three_steps as v
 
 
 def layers(text: str):
@@ -244,9 +247,9 @@ H = st.integers(1, 64)
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(H, BITS, BITS, st.integers(2, 60), st.integers(1, 30))
 def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n_1) -> None:
-    sizes = depth_one.Sizes(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
+    sizes = iii.Sizes(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
     shown = any(
-        depth_one.holds(depth_one.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
+        iii.TheoremIII().holds(iii.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
         for r in range(1, m + 1)
         for t in {1, 2, 3, 5, 9, m // 2, m}
         if 1 <= t <= m
@@ -264,12 +267,13 @@ def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n
     st.integers(20, 300),
 )
 def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2, m, n_1) -> None:
-    sizes = depth_two.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
+    sizes = iv.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
     steps = (2, 3, 5, 8, 14)
     shown = any(
-        depth_two.holds(depth_two.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
-        for q in steps for r in steps for t in (1, *steps) for g in (1, 4, 20) if r <= q <= m and t <= m
-    )  # fmt: skip
+        iv.TheoremIV().holds(iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
+        for q, r, t, g in product(steps, steps, (1, *steps), (1, 4, 20))
+        if r <= q <= m and t <= m
+    )
     assert not (shown and surely_silent(sizes, SeqComp(L=2, m=m, branching=(n_1,))))
 
 
@@ -281,21 +285,21 @@ def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
     h = 17 * 16
     for sizes, task in (
         (
-            depth_one.Sizes(h=h, sigma_0=layer, sigma_1=layer),
+            iii.Sizes(h=h, sigma_0=layer, sigma_1=layer),
             SeqComp(L=2, m=1101, branching=(303,)),
         ),
         (
-            depth_two.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0),
+            iv.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0),
             SeqComp(L=2, m=34, branching=(349,)),
         ),
         (
-            depth_three.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8),
+            v.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8),
             SeqComp(L=3, m=241, branching=(1, 6300)),
         ),
     ):
         assert not surely_silent(sizes, task)
     assert surely_silent(
-        depth_one.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,))
+        iii.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,))
     )  # 16 log2 16 < h
 
 
@@ -416,7 +420,7 @@ OPTIONS: dict[str, Any] = {
         ({"context": "0"}, "context is 0"),
         ({"context": "1" + "0" * 30}, "from 1 to 10^12"),
         ({"context": "10^30"}, "context is '10^30'"),
-        ({"context": "-5"}, "no units"),
+        ({"context": "-5"}, "such as 131072 or 128k"),
         ({"layers": "0"}, "layers: 0; give numbers"),
         ({"layers": "two"}, "--layers 'two': 'two' is no whole number or range"),
         ({"layers": "4-2"}, "runs backwards"),

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from separatrix.architecture.resolve import resolve
-from separatrix.cli import design
+from separatrix.cli.compare import compare
 from separatrix.errors import SeparatrixError
 from separatrix.report.compare import Aligned, aligned, compare_json, render_comparison
 
@@ -110,12 +110,12 @@ def test_json_holds_the_cards() -> None:
 )
 def test_mistakes_are_one_line(models, context, said: str) -> None:
     with pytest.raises(SeparatrixError) as caught:
-        design.compare(models, context)
+        compare(models, context)
     assert said in str(caught.value)
 
 
 def test_the_context_is_the_smallest_that_a_model_names(capsys: pytest.CaptureFixture[str]) -> None:
-    design.compare(["full", "gdn"], as_json=True)
+    compare(["full", "gdn"], as_json=True)
     assert json.loads(capsys.readouterr().out)["context"] == 8192
-    design.compare(["qwen3-next-80b", "gdn"], as_json=True)
+    compare(["qwen3-next-80b", "gdn"], as_json=True)
     assert json.loads(capsys.readouterr().out)["context"] == 262_144

@@ -26,6 +26,7 @@ from separatrix.report.charts import accuracy_chart, bound_chart, spread, task_s
 from separatrix.report.facts import budget_words
 from separatrix.report.html import render_html, write_report
 from separatrix.report.terminal import render_terminal
+from separatrix.report.theorem_names import theorem_name
 from separatrix.report.view import layer_squares, view
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> & [bold]x[/bold]"
@@ -85,6 +86,8 @@ def test_every_cell_stands_in_the_table_and_opens_its_evidence(html: str, page: 
             assert f'id="cell-{column}-{row}"' in html
     words = Counter(re.findall(r'<a class="cell (\w+)"', html))
     assert words == {"solves": 5, "fails": 8, "open": 2}
+    written = Counter(re.findall(r'<span class="top"><svg.*?</svg>(\w+)<', html))
+    assert written == {"SOLVABLE": 5, "FAILS": 8, "OPEN": 2}
     ids = page.values("id")
     assert not [name for name, times in Counter(ids).items() if times > 1]
     assert {href[1:] for href in page.values("href") if href.startswith("#")} <= set(ids)
@@ -337,12 +340,18 @@ def test_numbers_are_written_out_up_to_24_digits() -> None:
 
 
 def test_names_for_people() -> None:
-    assert [notation.theorem_title(key) for key in ("III", "I'", "Ye26-1.1", "retrieval")] == [
-        "Theorem III", "Theorem I'", "[Ye26, Thm 1.1]", "retrieval",
-    ]  # fmt: skip
-    assert [notation.label(key) for key in ("cache_bits", "n_1", "sigma_0", "from_sigma_1", "from_n_1", "off_target_mass")] == [
-        "cache bits", "n_1", "sigma_0", "from sigma_1", "from n_1", "off target mass",
-    ]  # fmt: skip
+    keys = ("III", "I'", "Ye26-1.1", "retrieval", "none", "")
+    names = ["Theorem III", "Theorem I'", "[Ye26, Theorem 1.1]", "construction: retrieval", "", ""]
+    assert [theorem_name(key) for key in keys] == names
+    labels = {
+        "cache_bits": "cache bits",
+        "n_1": "n_1",
+        "sigma_0": "sigma_0",
+        "from_sigma_1": "from sigma_1",
+        "from_n_1": "from n_1",
+        "off_target_mass": "off target mass",
+    }
+    assert {key: notation.label(key) for key in labels} == labels
 
 
 # Prompts
@@ -528,9 +537,9 @@ def test_the_terminal_shows_the_same_table() -> None:
     text = printed(fake_bundle(), width=140)
     assert max(map(len, text.splitlines())) <= 100
     for found in (
-        "✗ fails  ■ ◆ ●",
-        "✓ solves  ■ ◇ ●",
-        "? open  □ ◇ ●",
+        "✗ FAILS  ■ ◆ ●",
+        "✓ SOLVABLE  ■ ◇ ●",
+        "? OPEN  □ ◇ ●",
         "n ≥ 58",
         "n ≥ 3,052",
         "Ω(n log n)",
@@ -538,12 +547,12 @@ def test_the_terminal_shows_the_same_table() -> None:
         "L-SeqComp",
     ):
         assert found in text, found
-    assert text.count("fails") == 8
+    assert text.count("FAILS") == 8
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     text = printed(fake_bundle(), encoding="ascii")
-    for found in ("x fails  P W M", "+ solves  P . M", "n >= 58"):
+    for found in ("x FAILS  P W M", "+ SOLVABLE  P . M", "n >= 58"):
         assert found in text, found
 
 

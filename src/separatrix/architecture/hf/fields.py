@@ -233,12 +233,12 @@ class Fields:
             return self.no_pattern(_PATTERNS)
         kind = self.data.get("model_type")
         known = list(known)
-        what = f"is {shown(kind)}, which is not read" if self.has("model_type") else "is missing"
+        what = f"is {shown(kind)}, which is unknown" if self.has("model_type") else "is missing"
         near = self.nearest(known)
         read = (
-            f"the nearest of the {len(known)} that are: {', '.join(near)}"
+            f"the nearest of the {len(known)} known types: {', '.join(near)}"
             if near
-            else f"{len(known)} are, such as {', '.join(known[:3])}"
+            else f"{len(known)} types are known, such as {', '.join(known[:3])}"
         )
         remedy = (
             "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 +"

@@ -308,7 +308,7 @@ TYPED = UNKNOWN["typed"]
         (NEW | {"num_kv_shared_layers": 2}, "'num_kv_shared_layers' is 2"),
         (NEW | {"is_encoder_decoder": True}, "left to right"),
         (NEW | {"per_layer_config": {"1": {"head_dim": 4}}}, "'per_layer_config'"),
-        (without(NEW, "num_attention_heads"), "'model_type' is 'brand_new', which is not read"),
+        (without(NEW, "num_attention_heads"), "'model_type' is 'brand_new', which is unknown"),
         (
             UNKNOWN["latent"] | {"layer_types": ["sliding_attention"] * 6, "sliding_window": 4},
             "'kv_lora_rank' is there",

@@ -1,0 +1,95 @@
+"""`separatrix analyze` and `separatrix presets`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import (
+    WAYS,
+    Context,
+    Explain,
+    Imports,
+    SetSizes,
+    stack,
+)
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, show
+from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
+
+
+def analyze(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help=f"{WAYS} for standard input. A spec: '(gdn*3 + full)*12 @ heads=16, bf16'.",
+            autocompletion=complete.models,
+        ),
+    ],
+    context: Context = None,
+    sizes: SetSizes = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            help="The stack of a config.json that does not say it, such as '(mamba2*7 + full)*4'."
+        ),
+    ] = None,
+    explain: Explain = False,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The capability card of a model: what it carries, what provably fails and from which n,
+    what is provably solvable.
+    """
+    from separatrix.architecture.outline import UnknownSizes
+    from separatrix.architecture.settings import Settings
+
+    wanted = None if context is None else parse_context(context)
+    try:
+        architecture = stack(model, settings=Settings.parse(sizes or ()), pattern=pattern)
+    except UnknownSizes as error:
+        from separatrix.report.outline import outline_json, render_outline
+
+        tokens = wanted or error.outline.context or DEFAULT_CONTEXT
+        if as_json:
+            print_json(outline_json(error.outline, tokens))
+        else:
+            show(render_outline(error.outline, tokens))
+        return
+    from separatrix.report.card import card_json, render_card
+
+    tokens = wanted or architecture.context or DEFAULT_CONTEXT
+    if as_json:
+        print_json(card_json(architecture, tokens))
+    else:
+        show(render_card(architecture, tokens, explain=explain))
+
+
+def presets(as_json: JsonFlag = False) -> None:
+    """Released models known by name, or by their id on the Hugging Face hub."""
+    from separatrix.architecture.presets import PRESETS, hub_ids, preset
+    from separatrix.report.card import layers_text
+
+    models = {name: preset(name) for name in PRESETS}
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "layers": len(model),
+                    "spec": model.spec,
+                    "source": PRESETS[name]["source"],
+                    "hub_ids": hub_ids(name),
+                }
+                for name, model in models.items()
+            ]
+        )
+        return
+    print_rows(
+        [
+            {"name": name, "layers": layers_text(model), "hub id": " ".join(hub_ids(name))}
+            for name, model in models.items()
+        ],
+        False,
+    )

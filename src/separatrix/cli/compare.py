@@ -1,0 +1,90 @@
+"""`separatrix compare`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import (
+    TOKENS_HELP,
+    WAYS,
+    Explain,
+    Imports,
+    SetSizes,
+    named,
+    stack,
+)
+from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.errors import SpecError
+from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from separatrix.architecture import Architecture
+
+
+def compare(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"Two or more of: {WAYS} for standard input.", autocompletion=complete.models
+        ),
+    ],
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                f"Tokens of context: {TOKENS_HELP} (default: the smallest of the models' own, else"
+                " 8192)."
+            )
+        ),
+    ] = None,
+    sizes: SetSizes = None,
+    explain: Explain = False,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
+    recurrentgemma-2b. A size given with --set holds for every model that has it.
+    """
+    from separatrix.report.compare import compare_json, render_comparison
+
+    if len(models) < 2:
+        raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
+    stacks = _stacks([named(model) for model in models], sizes or [])
+    own = [stack.context for stack in stacks if stack.context is not None]
+    tokens = min(own, default=DEFAULT_CONTEXT) if context is None else parse_context(context)
+    if as_json:
+        print_json(compare_json(stacks, tokens))
+    else:
+        show(render_comparison(stacks, tokens, explain=explain))
+
+
+def _stacks(models: Sequence[str], sizes: Sequence[str]) -> list[Architecture]:
+    """The models, with each size that is set by hand in those that have such a layer. Raises
+    UnknownNameError for a size that fits none of them.
+    """
+    from separatrix.architecture.settings import Settings
+
+    settings = Settings.parse(sizes)
+    if not settings:
+        return [stack(model) for model in models]
+    there = [_mechanisms(model) for model in models]
+    settings.check_used(set().union(*there))
+    return [
+        stack(model, settings=settings.of(own)) for model, own in zip(models, there, strict=True)
+    ]
+
+
+def _mechanisms(model: str) -> set[str]:
+    """The names of a model's mechanisms, also of one whose file leaves sizes open."""
+    from separatrix.architecture.outline import UnknownSizes
+
+    try:
+        layers = stack(model).counted()
+    except UnknownSizes as error:
+        layers = error.outline.counted()
+    return {part.name for layer, _ in layers for part in layer}

@@ -1,0 +1,159 @@
+"""`separatrix construct`, `refute` and `verify`: evidence made and evidence checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
+from separatrix.cli.printing import JsonFlag, print_json, print_rows
+from separatrix.progress import bar, seconds_of
+
+MOST_DESCRIBED = 9
+"""Records of a file whose checks are printed one by one; of more only the kinds are counted."""
+
+
+def construct(
+    context: typer.Context,
+    task: TaskText,
+    out: Annotated[Path, typer.Option(help="Folder for the weights and the proof.")],
+    arch: Annotated[
+        str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
+    ] = None,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Explicit weights that answer every input of the size, with a proof. Example: construct
+    seqcomp --L 3 -n 4096 --out model/
+    """
+    from separatrix.report.facts import from_one
+    from separatrix.tasks import parse_task
+
+    wanted = parse_task(with_sizes(task, context))
+    held = stack(arch) if arch else None
+    with bar(f"constructing {wanted.spec}", shown=not as_json):
+        from separatrix.constructions import construct as build_construction
+
+        built = build_construction(wanted, held)
+        path = built.save(out)
+    if as_json:
+        print_json({"file": str(path), "record": built.record.envelope()})
+        return
+    typer.echo(built.record.statement)
+    proof = dict(built.record.proof)
+    layers = [from_one(layer) for layer in proof.pop("layers")]
+    print_rows([_row(layer) for layer in layers], False)
+    for key, value in proof.items():
+        typer.echo(f"{key.replace('_', ' ')}: {value}")
+    typer.echo(f"written to {path}    check it: separatrix verify {path}")
+
+
+def refute(
+    context: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="An architecture (a model of it is drawn from --seed).",
+            autocompletion=complete.models,
+        ),
+    ],
+    task: Annotated[
+        str,
+        typer.Option(help=f"The task it should fail. {TASK_HELP}", autocompletion=complete.tasks),
+    ],
+    budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path(
+        "certificate.json"
+    ),
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """A concrete failure of a model: a certificate that anyone can check, or "not found in this
+    budget" (which proves nothing).
+    """
+    from separatrix.evidence.atomic import write_atomic
+    from separatrix.evidence.canonical import canonical
+    from separatrix.evidence.records import Certificate
+    from separatrix.tasks import parse_task
+
+    wanted = parse_task(with_sizes(task, context))
+    subject = stack(model)
+    with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
+        from separatrix.searches import refute as search
+
+        told = seconds_of(budget, advance)
+        found = search(subject, wanted, budget=budget, seed=seed, progress=told)
+    if not isinstance(found, Certificate):
+        if as_json:
+            print_json({"found": False, "reason": str(found)})
+        else:
+            typer.echo(str(found))
+        raise typer.Exit(1)
+    write_atomic(out, canonical(found.envelope()) + "\n")
+    if as_json:
+        print_json({"found": True, "file": str(out), "record": found.envelope()})
+        return
+    from separatrix.report.certificate import describe_certificate
+
+    typer.echo(describe_certificate(found))
+    typer.echo(f"written to {out}    check it: separatrix verify {out}")
+
+
+def verify(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=(
+                "A certificate, construction, verdict, measurement, evidence.json, or a folder with"
+                " one."
+            )
+        ),
+    ],
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Checks evidence without the code that found it. Exit code 1 if a claim does not hold."""
+    from separatrix.errors import EvidenceError
+
+    if not file.exists():
+        raise EvidenceError(f"{file}: there is no such file or folder")
+    with bar("verifying", shown=not as_json) as advance:
+        from separatrix.checks import verify_path
+
+        checked = verify_path(file, progress=advance)
+    if as_json:
+        print_json(
+            [
+                {"kind": one.record.kind, "sha256": one.record.digest, "checks": one.checks}
+                for one in checked
+            ]
+        )
+        return
+    if len(checked) <= MOST_DESCRIBED:
+        for one in checked:
+            record = one.record
+            typer.echo(
+                f"{record.kind} {record.digest[:12]}  {record.architecture}  on  {record.task}"
+            )
+            for check in one.checks:
+                typer.echo(f"  - {check}")
+    kinds = Counter(one.record.kind for one in checked)
+    counted = (f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+    typer.echo(f"holds: {', '.join(counted)}")
+
+
+def _row(layer: Mapping[str, Any]) -> dict[str, str]:
+    return {key.replace("_", " "): _brief(value) for key, value in layer.items()}
+
+
+def _brief(value: object) -> str:
+    """A number of a proof with three digits; the file holds all of them."""
+    text = str(value)
+    decimal = len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit()
+    return f"{float(text):.2e}" if decimal else text

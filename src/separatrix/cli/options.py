@@ -1,0 +1,146 @@
+"""What several commands take: models, a context, sizes of tasks, modules to import."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.errors import SpecError
+
+if TYPE_CHECKING:
+    from separatrix.architecture import Architecture
+    from separatrix.architecture.settings import Settings
+
+WAYS = "a preset or its id on the Hugging Face hub, a config.json or its folder, a spec, or -"
+"""What names a model."""
+STDIN = "-"
+TOKENS_HELP = "131072, 128k (k = 1,024) or 1M (M = 1,048,576)"
+
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context", help=f"Tokens of context: {TOKENS_HELP} (default: the model's own, else 8192)."
+    ),
+]
+SetSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help=(
+            "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000. Wins over"
+            " the file."
+        ),
+    ),
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Two sentences of plain English with every verdict.")
+]
+
+
+def _import_all(modules: list[str] | None) -> list[str] | None:
+    if modules:
+        from separatrix.plugins.load import import_module
+
+        for module in modules:
+            import_module(module)
+    return modules
+
+
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        callback=_import_all,
+        help="A module or .py file that registers mixers of your own, repeatable.",
+    ),
+]
+
+
+def stack(
+    text: str, *, settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
+    """The architecture that a text names; `-` is a config.json or a spec on standard input. Raises
+    what `resolve` raises, and SpecError for an input that is empty or too long.
+    """
+    from separatrix.architecture.resolve import resolve
+
+    return resolve(named(text), settings=settings, pattern=pattern)
+
+
+def named(text: str) -> str:
+    """The text itself, or standard input where it is `-`."""
+    return _read_input() if text.strip() == STDIN else text
+
+
+def _read_input() -> str:
+    from separatrix.architecture.hf.file import LARGEST_FILE
+
+    raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise SpecError(
+            f"standard input has more than {LARGEST_FILE // 2**20} MiB; a config.json has less"
+        )
+    try:
+        text = raw.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise SpecError(
+            "standard input is no UTF-8 text; `-` reads a config.json or a spec"
+        ) from None
+    if not text:
+        raise SpecError("standard input is empty; `-` reads a config.json or a spec from it")
+    return text
+
+
+# Sizes of a task beside its name: `eva --n 64`, `eva -n 64`, `eva --n=64` and `eva:n=64` are alike.
+
+SIZES = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Settings of a command that takes sizes of a task as further arguments."""
+TASK_HELP = "A task with sizes, in one text (seqcomp:L=2,n=64) or beside it (seqcomp --L 2 --n 64)."
+TaskText = Annotated[str, typer.Argument(help=TASK_HELP, autocompletion=complete.tasks)]
+
+
+def with_sizes(text: str, context: typer.Context) -> str:
+    """A task's text with the sizes that stand beside it on the command line."""
+    return joined(text, context.args, options_of(context))
+
+
+def options_of(context: typer.Context) -> list[str]:
+    """The long options of a command, without dashes."""
+    found = (option for param in context.command.params for option in param.opts)
+    return [option.removeprefix("--") for option in found if option.startswith("--")]
+
+
+def joined(text: str, more: Sequence[str], options: Iterable[str] = ()) -> str:
+    """A task's text with the sizes of further arguments: ["--L", "3", "-n", "64"] or ["--L=3"]
+    adds L=3,n=64.
+
+    Raises SpecError for anything else, and for a misspelt name of one of the command's `options`.
+    """
+    sizes = []
+    rest = list(more)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not name:
+            raise SpecError(
+                f"'{word}' is no size of the task; write sizes as --n 64, or in the text:"
+                f" {text.partition(':')[0]}:n=64"
+            )
+        # short names are sizes (n, V, k), so that only long ones can be misspelt options
+        near = difflib.get_close_matches(name, options, n=1, cutoff=0.7) if len(name) > 3 else []
+        if near:
+            raise SpecError(f"{word} is no option. Did you mean --{near[0]}?")
+        if not equals:
+            if not rest:
+                raise SpecError(f"{word} needs a value; write --{name.rstrip('0123456789')} 64")
+            value = rest.pop(0)
+        sizes.append(f"{name}={value}")
+    if not sizes:
+        return text
+    return f"{text}{',' if ':' in text else ':'}{','.join(sizes)}"

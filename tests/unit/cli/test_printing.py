@@ -1,0 +1,145 @@
+"""What commands print at 80 columns: no broken word, no blanks at the ends of lines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+from support.report_bundle import fake_bundle
+
+from separatrix.architecture.presets import PRESETS
+from separatrix.cli import reproduce
+from separatrix.cli.main import run
+from separatrix.cli.printing import print_rows, show, table, wrap, wrapped_line
+
+COLUMNS = 80
+WIDER = (1000, 120)
+"""Columns at which nothing is broken: what stands there are the words. Below 130 lists are
+shorter, and say so.
+"""
+COMMANDS = (
+    "theorems",
+    "theorems III",
+    "theorems count:eva",
+    "tasks",
+    "tasks seqcomp",
+    "mechanisms",
+    "mechanisms gdn",
+    "presets",
+    "analyze qwen3-next-80b",
+    "analyze recurrentgemma-2b --explain",
+    "analyze deepseek-v3.2 --context 128k",
+    "compare qwen3-next-80b recurrentgemma-2b nemotron-3-super-120b",
+    "compare deepseek-v3.2 mamba-2.8b",
+    "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 64MiB --base lfm2-1.2b",
+    "audit eva:n=8,V=8 --fitted 100 --tested 100",
+)
+
+
+def printed(
+    words: list[str],
+    columns: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run(words) == 0
+    return capsys.readouterr().out
+
+
+def check(narrow: str, wide: str) -> None:
+    lines = narrow.split("\n")
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [word for word in narrow.split() if word not in set(wide.split())] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_word_is_broken_and_no_line_ends_in_blanks(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = "\n".join(printed(command.split(), columns, capsys, monkeypatch) for columns in WIDER)
+    narrow = printed(command.split(), COLUMNS, capsys, monkeypatch)
+    check(narrow, wide)
+    # a single word may be longer than the terminal, a line of several words not
+    longer = [line for line in narrow.split("\n") if len(line) > COLUMNS and " " in line.strip()]
+    assert longer == []
+
+
+def test_the_table_of_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("separatrix.reproduce.reproduce_table", lambda *_, **__: fake_bundle())
+    texts = []
+    for columns in (COLUMNS, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        reproduce.reproduce(out=Path("report"))
+        texts.append(capsys.readouterr().out)
+    narrow, wide = ([line.rstrip() for line in text.split("\n")] for text in texts)
+    assert narrow == texts[0].split("\n")
+    assert max(map(len, narrow)) <= COLUMNS
+    drawn = r"[│┃|]"
+    words = {word for line in wide for cell in re.split(drawn, line) for word in cell.split()}
+    found = [word for line in narrow for cell in re.split(drawn, line) for word in cell.split()]
+    assert [w for w in found if w not in words and not re.match(r"[┏┡├└─━+-]", w)] == []
+
+
+def test_cells_are_wrapped_between_words() -> None:
+    laid = table(["name", "what it is"], [["a", "one two three"], ["long-name", "four"]], 20)
+    assert laid.lines == [
+        "name       what it",
+        "           is",
+        "a          one two",
+        "           three",
+        "long-name  four",
+    ]
+    assert laid.heading_lines == 2
+
+
+def test_rows_that_cannot_stand_side_by_side_become_paragraphs() -> None:
+    laid = table(["name", "source"], [["abc", "https://example.org/long"]], 20)
+    assert laid.lines == ["abc", "  source:", "    https://example.org/long"]
+    assert laid.heading_lines == 0
+
+
+@pytest.mark.parametrize("columns", range(1, 40))
+def test_a_table_keeps_all_words(columns: int) -> None:
+    rows = [["one", "two three four", ""], ["five", "six", "seven eight"]]
+    lines = table(["a", "b c", "d"], rows, columns).lines
+    words = [word.rstrip(":") for line in lines for word in line.split()]
+    assert set(words) >= {"one", "two", "three", "four", "five", "six", "seven", "eight"}
+    widest = max(map(len, lines))
+    assert widest <= columns or widest <= 4 + len("seven")
+
+
+def test_long_lines_go_on_at_their_own_beginning() -> None:
+    assert wrapped_line("  one two", 10, indent=2) == ["    one", "    two"]
+    assert wrapped_line("one two", 10, indent=2) == ["  one two"]
+    assert wrapped_line("", 10, indent=2) == [""]
+    assert wrapped_line("size  one two", 12) == ["size  one", "      two"]
+    assert wrapped_line("a long name  b", 12) == ["a long name", "b"]
+    assert wrap("", 10) == [""]
+
+
+def test_what_rich_draws_ends_where_its_text_ends(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    drawn = Table.grid(padding=(0, 3))
+    drawn.add_row(Text("[not markup]"), Text("b", "bold"))
+    drawn.add_row("", "")
+    show(drawn)
+    assert capsys.readouterr().out == "[not markup]   b\n\n"
+    print_rows([{"a": "[x]", "b": ""}], False)
+    assert capsys.readouterr().out == "a    b\n[x]\n"
+
+
+def test_presets_are_listed_with_their_ids(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = printed(["presets"], 200, capsys, monkeypatch)
+    for name, facts in PRESETS.items():
+        assert f"\n{name} " in text
+        assert facts["source"].removeprefix("https://huggingface.co/") in text

@@ -1,0 +1,279 @@
+"""What may be typed: models by their ids on the hub or from standard input, contexts with k and M,
+sizes of tasks in every way, names without `show`, and what is suggested for a wrong case.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from support.hf_configs import NEMOTRON
+
+from separatrix.architecture.hf import file as limits
+from separatrix.cli.main import app, run
+from separatrix.cli.options import joined
+from separatrix.errors import SpecError
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def card(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    return json.loads(printed(capsys, *words, "--json"))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+# Models
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Qwen/Qwen3-Next-80B-A3B-Instruct",
+        "Qwen/Qwen3-Next-80B-A3B-Thinking",
+        "qwen/qwen3-next-80b-a3b-thinking",
+        "https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Thinking",
+        "QWEN3-NEXT-80B",
+    ],
+)
+def test_a_hub_id_names_its_preset(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert card(capsys, "analyze", name) == card(capsys, "analyze", "qwen3-next-80b")
+
+
+def test_a_folder_of_that_name_comes_first(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "Qwen" / "Qwen3-8B"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(NEMOTRON))
+    monkeypatch.chdir(tmp_path)
+    assert card(capsys, "analyze", "Qwen/Qwen3-8B")["layers"]["recurrent"] > 0
+
+
+def test_an_id_that_is_nearly_known(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "analyze", "Qwen/Qwen3-Next-80B-A3B")
+    assert "Did you mean 'Qwen/Qwen3-Next-80B-A3B-" in message
+    assert "the preset qwen3-next-80b?" in message
+    assert "Did you mean" not in refused(capsys, "analyze", "nobody/nothing")
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
+@pytest.mark.parametrize("text", ["gdn*3 + full", "  gdn*3 + full\n", "\ufeffgdn*3 + full"])
+def test_a_spec_from_standard_input(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed(monkeypatch, text.encode())
+    assert card(capsys, "analyze", "-")["pattern"] == "gggf"
+
+
+def test_a_config_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(NEMOTRON))
+    same = card(capsys, "analyze", str(tmp_path))
+    feed(monkeypatch, json.dumps(NEMOTRON, indent=2).encode())
+    found = card(capsys, "analyze", "-")
+    assert {**found, "name": same["name"]} == same
+    feed(monkeypatch, b"gdn*4")
+    both = card(capsys, "compare", "full", "-")
+    assert [model["name"] for model in both["models"]] == ["full", "gdn*4"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "standard input is empty"),
+        (b" \n\t", "standard input is empty"),
+        (b'{"model_type": ', "not JSON, or cut off"),
+        (b"[1, 2]", "position 0"),
+        (b"\xff\xfe\x00", "no UTF-8 text"),
+        (b"{}", "'model_type' is missing"),
+        (b"full*2 + gnd", "Did you mean 'gdn'"),
+    ],
+)
+def test_a_bad_standard_input(
+    content: bytes, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed(monkeypatch, content)
+    assert said in refused(capsys, "analyze", "-")
+
+
+def test_standard_input_is_not_read_without_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LARGEST_FILE", 2**20)
+    feed(monkeypatch, b" " * (2**20 + 1))
+    assert "more than 1 MiB" in refused(capsys, "analyze", "-")
+
+
+# Contexts
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("256k", 262_144), ("1M", 1_048_576), ("131,072", 131_072)]
+)
+def test_a_context_is_printed_as_it_was_understood(
+    text: str, tokens: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"{tokens:,} tokens" in printed(capsys, "analyze", "gdn*2", "--context", text)
+    assert card(capsys, "compare", "gdn", "full", "--context", text)["context"] == tokens
+    help_text = " ".join(printed(capsys, "analyze", "--help").split())
+    assert "128k (k = 1,024) or 1M (M = 1,048,576)" in help_text
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "words", [("theorems", "III"), ("tasks", "eva"), ("mechanisms", "gdn"), ("theorems", "I'")]
+)
+def test_a_name_alone_is_shown(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    group, name = words
+    assert printed(capsys, group, name) == printed(capsys, group, "show", name)
+    assert card(capsys, group, name) == card(capsys, group, "show", name)
+
+
+def test_names_are_no_commands() -> None:
+    """A task or mechanism called like a command could not be shown by its name alone."""
+    from separatrix.cli.complete import mechanisms, tasks, theorems
+
+    groups = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for group, names in (
+        ("tasks", tasks("")),
+        ("mechanisms", mechanisms("")),
+        ("theorems", theorems("")),
+    ):
+        assert not set(names) & set(groups[group].commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("theorems", "VI"), "unknown theorem 'VI'"),
+        (("theorems", "iii"), "Did you mean 'III'?"),
+        (("theorems", "shwo"), "No such command 'shwo'"),
+        (("theorems", "shwo", "I"), "No such command 'shwo'"),
+        (("theorems", "I", "II"), "No such command 'I'"),
+        (("tasks", "smaple"), "No such command 'smaple'"),
+        (("tasks", "Eva"), "Did you mean 'eva'?"),
+        (("mechanisms", "GDN"), "Did you mean 'gdn'?"),
+        (("analyze", "Full"), "Did you mean 'full'?"),
+        (("analyze", "GDN*3 + full"), "Did you mean 'gdn'"),
+        (("analyze", "full", "--set", "Full.heads=2"), "Did you mean 'full'?"),
+        (("analyze", "full", "--set", "full.Heads=2"), "Did you mean 'heads'?"),
+        (("audit", "EVA"), "Did you mean 'eva'?"),
+        (("refute", "full", "--task", "Eva", "-n", "4"), "Did you mean 'eva'?"),
+    ],
+)
+def test_what_is_suggested(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    "words", [("theorems", "III"), ("tasks", "seqcomp"), ("mechanisms", "gdn")]
+)
+def test_json_keys_are_no_headings(
+    words: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = card(capsys, *words)
+    assert all(key.isidentifier() and key.islower() for key in data)
+    assert data["about"]["heading"].startswith(f"{words[1]}: ")
+    assert data["source"]["heading"] == "source"
+    assert all(set(part) == {"heading", "text"} for part in data.values())
+
+
+# Sizes of a task
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ["twosum:n=8,M=16"],
+        ["twosum:n=8", "-M", "16"],
+        ["twosum", "-n", "8", "-M", "16"],
+        ["twosum", "--n", "8", "--M", "16"],
+        ["twosum", "--n=8", "-M", "16"],
+    ],
+)
+@pytest.mark.parametrize("command", [["tasks", "sample"], ["audit"], ["construct"], ["refute"]])
+def test_sizes_are_written_in_any_way(
+    command: list[str], sizes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen = []
+
+    def parse(text: str) -> Any:
+        seen.append(text)
+        raise SpecError("seen")
+
+    monkeypatch.setattr("separatrix.tasks.parse_task", parse)
+    monkeypatch.setattr("separatrix.tasks.text.parse_any_task", parse)
+    monkeypatch.setattr("separatrix.audits.audit_texts", lambda text, **_: parse(text))
+    own = {"refute": ["full", "--task"]}.get(command[0], [])
+    more = ["--out", "there"] if command[0] in ("construct", "refute") else []
+    assert run([*command, *own, *sizes, *more]) == 2
+    assert seen == ["twosum:n=8,M=16"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["8"], "'8' is no size of the task"),
+        (["--n"], "--n needs a value"),
+        (["--budgt", "5"], "--budgt is no option. Did you mean --budget?"),
+        (["--", "5"], "'--' is no size"),
+    ],
+)
+def test_bad_sizes(more: list[str], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        joined("eva", more, ["budget", "seed"])
+
+
+def test_a_misspelt_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean --budget?" in refused(
+        capsys, "refute", "full", "--task", "eva:n=4", "--budgt", "5"
+    )
+    assert "Did you mean --arch?" in refused(
+        capsys, "construct", "eva:n=4", "--out", "x", "--arhc", "full"
+    )
+
+
+# compare
+
+
+def test_sizes_by_hand_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("compare", "gdn*2 + full", "full*2", "--set")
+    data = card(capsys, *words, "gdn.head_dim=8", "--set", "dtype=p4")
+    first, second = data["models"]
+    assert first["cache"]["recurrent_numbers"] == {"gdn": 4 * 8 * 8}
+    assert any("gdn.head_dim = 8" in text for text in first["assumptions"])
+    assert not any("head_dim" in text for text in second["assumptions"])
+    assert any("dtype = p4" in text for text in second["assumptions"])
+    assert "no layer of this model is 'mamba2'" in refused(capsys, *words, "mamba2.state=8")
+    assert "no setting" in refused(capsys, *words, "gdn")
+
+
+def test_plain_english_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    short = " ".join(printed(capsys, "compare", "gdn", "full").split())
+    long = " ".join(printed(capsys, "compare", "gdn", "full", "--explain").split())
+    assert "Whatever" not in short
+    assert "Whatever" in long
