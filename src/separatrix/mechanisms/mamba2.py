@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, convolution, integer
+from separatrix.mechanisms.matrix_state import Matrices
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
@@ -44,6 +45,11 @@ class Mamba2(Stateful, Mechanism):
     @property
     def inner_width(self) -> int:
         return self.heads * self.head_dim
+
+    @property
+    def matrices(self) -> Matrices:
+        """B is the key and C the query, shared by the heads of a group; x is the value."""
+        return Matrices(self.heads, self.groups, self.state, self.head_dim)
 
     @property
     def state_numbers(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
@@ -17,6 +17,16 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.heads import Heads
 from separatrix.mechanisms.recurrent_state import Stateful
+
+
+class Matrices(NamedTuple):
+    """A state of one matrix per head, and how many heads share queries and keys."""
+
+    heads: int
+    key_heads: int
+    key_dim: int
+    value_dim: int
+
 
 MATRIX = "heads head_dim value_dim"
 """The numbers of one matrix per head, as tables write them."""
@@ -54,6 +64,10 @@ class MatrixState(Stateful, Heads, Mechanism):
                 f"{self.name}: key_heads={self.qk} does not divide heads={self.heads}; choose a"
                 " divisor"
             )
+
+    @property
+    def matrices(self) -> Matrices:
+        return Matrices(self.heads, self.qk, self.head_dim, self.dv)
 
     @property
     def state_numbers(self) -> int:

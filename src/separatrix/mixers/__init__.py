@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
@@ -71,7 +71,7 @@ OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {
 }
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 
-DECLARED_ONLY = ("compressed", "rwkv4", "mamba", "mlp")
+DECLARED_ONLY = tuple(name for name, cls in MECHANISMS.items() if cls.declared_only)
 """Mechanisms with declared sizes and no mixer: those not built yet, and the layer that mixes no
 tokens.
 """
@@ -86,14 +86,8 @@ def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
             f"'{mechanism.name}' has declared sizes but no mixer yet; mechanisms that can be built:"
             f" {', '.join(MIXERS)}"
         )
-    sizes = mechanism.sizes()
-    if sizes.get("shared", False):
-        raise SizeError(
-            f"'{mechanism.name}' with shared=true (key and value in one) has declared sizes but no"
-            " mixer; set shared=false"
-        )
     for (name, size, value), form in OTHER_FORMS.items():
-        if name == mechanism.name and sizes[size] == value:
+        if name == mechanism.name and mechanism.sizes()[size] == value:
             return form(mechanism, width=width)
     mechanism.cache(0)  # compares what a user's own mechanism declares with its state
     return MIXERS[mechanism.name](mechanism, width=width)

@@ -22,15 +22,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import DeltaProduct
-from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.base.mixer import linear
+from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
-from separatrix.mixers.kernels import delta
-from separatrix.mixers.ops.delta_rule import delta_step
 from separatrix.mixers.ops.gates import draw_steps, log_decay
 
 
 class DeltaProductMixer(RecurrentMixer):
     """Gated DeltaProduct."""
+
+    recurrence = Delta()
 
     def __init__(self, mechanism: DeltaProduct, *, width: int) -> None:
         super().__init__(mechanism, width=width, updates=mechanism.householders, unit_queries=True)
@@ -46,33 +48,18 @@ class DeltaProductMixer(RecurrentMixer):
             self.rate.zero_()
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, k, v = self._qkv(x)
-        after = rearrange(
-            F.pad(unit(q)[:, :, :, None], (0, 0, self.updates - 1, 0)), "b h t n d -> b h (t n) d"
-        )
-        y = delta(after, unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype)
-        return self._out(y[:, :, self.updates - 1 :: self.updates], x)
+        q, *updates = self._terms(self._heads_of(self._project(x)), x, 0)
+        # a token reads after the last of its updates: queries of 0 stand at the others
+        last = self.updates - 1
+        spread = F.pad(q[:, :, :, None], (0, 0, last, 0))
+        q = rearrange(spread, "b h t n d -> b h (t n) d")
+        y = self.recurrence.outputs((q, *updates), chunk=self.chunk, dtype=x.dtype)
+        return self._out(y[:, :, last :: self.updates], x)
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, k, v = self._qkv_last(x)
-        return self._out(
-            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:]
-        )[:, 0]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), gates = self._qkv_step(x, state), self._gates(x[:, None])
-        new = wide(state["S"])
-        for update in zip(*(y.split(1, 2) for y in (unit(k), v, *gates)), strict=True):
-            new = delta_step(new, *update)
-        return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
-
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h m 1"], Float[Tensor, "b h m 1"]]:
-        """log a, 0 in all but the first update of a token, and b, for the m = n_h t updates."""
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
+        # the decay comes with the first update of a token
         first = log_decay(self.rate, self.a(x))[:, :, None]  # b t 1 h
         log_a = F.pad(first, (0, 0, 0, self.updates - 1)).flatten(1, 2)
         b = rearrange(self.b(x), "b t (n h) -> b (t n) h", n=self.updates)
-        return per_head(log_a), per_head(b).sigmoid() * self.largest
+        return unit(q), unit(k), v, per_head(log_a), per_head(b).sigmoid() * self.largest

@@ -4,7 +4,7 @@
     a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
 
 e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places
-(_rope.py).
+(ops/rope.py).
 Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI
 2025 (gpt-oss), arXiv 2508.10925. State after t tokens: the keys (kv_heads, t, head_dim) and values
 (kv_heads, t, value_dim) of all of them.
@@ -43,11 +43,5 @@ class FullMixer(SoftmaxMixer):
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)
-        return (
-            self._out(self._attend(q, keys, values))[:, 0],
-            {
-                "keys": keys,
-                "values": values,
-            }
-            | conv,
-        )
+        y = self._out(self._attend(q, keys, values))[:, 0]
+        return y, {"keys": keys, "values": values} | conv

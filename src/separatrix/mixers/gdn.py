@@ -7,7 +7,8 @@ in (0, 1) and b_i = sigmoid(B x_i) in (0, 1), or 2 sigmoid(B x_i) in (0, 2) with
 eigenvalues. `reset` starts s at 0, where a_i = sigmoid(-A x_i - c). Released layers put SiLU on q,
 k and v; here it comes with the short convolution (conv=1 with weights of 1 is that SiLU).
 Source: Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464; negative eigenvalues: Grazzi et al. 2024,
-arXiv 2411.12537. State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
+arXiv 2411.12537. State: S^T (heads, head_dim, value_dim).
+Parallel form: chunks (ops/delta_rule.py).
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import GatedDeltaNet
-from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.base.mixer import linear
+from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
-from separatrix.mixers.kernels import delta
-from separatrix.mixers.ops.delta_rule import delta_step
 from separatrix.mixers.ops.gates import draw_steps, log_decay
 
 
 class GDNMixer(RecurrentMixer):
     """Gated DeltaNet."""
+
+    recurrence = Delta()
 
     def __init__(self, mechanism: GatedDeltaNet, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
@@ -40,30 +43,8 @@ class GDNMixer(RecurrentMixer):
         with torch.no_grad():
             self.rate.zero_()
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, k, v = self._qkv(x)
-        return self._out(
-            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x
-        )
-
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, k, v = self._qkv_last(x)
-        return self._out(
-            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:]
-        )[:, 0]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), (log_a, b) = self._qkv_step(x, state), self._gates(x[:, None])
-        new = delta_step(wide(state["S"]), unit(k), v, log_a, b)
-        return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
-
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
-        """log a and b."""
-        return (
-            per_head(log_decay(self.rate, self.a(x))),
-            per_head(self.b(x)).sigmoid() * self.largest,
-        )
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
+        log_a = per_head(log_decay(self.rate, self.a(x)))
+        b = per_head(self.b(x)).sigmoid() * self.largest
+        return unit(q), unit(k), v, log_a, b

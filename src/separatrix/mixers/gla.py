@@ -5,7 +5,7 @@
 
 W_1 maps to 16 numbers.
 Source: Yang et al. 2023, arXiv 2312.06635, section 4.
-State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (ops/decay.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms import GLA
-from separatrix.mixers.base.decayed import DecayedMixer
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.recurrence import Decayed, Terms
+from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.gates import LowRank
 
 RANK = 16
@@ -26,8 +27,10 @@ TEMPERATURE = 16
 """tau of the paper: gates are raised to 1/tau."""
 
 
-class GLAMixer(DecayedMixer):
+class GLAMixer(RecurrentMixer):
     """Gated linear attention."""
+
+    recurrence = Decayed()
 
     def __init__(self, mechanism: GLA, *, width: int) -> None:
         super().__init__(mechanism, width=width)
@@ -38,7 +41,6 @@ class GLAMixer(DecayedMixer):
         with torch.no_grad():
             self.a.up.bias.zero_()
 
-    def _inputs(
-        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return *qkv, F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        log_a = F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE
+        return *qkv, log_a

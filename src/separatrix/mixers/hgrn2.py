@@ -6,7 +6,7 @@
 f_i is the forget gate without a lower bound (that of the first layer); a short convolution, where
 there is one, comes before the functions and has none of its own.
 Source: Qin et al. 2024, arXiv 2404.07904.
-State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (ops/decay.py).
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms import HGRN2
-from separatrix.mixers.base.decayed import DecayedMixer
 from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.base.recurrence import Decayed, Terms
+from separatrix.mixers.base.recurrent import RecurrentMixer
 
 
-class HGRN2Mixer(DecayedMixer):
+class HGRN2Mixer(RecurrentMixer):
     """HGRN-2."""
+
+    recurrence = Decayed()
 
     def __init__(self, mechanism: HGRN2, *, width: int) -> None:
         super().__init__(mechanism, width=width, silu=False)
 
-    def _inputs(
-        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         q, f, v = qkv
+        # 1 - sigmoid(f) as sigmoid(-f), which keeps its digits where it is small
         return F.silu(q), (-f).sigmoid(), v, F.logsigmoid(f)

@@ -1,10 +1,10 @@
 """Indexed attention (DeepSeek sparse attention): a small indexer scores every earlier token, and
 all heads read the k = `topk` best.
 
-    I_ij = sum_h w_ih max(0, <q^I_ih, k^I_j>),   w_i = W x_i,   q^I_i = Q^I x_i,
-    k^I_j = K^I x_j          h over the index heads
-    M_i  = the k tokens j <= i with the largest I_ij; of equal scores the earlier token; all if
-    fewer
+    I_ij = sum_h w_ih max(0, <q^I_ih, k^I_j>),   h over the index heads,
+    w_i = W x_i,   q^I_i = Q^I x_i,   k^I_j = K^I x_j
+    M_i  = the k tokens j <= i with the largest I_ij;
+           of equal scores the earlier token; all if fewer
     y_i  = sum_{j in M_i} a_ij V x_j,
     a_ij = exp(<Q x_i, K x_j>) / sum_{j' in M_i} exp(<Q x_i, K x_j'>)    per head
 
@@ -141,14 +141,10 @@ def index_scores(
     """Scores of all tokens j for each token i, no token hidden."""
     k = wide(k).transpose(-1, -2)
     scores = None
-    for one, weight in zip(
-        wide(q).unbind(2), wide(w)[..., None].unbind(2), strict=True
-    ):  # in turn: all at once take a lot of memory
-        scores = (
-            weight * (one @ k).relu()
-            if scores is None
-            else torch.addcmul(scores, weight, (one @ k).relu())
-        )
+    # in turn: all at once take a lot of memory
+    for one, weight in zip(wide(q).unbind(2), wide(w)[..., None].unbind(2), strict=True):
+        hits = (one @ k).relu()
+        scores = weight * hits if scores is None else torch.addcmul(scores, weight, hits)
     assert scores is not None
     return scores
 

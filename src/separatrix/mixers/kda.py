@@ -7,7 +7,7 @@ exp(-e^s softplus(W_2 W_1 x_i + c)) per head and key dimension, s per head, thro
 numbers. Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1
 with weights of 1 is that SiLU).
 Source: Kimi Team 2025 (Kimi Linear), arXiv 2510.26692.
-State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_delta.py).
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (ops/delta_rule.py).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import KDA
-from separatrix.mixers.base.heads import split_heads
-from separatrix.mixers.base.mixer import State, linear, wide
+from separatrix.mixers.base.heads import Projected, split_heads
+from separatrix.mixers.base.mixer import linear
+from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
-from separatrix.mixers.kernels import delta
-from separatrix.mixers.ops.delta_rule import delta_step
 from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps, log_decay
 
 
 class KDAMixer(RecurrentMixer):
     """Kimi Delta Attention."""
+
+    recurrence = Delta()
 
     def __init__(self, mechanism: KDA, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
@@ -39,30 +40,7 @@ class KDAMixer(RecurrentMixer):
         draw_steps(self.a.up.bias, generator)
         draw_rates(self.rate, generator)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, k, v = self._qkv(x)
-        return self._out(
-            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x
-        )
-
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, k, v = self._qkv_last(x)
-        return self._out(
-            delta(unit(q), unit(k), v, *self._gates(x), chunk=self.chunk, dtype=x.dtype), x[:, -1:]
-        )[:, 0]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        (q, k, v), conv = self._qkv_step(x, state)
-        new = delta_step(wide(state["S"]), unit(k), v, *self._gates(x[:, None]))
-        return self._out(unit(q) @ new, x[:, None])[:, 0], self._store(S=new) | conv
-
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t d"], Float[Tensor, "b h t 1"]]:
-        """log a and b."""
-        return (
-            log_decay(self.rate[:, None, None], split_heads(self.a(x), self.heads)),
-            per_head(self.b(x)).sigmoid(),
-        )
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
+        log_a = log_decay(self.rate[:, None, None], split_heads(self.a(x), self.heads))
+        return unit(q), unit(k), v, log_a, per_head(self.b(x)).sigmoid()

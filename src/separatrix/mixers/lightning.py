@@ -6,7 +6,7 @@
 The released models weaken the decay layer by layer and put SiLU on q, k and v; here every layer
 decays as their first one does, and a short convolution of conv=1 with weights of 1 is that SiLU.
 Source: Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313.
-State: S^T (heads, head_dim, value_dim). Parallel form: chunks (_decay.py).
+State: S^T (heads, head_dim, value_dim). Parallel form: chunks (ops/decay.py).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers.base.decayed import DecayedMixer
 from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.base.recurrence import Decayed, Terms
+from separatrix.mixers.base.recurrent import RecurrentMixer
 
 
-class LightningMixer(DecayedMixer):
+class LightningMixer(RecurrentMixer):
     """Lightning attention."""
 
-    def _inputs(
-        self, qkv: Projected, x: Float[Tensor, "b t w"], start: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    recurrence = Decayed()
+
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         k = qkv[1]
-        log_a = -torch.exp2(
-            -8.0 * torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device) / self.heads
-        )
+        head = torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device)
+        log_a = -torch.exp2(-8.0 * head / self.heads)
         return *qkv, log_a[:, None, None].expand(*k.shape[:3], 1)

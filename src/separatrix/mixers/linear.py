@@ -3,7 +3,7 @@
     S_i = S_{i-1} + V x_i (x) phi(K x_i),   Z_i = Z_{i-1} + phi(K x_i),
     y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>
 
-Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as in _features.py.
+Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as in ops/feature_maps.py.
 Source: Katharopoulos et al. 2020; [Ye26] Lemma 2.2; taylor: Arora et al. 2024 (Based), arXiv
 2402.18668. State: S (heads, d_phi, value_dim) and, with normaliser, Z (heads, d_phi).
 Denominator: after i tokens taylor's is at least i/2, elu's is positive until it underflows, relu's
@@ -22,9 +22,51 @@ from torch import Tensor
 
 from separatrix.mechanisms import Linear
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
+
+
+class Sums(Recurrence):
+    """The sums S and Z of linear attention. Terms: q, k, v, before the feature map.
+
+    Values have a column of ones where there is a normaliser: its output is the denominator.
+    """
+
+    def __init__(self, feature: str, *, normaliser: bool) -> None:
+        self.feature = feature
+        self.normaliser = normaliser
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+        q, k, v = terms
+        if self.normaliser:
+            v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
+        if q.shape[2] < k.shape[2]:
+            y = kernel(self.feature, q, k) @ v
+        else:
+            y = self._every(q, k, v, chunk, dtype)
+        return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
+
+    def _every(
+        self, q: Tensor, k: Tensor, v: Tensor, chunk: int, dtype: torch.dtype
+    ) -> Float[Tensor, "b h t v"]:
+        # taylor's features would have to be written out
+        fast = None if self.feature == "taylor" else chosen("simple_gla", k, v, dtype)
+        if fast is None:
+            return chunked(self.feature, q, k, v, chunk=chunk)
+        return fast(features(self.feature, q), features(self.feature, k), v, None)
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        q, k, v = terms
+        phi_q = features(self.feature, q)  # b h 1 f
+        phi_k = features(self.feature, k)
+        new = {"S": wide(state["S"]) + phi_k.transpose(-1, -2) * v}
+        y = phi_q @ new["S"]
+        if self.normaliser:
+            new["Z"] = wide(state["Z"]) + phi_k[:, :, 0]
+            y = divide(y, phi_q @ new["Z"][..., None])
+        return y, new
 
 
 class LinearMixer(RecurrentMixer):
@@ -35,50 +77,13 @@ class LinearMixer(RecurrentMixer):
         self.feature = mechanism.feature
         self.normaliser = mechanism.normaliser
         self.feature_dim = mechanism.feature_dim
+        self.recurrence = Sums(self.feature, normaliser=self.normaliser)
 
     def shapes(self, t: int) -> Shapes:
         sums: Shapes = {"S": (self.heads, self.feature_dim, self.dv)}
-        return (
-            sums
-            | ({"Z": (self.heads, self.feature_dim)} if self.normaliser else {})
-            | self._conv_shapes(t)
-        )
-
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, k, v = self._qkv(x)
-        v = self._with_ones(v)
-        # taylor's features would have to be written out
-        kernel = None if self.feature == "taylor" else chosen("simple_gla", k, v, x.dtype)
-        if kernel is None:
-            y = chunked(self.feature, q, k, v, chunk=self.chunk)
-        else:
-            y = kernel(features(self.feature, q), features(self.feature, k), v, None)
-        return self._out(self._divided(y), x)
-
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, k, v = self._qkv_last(x)
-        return self._out(self._divided(kernel(self.feature, q, k) @ self._with_ones(v)), x[:, -1:])[
-            :, 0
-        ]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        (q, k, v), conv = self._qkv_step(x, state)
-        phi_q, phi_k = features(self.feature, q), features(self.feature, k)  # b h 1 f
-        new = {"S": wide(state["S"]) + phi_k.transpose(-1, -2) * v}
-        y = phi_q @ new["S"]
         if self.normaliser:
-            new["Z"] = wide(state["Z"]) + phi_k[:, :, 0]
-            y = divide(y, phi_q @ new["Z"][..., None])
-        return self._out(y, x[:, None])[:, 0], self._store(**new) | conv
-
-    def _with_ones(self, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t v"]:
-        """Values with a column of ones, whose output is the denominator."""
-        return torch.cat([v, torch.ones_like(v[..., :1])], -1) if self.normaliser else v
-
-    def _divided(self, y: Float[Tensor, "b h t v"]) -> Float[Tensor, "b h t e"]:
-        return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
+            sums["Z"] = (self.heads, self.feature_dim)
+        return sums | self._conv_shapes(t)
 
 
 def chunked(

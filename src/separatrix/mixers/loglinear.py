@@ -8,7 +8,7 @@ and these fall into one bucket of 2^l tokens for every bit l that is set in i, t
 first; token i itself is a bucket of its own, level 0, and the bucket of bit l is level l+1. So
 token j <= i stands at level bit_length(i xor j). The weights are lambda_i = softplus(Lambda x_i).
 Source: Guo et al. 2025, arXiv 2506.04761, section 3.1 (their masked form, without decay). No
-normaliser. phi as in _features.py. State after t tokens: S (floor(log2 t) + 1, heads, d_phi,
+normaliser. phi as in ops/feature_maps.py. State after t tokens: S (floor(log2 t) + 1, heads, d_phi,
 value_dim), slot l the bucket of bit l of t, 0 where that bit is not set. A new token joins slot 0;
 two buckets of one size merge into the next slot, as in adding 1 to t in binary. Buckets merge right
 after the token, not right before the next one as in the paper: the outputs are the same, and what
@@ -20,13 +20,14 @@ the sum of the even run before it: O(T log T).
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms import LogLinear
+from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
@@ -35,9 +36,39 @@ from separatrix.mixers.ops.fenwick import (
     chunk_size,
     inside_chunk,
     levels,
+    read_slots,
     slots_after,
     split_runs,
+    to_odd_runs,
 )
+
+
+class Fenwick(Recurrence):
+    """Sums over the buckets of a Fenwick tree. Terms: q, k, v, before the feature map, and the
+    weights of the levels (b h r l).
+    """
+
+    def __init__(self, feature: str) -> None:
+        self.feature = feature
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+        q, k, v, weights = terms
+        tokens = k.shape[2]
+        if q.shape[2] < tokens:
+            place = torch.arange(tokens, device=k.device)
+            scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
+            return scores @ v
+        fast = chosen("log_linear", k, v, dtype)
+        if fast is None:
+            return fenwick(self.feature, q, k, v, weights, chunk=chunk_size(chunk, tokens))
+        return fast(features(self.feature, q), features(self.feature, k), v, weights)
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        q, k, v, weights = terms
+        own = features(self.feature, k).transpose(-1, -2) * v
+        slots = list(wide(state["S"]).unbind(1))
+        y = read_slots(features(self.feature, q), own, slots, weights)
+        return y, {"S": slots_after(slots, own, t)}
 
 
 class LogLinearMixer(RecurrentMixer):
@@ -47,41 +78,15 @@ class LogLinearMixer(RecurrentMixer):
         super().__init__(mechanism, width=width)
         self.feature = mechanism.feature
         self.level = LevelWeights(width, self.heads)
+        self.recurrence = Fenwick(self.feature)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        (q, k, v), weights = self._qkv(x), self.level.of(x, x.shape[1])
-        kernel = chosen("log_linear", k, v, x.dtype)
-        if kernel is None:
-            y = fenwick(self.feature, q, k, v, weights, chunk=chunk_size(self.chunk, x.shape[1]))
-        else:
-            y = kernel(features(self.feature, q), features(self.feature, k), v, weights)
-        return self._out(y, x)
-
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        (q, k, v), weights = self._qkv_last(x), self.level.of(x[:, -1:], x.shape[1])
-        place = torch.arange(x.shape[1], device=x.device)
-        scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
-        return self._out(scores @ v, x[:, -1:])[:, 0]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), weights = (
-            self._qkv_step(x, state),
-            self.level.of(x[:, None], t + 1)[:, :, 0],
-        )  # weights b h l
-        own = features(self.feature, k).transpose(-1, -2) * v
-        slots = list(wide(state["S"]).unbind(1))
-        y = torch.einsum(
-            "bhl,bhtf,blhfe->bhte",
-            weights,
-            features(self.feature, q),
-            torch.stack([own, *slots], 1),
-        )
-        return self._out(y, x[:, None])[:, 0], self._store(S=slots_after(slots, own, t)) | conv
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q = qkv[0]
+        # weights are asked for where queries are
+        return *qkv, self.level.of(x[:, -q.shape[2] :], start + x.shape[1])
 
 
 def fenwick(
@@ -105,6 +110,7 @@ def fenwick(
         sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
         while sums.shape[2] > 1:
             even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
+            # only the tokens of odd runs see the even run before theirs at this level
             later = rearrange(
                 phi_q * weights[..., level, None],
                 "b h (m two r) c f -> two b h m (r c) f",
@@ -112,11 +118,7 @@ def fenwick(
                 m=even.shape[2],
             )[1]
             read = later @ even
-            y = y + rearrange(
-                F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),
-                "b h m two (r c) e -> b h (m two r) c e",
-                c=chunk,
-            )
+            y = y + to_odd_runs(read, chunk)
             sums = even + odd
             level = level + 1
     return join_chunks(y, tokens)

@@ -9,35 +9,63 @@ q, k, a, b as in gdn.py; buckets, levels and lambda as in loglinear.py. With all
 this is Gated DeltaNet.
 Source: Guo et al. 2025, arXiv 2506.04761, section 3.3.
 State: as in loglinear.py, with d_phi = head_dim: every bucket's state is decayed and overwritten by
-every later token. Parallel form: inside a chunk of a power of two tokens the scores of _delta.py's
-chunk weighed by the levels; above it, level by level, the tokens of every odd run of chunks read
-the state of the even run before it, through the transitions in between: O(T log T).
+every later token.
+Parallel form: inside a chunk of a power of two tokens the scores of a chunk of the delta rule
+(ops/delta_rule.py) weighed by the levels. Above it, level by level, the tokens of every odd run of
+chunks read the state of the even run before it, through the transitions in between: O(T log T).
 """
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import LogLinear
+from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, linear, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
 from separatrix.mixers.ops.delta_rule import Delta
 from separatrix.mixers.ops.fenwick import (
     LevelWeights,
     chunk_size,
     inside_chunk,
+    read_slots,
     slots_after,
     split_runs,
+    to_odd_runs,
 )
 from separatrix.mixers.ops.gates import draw_steps, log_decay
 
 
+class FenwickDelta(Recurrence):
+    """The delta rule over the buckets of a Fenwick tree. Terms: q, k, v, log a, the strength b and
+    the weights of the levels (b h t l).
+    """
+
+    reads_last = False
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        q, k, v, log_a, b, weights = terms
+        return fenwick(q, k, v, log_a, b, weights, chunk=chunk_size(chunk, q.shape[2]))
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        q, k, v, log_a, b, weights = terms
+        k = k[:, None]  # b 1 h 1 d, beside the slots
+        b = b[:, None]
+        decayed = log_a.exp()[:, None] * wide(state["S"])
+        # every bucket is overwritten by the token, its value is in the newest alone
+        slots = list((decayed - k.transpose(-1, -2) * (b * (k @ decayed))).unbind(1))
+        own = (k.transpose(-1, -2) * (b * v[:, None]))[:, 0]
+        return read_slots(q, own, slots, weights), {"S": slots_after(slots, own, t)}
+
+
 class LogLinearGDNMixer(RecurrentMixer):
     """Log-linear Gated DeltaNet. Raises SizeError for a token after the 2^31st."""
+
+    recurrence = FenwickDelta()
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)
@@ -55,36 +83,12 @@ class LogLinearGDNMixer(RecurrentMixer):
     def shapes(self, t: int) -> Shapes:
         return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        (q, k, v), weights, size = (
-            self._qkv(x),
-            self.level.of(x, x.shape[1]),
-            chunk_size(self.chunk, x.shape[1]),
-        )
-        return self._out(fenwick(unit(q), unit(k), v, *self._gates(x), weights, chunk=size), x)
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), (log_a, b), weights = (
-            self._qkv_step(x, state),
-            self._gates(x[:, None]),
-            self.level.of(x[:, None], t + 1),
-        )
-        k, b = unit(k)[:, None], b[:, None]  # b 1 h 1 .
-        decayed = log_a.exp()[:, None] * wide(state["S"])
-        slots = list((decayed - k.transpose(-1, -2) * (b * (k @ decayed))).unbind(1))
-        own = (k.transpose(-1, -2) * (b * v[:, None]))[:, 0]
-        y = torch.einsum(
-            "bhl,bhtd,blhde->bhte", weights[:, :, 0], unit(q), torch.stack([own, *slots], 1)
-        )
-        return self._out(y, x[:, None])[:, 0], self._store(S=slots_after(slots, own, t)) | conv
-
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
-        """log a and b."""
-        return per_head(log_decay(self.rate, self.a(x))), per_head(self.b(x)).sigmoid()
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
+        weights = self.level.of(x, start + x.shape[1])
+        log_a = per_head(log_decay(self.rate, self.a(x)))
+        b = per_head(self.b(x)).sigmoid()
+        return unit(q), unit(k), v, log_a, b, weights
 
 
 def fenwick(
@@ -117,16 +121,10 @@ def fenwick(
             weights[..., level], "b h (m two r) c -> two b h m (r c)", two=2, m=even.shape[2]
         )[1]
         read = weight[..., None] * (runs[1] @ even)
-        y = y + rearrange(
-            F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),
-            "b h m two (r c) e -> b h (m two r) c e",
-            c=chunk,
-        )
-        q = rearrange(
-            torch.stack([runs[0], runs[1] @ first]),
-            "two b h m (r c) d -> b h (m two r) c d",
-            c=chunk,
-        )
+        y = y + to_odd_runs(read, chunk)
+        # at the next level the queries of odd runs reach further back, through the even run
+        through = torch.stack([runs[0], runs[1] @ first])
+        q = rearrange(through, "two b h m (r c) d -> b h (m two r) c d", c=chunk)
         sums = second @ even + odd
         transition = second @ first
         level = level + 1

@@ -8,7 +8,7 @@ are maps of it, here `v`, `k` and `q`, through the short convolution where there
 number per head. The released block's gate silu(z) and the norm after it are position-wise and left
 out.
 Source: Dao, Gu 2024, arXiv 2405.21060; their A = -e^s, D_i = Delta_i, E = D.
-State: S^T (heads, state, head_dim). Parallel form: chunks (_decay.py).
+State: S^T (heads, state, head_dim). Parallel form: chunks (ops/decay.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import Mamba2
-from separatrix.mixers.base.mixer import State, wide
+from separatrix.mixers.base.heads import Projected
+from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
-from separatrix.mixers.kernels import decayed
 from separatrix.mixers.ops.gates import draw_rates, draw_steps
 
 
 class Mamba2Mixer(RecurrentMixer):
     """Mamba-2."""
+
+    recurrence = Decayed()
 
     def __init__(self, mechanism: Mamba2, *, width: int) -> None:
         super().__init__(mechanism, width=width)
@@ -41,28 +44,14 @@ class Mamba2Mixer(RecurrentMixer):
         with torch.no_grad():
             self.skip.fill_(1)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        (q, k, v), (step, log_a) = self._qkv(x), self._gates(x)
-        return self._out(
-            decayed(q, k, step * v, log_a, chunk=self.chunk, dtype=x.dtype)
-            + self.skip[:, None, None] * v,
-            x,
-        )
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
+        step, log_a = self._gates(x)
+        return q, k, step * v, log_a
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        (q, k, v), (step, log_a) = self._qkv_last(x), self._gates(x)
-        y = decayed(q, k, step * v, log_a, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y + self.skip[:, None, None] * v[:, :, -1:], x[:, -1:])[:, 0]
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), (step, log_a) = self._qkv_step(x, state), self._gates(x[:, None])
-        new = log_a.exp() * wide(state["S"]) + k.transpose(-1, -2) * (step * v)
-        return (
-            self._out(q @ new + self.skip[:, None, None] * v, x[:, None])[:, 0],
-            self._store(S=new) | conv,
-        )
+    def _beside(self, qkv: Projected) -> Tensor:
+        q, _, v = qkv
+        return self.skip[:, None, None] * v[:, :, -q.shape[2] :]
 
     def _gates(
         self, x: Float[Tensor, "b t w"]

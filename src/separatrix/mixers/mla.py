@@ -1,15 +1,17 @@
 """Multi-head latent attention (MLA): full attention whose keys and values are linear in one cached
 latent per token.
 
-    c_j = C x_j / rms(C x_j)                       the latent, `latent` numbers for all heads; rms(c)^2 = mean of squares + 1e-6
-    r_j = R_j(R x_j)                               the rotated key, `rope_dim` numbers for all heads; R_j turns pairs by the place j
-    k_j = (W^K c_j, r_j),
-    v_j = W^V c_j          per head: head_dim + rope_dim and value_dim numbers
-    q_i = (Q^C x_i, R_i(Q^R x_i))                  per head, the two side by side in q
+    c_j = C x_j / rms(C x_j)         the latent, `latent` numbers for all heads;
+                                     rms(c)^2 = mean of squares + 1e-6
+    r_j = R_j(R x_j)                 the rotated key, `rope_dim` numbers for all heads;
+                                     R_j turns pairs by the place j
+    k_j = (W^K c_j, r_j)             per head: head_dim + rope_dim numbers
+    v_j = W^V c_j                    per head: value_dim numbers
+    q_i = (Q^C x_i, R_i(Q^R x_i))    per head, the two side by side in q
     y_i = sum_{j<=i} a_ij v_j,   a_ij = exp(<q_i, k_j>) / sum_{j'<=i} exp(<q_i, k_j'>)
 
 The latent's norm has no weights of its own: they are a part of W^K and W^V. Queries have no latent
-of their own (DeepSeek's may have). rope_dim = 0: no rotated part. Rotation as in _rope.py; no
+of their own (DeepSeek's may have). rope_dim = 0: no rotated part. Rotation as in ops/rope.py; no
 1/sqrt(d), as in full.py. `conv` runs on q, C x and R x, in this order.
 Source: DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 2.1.
 State after t tokens: latents (t, latent) and rotated keys (t, rope_dim).
@@ -67,22 +69,17 @@ class LatentMixer(Mixer):
         if self.rope_dim:
             shapes["rotated"] = (t, self.rope_dim)
         if self.conv is not None:
-            shapes["conv"] = (min(t, self.conv.weight.shape[1] - 1), sum(self.channels))
+            shapes["conv"] = self.conv.shape(t)
         return shapes
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, c, r = self._split(
-            self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0
-        )
-        k = torch.cat(
-            [split_heads(self.k(c), self.heads), repeat(r, "b t d -> b h t d", h=self.heads)], -1
-        )
+        q, c, r = self._split(self._convolved(x), 0)
+        shared = repeat(r, "b t d -> b h t d", h=self.heads)
+        k = torch.cat([split_heads(self.k(c), self.heads), shared], -1)
         return self.o(merge_heads(causal_softmax(q, k, split_heads(self.v(c), self.heads))))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, c, r = self._split(
-            self._projected(x) if self.conv is None else self.conv(self._projected(x)), 0
-        )
+        q, c, r = self._split(self._convolved(x), 0)
         return self._read(q[:, :, -1:], c, r)
 
     def _step(
@@ -100,7 +97,14 @@ class LatentMixer(Mixer):
         return self._read(q, new["latents"], r), new
 
     def _projected(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t c"]:
-        return torch.cat([self.q(x), self.c(x)] + ([] if self.r is None else [self.r(x)]), -1)
+        parts = [self.q(x), self.c(x)]
+        if self.r is not None:
+            parts.append(self.r(x))
+        return torch.cat(parts, -1)
+
+    def _convolved(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t c"]:
+        parts = self._projected(x)
+        return parts if self.conv is None else self.conv(parts)
 
     def _split(self, parts: Float[Tensor, "b t c"], start: int) -> tuple[Tensor, Tensor, Tensor]:
         """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at
@@ -123,9 +127,9 @@ class LatentMixer(Mixer):
             rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v)
         )
         q = wide(q)
-        scores = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k) @ wide(c)[
-            :, None
-        ].transpose(-1, -2)
+        # <W^K c_j, q> = <c_j, W^K' q>: no keys are written out
+        asked = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k)
+        scores = asked @ wide(c)[:, None].transpose(-1, -2)
         if self.rope_dim:
             scores = scores + q[..., self.head_dim :] @ wide(r)[:, None].transpose(-1, -2)
         mean = softmax(scores, wide(c)[:, None].expand(-1, self.heads, -1, -1))

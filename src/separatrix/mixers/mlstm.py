@@ -20,7 +20,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import MLSTM
+from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
 
 FORGET = (3.0, 6.0)
@@ -29,8 +31,32 @@ implementation.
 """
 
 
+class Stabilised(Recurrence):
+    """The recurrence of C, n and m. Terms: q, k, v, log f and log g."""
+
+    reads_last = False
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        q, k, v, log_f, log_g = terms
+        return chunked(q, k, v, log_f, log_g, chunk=chunk)
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        q, k, v, log_f, log_g = terms
+        before = wide(state["m"])[..., None, None]
+        # in the stored format first, so that C and n are scaled by just the m that is kept
+        m = torch.maximum(log_f + before, log_g).detach().to(state["m"].dtype).to(before.dtype)
+        keep = (log_f + before - m).exp()
+        add = (log_g - m).exp()
+        new = keep * wide(state["C"]) + k.transpose(-1, -2) * (add * v)
+        total = keep * wide(state["n"])[..., None] + k.transpose(-1, -2) * add
+        y = divided(q @ new, q @ total, m)
+        return y, {"C": new, "n": total[..., 0], "m": m[..., 0, 0]}
+
+
 class MLSTMMixer(RecurrentMixer):
     """mLSTM."""
+
+    recurrence = Stabilised()
 
     def __init__(self, mechanism: MLSTM, *, width: int) -> None:
         super().__init__(mechanism, width=width)
@@ -51,26 +77,8 @@ class MLSTMMixer(RecurrentMixer):
         }
         return sums | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        (q, k, v), (log_f, log_g) = self._qkv(x), self._gates(x)
-        return self._out(chunked(q, k, v, log_f, log_g, chunk=self.chunk), x)
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        ((q, k, v), conv), (log_f, log_g) = self._qkv_step(x, state), self._gates(x[:, None])
-        before = wide(state["m"])[..., None, None]
-        # in the stored format first, so that C and n are scaled by just the m that is kept
-        m = torch.maximum(log_f + before, log_g).detach().to(self._dtype("m")).to(before.dtype)
-        keep = (log_f + before - m).exp()
-        add = (log_g - m).exp()
-        new = keep * wide(state["C"]) + k.transpose(-1, -2) * (add * v)
-        total = keep * wide(state["n"])[..., None] + k.transpose(-1, -2) * add
-        y = divided(q @ new, q @ total, m)
-        return (
-            self._out(y, x[:, None])[:, 0],
-            self._store(C=new, n=total[..., 0], m=m[..., 0, 0]) | conv,
-        )
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        return *qkv, *self._gates(x)
 
     def _gates(
         self, x: Float[Tensor, "b t w"]
@@ -109,19 +117,17 @@ def chunked(
     total = log_f.cumsum(3)
     level = (log_g - total).detach()
     best = total.detach() + level.cummax(3).values
-    ends, largest = total[:, :, :, -1].detach().unbind(2), best[:, :, :, -1].unbind(2)  # b h 1 each
+    ends = total[:, :, :, -1].detach().unbind(2)  # b h 1 each
+    largest = best[:, :, :, -1].unbind(2)
     starts = [torch.zeros_like(ends[0])]
     for end, most in zip(ends, largest, strict=True):
         starts.append(torch.maximum(end + starts[-1], most))
-    start, after = (
-        torch.stack(starts[:-1], 2)[..., None],
-        torch.stack(starts[1:], 2)[..., None],
-    )  # b h n 1 1
+    start = torch.stack(starts[:-1], 2)[..., None]  # b h n 1 1
+    after = torch.stack(starts[1:], 2)[..., None]
     m = torch.maximum(total.detach() + start, best)
     later = torch.ones(q.shape[3], q.shape[3], dtype=torch.bool, device=q.device).triu(1)
-    weights = (
-        (total - m + (log_g - total).transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
-    )
+    exponents = total - m + (log_g - total).transpose(-1, -2)
+    weights = exponents.masked_fill(later, float("-inf")).exp()
     y = (weights * (q @ k.transpose(-1, -2))) @ v
     end = total[:, :, :, -1:]
     added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v

@@ -5,9 +5,10 @@ Blocks, complete and open, as in sparse.py. A complete block has the mean of its
 compressed values:
 
     k^_m = 1/B sum_r K x_{mB+r}
-    M_i  = the k complete blocks with the largest <Q x_i, k^_m>, per head; of equal scores the
-    earlier block; all if fewer y_i  = one softmax of <Q x_i, K x_j> over the tokens j of the blocks
-    in M_i and of the open block up to i, applied to V x_j
+    M_i  = the k complete blocks with the largest <Q x_i, k^_m>, per head;
+           of equal scores the earlier block; all if fewer
+    y_i  = one softmax of <Q x_i, K x_j> over the tokens j of the blocks in M_i
+           and of the open block up to i, applied to V x_j
 
 The paper counts the own block among its k, always chosen; here it comes beside them, so the paper's
 k is `topk` + 1. The choice of blocks has no gradient. Rotation (`rope`) comes before the means.
@@ -89,9 +90,9 @@ class MoBAMixer(SoftmaxMixer):
         means = state["means"]
         y = self._read(q, keys, values, means)
         if (t + 1) % self.block == 0:
-            means = torch.cat(
-                [means, self._means(wide(keys[:, :, -self.block :])).to(keys.dtype)], 2
-            )
+            # the block that this token fills is complete for the next one
+            new = self._means(wide(keys[:, :, -self.block :]))
+            means = torch.cat([means, new.to(keys.dtype)], 2)
         return y, {"keys": keys, "values": values, "means": means} | conv
 
     def _means(self, k: Float[Tensor, "b g t d"]) -> Float[Tensor, "b g m d"]:
@@ -110,6 +111,7 @@ class MoBAMixer(SoftmaxMixer):
         complete for it.
         """
         scores = (wide(q) @ wide(self._shared(means)).transpose(-1, -2))[:, :, 0]
+        # stable: of equal scores the earlier block
         chosen = torch.sort(scores, dim=-1, descending=True, stable=True).indices[..., : self.topk]
         k, v = (wide(selected(self._shared(y), chosen, means.shape[2], self.block)) for y in (k, v))
         return self._out(((wide(q) @ k.transpose(-1, -2)).softmax(-1) @ v).to(q.dtype))[:, 0]

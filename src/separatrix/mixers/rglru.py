@@ -48,17 +48,13 @@ class RGLRUMixer(Mixer):
             self.r.bias.zero_()
             self.g.bias.zero_()
             low, high = (x**2 for x in DECAY)
-            step = -(
-                low + (high - low) * torch.rand(self.rate.shape, generator=generator)
-            ).log() / (2 * SCALE)
+            squared = low + (high - low) * torch.rand(self.rate.shape, generator=generator)
+            step = -squared.log() / (2 * SCALE)
+            # the inverse of softplus
             self.rate.copy_(step + torch.log(-torch.expm1(-step)))
 
     def shapes(self, t: int) -> Shapes:
-        conv: Shapes = (
-            {}
-            if self.conv is None
-            else {"conv": (min(t, self.conv.weight.shape[1] - 1), self.channels)}
-        )
+        conv: Shapes = {} if self.conv is None else {"conv": self.conv.shape(t)}
         return {"h": (self.channels,)} | conv
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:

@@ -6,8 +6,9 @@
 per head, * element by element. With x'_i = x_{i-1} (x'_1 = 0; the token shift) and every map m
 reading z^m_i = x_i + (x'_i - x_i) * mu^m:
 
-    r_i = Q z^r_i      w_i = exp(-e^{-1/2} sigmoid(W_2 tanh(W_1 z^w_i) + w_0))       a_i = sigmoid(A_2 A_1 z^a_i + a_0)
-    v_i = V z^v_i      c_i = f_i * g scaled to unit length, f_i = K z^k_i            k_i = f_i * (1 + (a_i - 1) * h)
+    r_i = Q z^r_i,   v_i = V z^v_i,   f_i = K z^k_i,
+    w_i = exp(-e^{-1/2} sigmoid(W_2 tanh(W_1 z^w_i) + w_0)),   a_i = sigmoid(A_2 A_1 z^a_i + a_0),
+    c_i = f_i * g scaled to unit length,   k_i = f_i * (1 + (a_i - 1) * h)
 
 W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. With `gate=`, the
 norm is taken of S_i r_i, before the token's own term is added, and is an RMS norm; released layers
@@ -15,7 +16,7 @@ have a group norm there, and their gate has a low-rank map of its own mix of inp
 residual from the first layer is between layers and left out.
 Source: Peng et al. 2025, arXiv 2503.14456, section 4.
 State: S^T (heads, head_dim, value_dim) and the last input (width). Parallel form: chunks
-(_delta.py, general form).
+(ops/delta_rule.py, general form).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import RWKV
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import Shapes, State, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, unit
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
@@ -43,10 +45,37 @@ DECAY = -exp(-0.5)
 """-e^{-1/2}: no decay is stronger than exp of it."""
 
 
+class DiagonalPlusRankOne(Recurrence):
+    """S_i = S_{i-1} (diag(w_i) - c_i (a_i * c_i)^T) + v_i k_i^T,   y_i = S_i r_i
+
+    Terms: r, k, v, log w, c and a * c, with log w of at least DECAY.
+    """
+
+    reads_last = False
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        r, k, v, log_w, erase, write = terms
+        fast = chosen("rwkv7", k, v, dtype)
+        if fast is None:
+            return low_rank(r, k, v, log_w, -erase, write, chunk=chunk, least=DECAY)
+        return fast(r, k, v, log_w, -erase, write)
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        r, k, v, log_w, erase, write = terms
+        old = wide(state["S"])
+        kept = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old)
+        new = kept + k.transpose(-1, -2) * v
+        return r @ new, {"S": new}
+
+
 class RWKVMixer(RecurrentMixer):
     """RWKV-7's time mixing. Raises SizeError for version 6, for a token shift of another width
     than the model, and for that of channel mixing.
+
+    The token shift comes before the maps, so `_forward` and `_step` are its own.
     """
+
+    recurrence = DiagonalPlusRankOne()
 
     def __init__(self, mechanism: RWKV, *, width: int) -> None:
         shifted = mechanism.inner_width if mechanism.width is None else mechanism.width
@@ -69,9 +98,9 @@ class RWKVMixer(RecurrentMixer):
         self.mu = nn.Parameter(torch.empty(INPUTS, width))
         self.w = LowRank(width, RANK, numbers, tanh=True)
         self.a = LowRank(width, RANK, numbers)
-        self.erased, self.written, self.bonus = (
-            nn.Parameter(torch.empty(self.heads, self.head_dim)) for _ in range(3)
-        )
+        self.erased = nn.Parameter(torch.empty(self.heads, self.head_dim))
+        self.written = nn.Parameter(torch.empty(self.heads, self.head_dim))
+        self.bonus = nn.Parameter(torch.empty(self.heads, self.head_dim))
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -91,33 +120,22 @@ class RWKVMixer(RecurrentMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         mixed = self._mixed(x, F.pad(x[:, :-1], (0, 0, 1, 0)))
-        (r, k, v), log_w, erase, write = self._inputs(
-            self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2])), mixed
-        )
-        kernel = chosen("rwkv7", k, v, x.dtype)
-        y = (
-            low_rank(r, k, v, log_w, -erase, write, chunk=self.chunk, least=DECAY)
-            if kernel is None
-            else kernel(r, k, v, log_w, -erase, write)
-        )
-        return self._out(y, x, self._current(r, k, v))
+        projected = self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]))
+        terms = self._mixed_terms(self._heads_of(projected), mixed[3], mixed[4])
+        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
+        return self._out(y, x, self._current(*terms[:3]))
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
-        mixed = self._mixed(x, state["shift"].sum(1))
-        qkv, conv = self._convolve_step(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state)
-        (r, k, v), log_w, erase, write = self._inputs(qkv, [z[:, None] for z in mixed])
-        old = wide(state["S"])
-        new = (
-            log_w.exp().transpose(-1, -2) * old
-            - write.transpose(-1, -2) * (erase @ old)
-            + k.transpose(-1, -2) * v
+        mixed = self._mixed(x, state["shift"].sum(1))  # of no token before: 0
+        projected, conv = self._convolve_step(
+            self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state
         )
-        return (
-            self._out(r @ new, x[:, None], self._current(r, k, v))[:, 0],
-            self._store(S=new, shift=x[:, None]) | conv,
-        )
+        terms = self._mixed_terms(self._heads_of(projected), mixed[3][:, None], mixed[4][:, None])
+        y, new = self.recurrence.step(terms, state, t)
+        y = self._out(y, x[:, None], self._current(*terms[:3]))[:, 0]
+        return y, self._store(**new, **conv, shift=x[:, None])
 
     def _mixed(
         self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
@@ -126,15 +144,15 @@ class RWKVMixer(RecurrentMixer):
         change = before - x
         return [torch.addcmul(x, change, mu) for mu in self.mu.unbind(0)]
 
-    def _inputs(
-        self, qkv: Projected, mixed: list[Float[Tensor, "b t w"]]
-    ) -> tuple[Projected, Tensor, Tensor, Tensor]:
+    def _mixed_terms(
+        self, qkv: Projected, for_w: Float[Tensor, "b t w"], for_a: Float[Tensor, "b t w"]
+    ) -> Terms:
         """r, k, v, then log w, c and a * c (all b h t d)."""
-        r, f, v = self._heads_of(qkv)
-        log_w = DECAY * wide(split_heads(self.w(mixed[3]), self.heads)).sigmoid()
-        a = wide(split_heads(self.a(mixed[4]), self.heads)).sigmoid()
+        r, f, v = qkv
+        log_w = DECAY * wide(split_heads(self.w(for_w), self.heads)).sigmoid()
+        a = wide(split_heads(self.a(for_a), self.heads)).sigmoid()
         erase = unit(f * self.erased[:, None])
-        return (r, f * (1 + (a - 1) * self.written[:, None]), v), log_w, erase, a * erase
+        return r, f * (1 + (a - 1) * self.written[:, None]), v, log_w, erase, a * erase
 
     def _current(
         self, r: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"]

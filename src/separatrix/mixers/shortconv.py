@@ -23,12 +23,14 @@ class ShortConvolutionMixer(Mixer):
     def __init__(self, mechanism: ShortConvolution, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.channels = mechanism.width
-        self.v, self.b, self.c = (linear(width, self.channels) for _ in range(3))
+        self.v = linear(width, self.channels)
+        self.b = linear(width, self.channels)
+        self.c = linear(width, self.channels)
         self.o = linear(self.channels, width)
         self.conv = Convolution(self.channels, mechanism.conv, silu=False)
 
     def shapes(self, t: int) -> Shapes:
-        return {"conv": (min(t, self.mechanism.sizes()["conv"] - 1), self.channels)}
+        return {"conv": self.conv.shape(t)}
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         return self.o(self.c(x) * self.conv(self.b(x) * self.v(x)))

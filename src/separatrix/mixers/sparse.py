@@ -7,11 +7,14 @@ poolings over the place in the block:
 
     k^_m = sum_r alpha_r K x_{mB+r},   v^_m = sum_r beta_r V x_{mB+r}
 
-    y_i^compressed = softmax over the complete blocks of <Q x_i, k^_m>, applied to v^_m;   0 where there is none
-    M_i            = the k complete blocks with the largest <Q x_i, k^_m>, per head; of equal scores the earlier block; all if fewer
-    y_i^selected   = one softmax of <Q x_i, K x_j> over the tokens j of the blocks in M_i and of the open block, applied to V x_j
+    y_i^compressed = softmax over the complete blocks of <Q x_i, k^_m>, applied to v^_m;
+                     0 where there is none
+    M_i            = the k complete blocks with the largest <Q x_i, k^_m>, per head;
+                     of equal scores the earlier block; all if fewer
+    y_i^selected   = one softmax of <Q x_i, K x_j> over the tokens j of the blocks in M_i
+                     and of the open block, applied to V x_j
     y_i            = lambda y_i^compressed + (1 - lambda) y_i^selected,
-    lambda = sigmoid of a learned number per head, `mix`
+    lambda         = sigmoid of a learned number per head, `mix`
 
 Options of NSA. `window` = s > 0: a third branch y_i^window, softmax attention to the last s tokens,
 i included; then, per head,
@@ -30,8 +33,8 @@ The choice of blocks has no gradient; the poolings learn through y^compressed.
 Source: [Ye26] section 2; Yuan et al. 2025 (NSA), arXiv 2502.11089.
 State after t tokens: keys and values (kv_heads, t, .) and compressed ones (kv_heads, floor(t/B),
 .). Parallel form: for short sequences a mask over a (T, T) softmax, then tiles of queries that
-chose one block (_blocks.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed ones; its
-memory is linear in T.
+chose one block (ops/block_tiles.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed
+ones; its memory is linear in T.
 """
 
 from __future__ import annotations
@@ -65,9 +68,8 @@ class SparseMixer(SoftmaxMixer):
         self.block = mechanism.block
         self.topk = mechanism.topk
         self.window = mechanism.window
-        self.pool_k, self.pool_v = (
-            nn.Parameter(torch.full((self.block,), 1 / self.block)) for _ in range(2)
-        )
+        self.pool_k = nn.Parameter(torch.full((self.block,), 1 / self.block))
+        self.pool_v = nn.Parameter(torch.full((self.block,), 1 / self.block))
         self.g = linear(width, (3 if self.window else 2) * self.heads) if mechanism.gates else None
         self.mix = None if mechanism.gates else nn.Parameter(torch.zeros(self.heads))
         self.mix_window = (
@@ -99,10 +101,8 @@ class SparseMixer(SoftmaxMixer):
         form = self._dense if is_short(x.shape[1]) else self._tiled
         branches = form(q, k, v, compressed_k, compressed_v)
         if self.window:
-            branches = (
-                *branches,
-                windowed(q, self._shared(k), self._shared(v), self.window, self.chunk),
-            )
+            near = windowed(q, self._shared(k), self._shared(v), self.window, self.chunk)
+            branches = (*branches, near)
         return self._mixed(x, branches)
 
     def _dense(
@@ -155,22 +155,18 @@ class SparseMixer(SoftmaxMixer):
         compressed_values = state["compressed_values"]
         y = self._sparse_read(x[:, None], q, keys, values, compressed_keys, compressed_values)
         if (t + 1) % self.block == 0:
-            new_key = self._pooled(wide(keys[:, :, -self.block :]), self.pool_k).to(keys.dtype)
-            new_value = self._pooled(wide(values[:, :, -self.block :]), self.pool_v).to(
-                values.dtype
-            )
-            compressed_keys = torch.cat([compressed_keys, new_key], 2)
-            compressed_values = torch.cat([compressed_values, new_value], 2)
-        return (
-            y,
-            {
-                "keys": keys,
-                "values": values,
-                "compressed_keys": compressed_keys,
-                "compressed_values": compressed_values,
-            }
-            | conv,
-        )
+            # the block that this token fills is complete for the next one
+            new_key = self._pooled(wide(keys[:, :, -self.block :]), self.pool_k)
+            new_value = self._pooled(wide(values[:, :, -self.block :]), self.pool_v)
+            compressed_keys = torch.cat([compressed_keys, new_key.to(keys.dtype)], 2)
+            compressed_values = torch.cat([compressed_values, new_value.to(values.dtype)], 2)
+        new = {
+            "keys": keys,
+            "values": values,
+            "compressed_keys": compressed_keys,
+            "compressed_values": compressed_values,
+        }
+        return y, new | conv
 
     def _pooled(
         self, x: Float[Tensor, "b g t d"], weights: Float[Tensor, " block"]
@@ -198,9 +194,9 @@ class SparseMixer(SoftmaxMixer):
         blocks = compressed_k.shape[2]
         q = wide(q)
         scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
-        chosen = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices[
-            ..., : self.topk
-        ]
+        # stable: of equal scores the earlier block
+        order = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices
+        chosen = order[..., : self.topk]
         branches = [scores.softmax(-1) @ wide(self._shared(compressed_v))]
         read_k, read_v = (
             wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v)
@@ -221,9 +217,10 @@ class SparseMixer(SoftmaxMixer):
             ).unbind(0)
         else:
             assert self.mix is not None
-            logits = [self.mix, torch.zeros_like(self.mix)] + (
-                [] if self.mix_window is None else [self.mix_window]
-            )
+            # shares sigmoid(mix) and 1 - sigmoid(mix), as a softmax that takes a third branch too
+            logits = [self.mix, torch.zeros_like(self.mix)]
+            if self.mix_window is not None:
+                logits.append(self.mix_window)
             shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
         y = sum(share * branch for share, branch in zip(shares, branches, strict=True))
         assert isinstance(y, Tensor)
@@ -238,8 +235,6 @@ def windowed(
     chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """Softmax attention to the last `size` tokens."""
-    return (
-        causal_softmax(q, k, v)
-        if q.shape[2] <= size
-        else banded_softmax(q, k, v, size=size, chunk=max(size, chunk))
-    )
+    if q.shape[2] <= size:
+        return causal_softmax(q, k, v)
+    return banded_softmax(q, k, v, size=size, chunk=max(size, chunk))

@@ -18,15 +18,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.errors import SizeError
 from separatrix.mechanisms import Window
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
 
 
 class WindowMixer(SoftmaxMixer):
-    """Attention to the last `size` tokens."""
+    """Attention to the last `size` tokens. Raises SizeError where key and value are one."""
 
     def __init__(self, mechanism: Window, *, width: int) -> None:
+        if mechanism.shared:
+            raise SizeError(
+                "'window' with shared=true (key and value in one) has declared sizes but no mixer;"
+                " set shared=false"
+            )
         super().__init__(mechanism, width=width, sink=mechanism.sink)
         self.size = mechanism.size
 
@@ -39,9 +45,9 @@ class WindowMixer(SoftmaxMixer):
         v = self._shared(v)
         if x.shape[1] <= self.size:
             return self._out(causal_softmax(q, k, v, self.sink))
-        return self._out(
-            banded_softmax(q, k, v, self.sink, size=self.size, chunk=max(self.size, self.chunk))
-        )
+        # a chunk of at least the window sees no further than the chunk before it
+        chunk = max(self.size, self.chunk)
+        return self._out(banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
@@ -53,14 +59,8 @@ class WindowMixer(SoftmaxMixer):
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
         values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
-        return (
-            self._out(self._attend(q, keys, values))[:, 0],
-            {
-                "keys": keys,
-                "values": values,
-            }
-            | conv,
-        )
+        y = self._out(self._attend(q, keys, values))[:, 0]
+        return y, {"keys": keys, "values": values} | conv
 
 
 def banded_softmax(
@@ -80,9 +80,8 @@ def banded_softmax(
     ahead = place[:, None] - place  # query minus key in one chunk
     y = masked_softmax(q[:, 0], k[:, 0], v[:, 0], (ahead >= 0) & (ahead < size), sink)[:, None]
     if q.shape[1] > 1:
-        keys, values = (
-            torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v)
-        )  # (b n) h 2c ...
+        # every chunk but the first beside the one before it: (b n) h 2c ...
+        keys, values = (torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v))
         seen = torch.cat([ahead + chunk < size, (ahead >= 0) & (ahead < size)], 1)
         later = masked_softmax(q[:, 1:].flatten(0, 1), keys, values, seen, sink)
         y = torch.cat([y, later.unflatten(0, (len(q), -1))], 1)

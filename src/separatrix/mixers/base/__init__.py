@@ -1,1 +1,1 @@
-"""What mixers are made of: the base class, heads, softmax attention, recurrences."""
+"""The parts of mixers: the base class, maps of heads, softmax attention, recurrences."""

@@ -1,5 +1,4 @@
-"""What mixers with heads share: queries, keys and values with an optional short convolution, and
-the output map.
+"""Maps of heads: queries, keys and values with an optional short convolution, and the output map.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
 """
@@ -9,42 +8,42 @@ from __future__ import annotations
 import torch
 from einops import rearrange, repeat
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from separatrix.mechanisms import Mechanism
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear
+from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear
 from separatrix.mixers.ops.convolution import Convolution
 
 Projected = tuple[Tensor, Tensor, Tensor]
 """Queries, keys and values (b, t, channels), heads side by side."""
 
 
-class HeadsMixer(Mixer):
+class Projections(nn.Module):
     """Maps q, k, v, o, and the convolution `conv` on q, k, v in this order.
 
-    There is no 1/sqrt(d) in the scores of [Ye26]; `reset` draws Q smaller by that factor instead.
+    It stands beside `Mixer` among the bases of a class, which calls `_add_maps` when it is made and
+    `_draw_queries` after it has drawn its parameters.
     """
 
-    def __init__(
+    def _add_maps(
         self,
-        mechanism: Mechanism,
-        *,
         width: int,
+        *,
         channels: tuple[int, int, int],
         outputs: int,
         head_dim: int,
+        kernel: int,
         silu: bool,
     ) -> None:
-        super().__init__(mechanism, width=width)
         self.channels = list(channels)
         self.scale = head_dim**-0.5
-        self.q, self.k, self.v = (linear(width, size) for size in channels)
+        self.q = linear(width, channels[0])
+        self.k = linear(width, channels[1])
+        self.v = linear(width, channels[2])
         self.o = linear(outputs, width)
-        kernel = mechanism.sizes().get("conv", 0)
         self.conv = Convolution(sum(channels), kernel, silu=silu) if kernel else None
 
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
+    def _draw_queries(self, generator: torch.Generator) -> None:
+        """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
     def _project(self, x: Float[Tensor, "b t w"]) -> Projected:
@@ -75,14 +74,10 @@ class HeadsMixer(Mixer):
             return (q[:, None], k[:, None], v[:, None]), {}
         y, buffer = self.conv.step(torch.cat([q, k, v], -1), state["conv"])
         q, k, v = y[:, None].split(self.channels, -1)
-        return (q, k, v), self._store(conv=buffer)
+        return (q, k, v), {"conv": buffer}
 
     def _conv_shapes(self, t: int) -> Shapes:
-        return (
-            {}
-            if self.conv is None
-            else {"conv": (min(t, self.conv.weight.shape[1] - 1), sum(self.channels))}
-        )
+        return {} if self.conv is None else {"conv": self.conv.shape(t)}
 
 
 def split_heads(x: Float[Tensor, "b t c"], heads: int, copies: int = 1) -> Float[Tensor, "b h t d"]:

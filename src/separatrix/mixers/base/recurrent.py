@@ -1,5 +1,4 @@
-"""What the mixers with a matrix state share: several value heads may share one query-key head;
-output norm and gate.
+"""Mixers with a matrix state: their heads, the three forms, output norm and gate.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension.
 """
@@ -13,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import Mamba2, MatrixState
-from separatrix.mixers.base.heads import HeadsMixer, Projected, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.mixers.base.recurrence import Recurrence, Terms
 
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
@@ -25,11 +25,16 @@ since released layers divide those by sqrt(d), which the norm takes out again bu
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
-class RecurrentMixer(HeadsMixer):
-    """Queries, keys, values, output norm and gate. With `gate` norm, every head's output is divided
-    by its root mean square and scaled by a learned vector; with silu or sigmoid that is also
-    multiplied by this function of a map G x.
+class RecurrentMixer(Projections, Mixer):
+    """Maps to queries, keys and values, a recurrence over them, output norm and gate.
+
+    Subclasses name their `recurrence` and say what its terms are. Several value heads may share one
+    query-key head. With `gate` norm, every head's output is divided by its root mean square and
+    scaled by a learned vector; with silu or sigmoid that is also multiplied by this function of a
+    map G x.
     """
+
+    recurrence: Recurrence
 
     def __init__(
         self,
@@ -40,23 +45,14 @@ class RecurrentMixer(HeadsMixer):
         silu: bool = True,
         unit_queries: bool = False,
     ) -> None:
-        if isinstance(mechanism, Mamba2):
-            heads = mechanism.heads
-            qk = mechanism.groups
-            head_dim = mechanism.state
-            dv = mechanism.head_dim
-        else:
-            heads = mechanism.heads
-            qk = mechanism.qk
-            head_dim = mechanism.head_dim
-            dv = mechanism.dv
-        channels = (qk * head_dim, updates * qk * head_dim, updates * heads * dv)
-        super().__init__(
-            mechanism,
-            width=width,
-            channels=channels,
+        super().__init__(mechanism, width=width)
+        heads, qk, head_dim, dv = mechanism.matrices
+        self._add_maps(
+            width,
+            channels=(qk * head_dim, updates * qk * head_dim, updates * heads * dv),
             outputs=heads * dv,
             head_dim=head_dim,
+            kernel=mechanism.conv,
             silu=silu,
         )
         self.heads = heads
@@ -72,12 +68,46 @@ class RecurrentMixer(HeadsMixer):
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
+        self._draw_queries(generator)
         if self.norm is not None:
             with torch.no_grad():
                 self.norm.fill_(1)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
+
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        """The terms of the recurrence for the tokens x, the first of which stands at `start`.
+
+        Queries may be there for the last token only. Here: q, k, v and nothing else.
+        """
+        return qkv
+
+    def _beside(self, qkv: Projected) -> Tensor | None:
+        """What each token adds to its own output, past the state (b h r e)."""
+        return None
+
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        qkv = self._heads_of(self._project(x))
+        terms = self._terms(qkv, x, 0)
+        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
+        return self._out(y, x, self._beside(qkv))
+
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        if not self.recurrence.reads_last:
+            return self._forward(x)[:, -1]
+        qkv = self._heads_of(self._project_last(x))
+        terms = self._terms(qkv, x, 0)
+        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
+        return self._out(y, x[:, -1:], self._beside(qkv))[:, 0]
+
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
+        projected, conv = self._project_step(x, state)
+        qkv = self._heads_of(projected)
+        y, new = self.recurrence.step(self._terms(qkv, x[:, None], t), state, t)
+        return self._out(y, x[:, None], self._beside(qkv))[:, 0], self._store(**new, **conv)
 
     def _heads_of(self, projected: Projected) -> Projected:
         """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32
@@ -91,18 +121,6 @@ class RecurrentMixer(HeadsMixer):
             split_heads(k, self.qk, copies),
             split_heads(v, self.heads),
         )
-
-    def _qkv(self, x: Float[Tensor, "b t w"]) -> Projected:
-        return self._heads_of(self._project(x))
-
-    def _qkv_last(self, x: Float[Tensor, "b t w"]) -> Projected:
-        """As `_qkv`, queries of the last token only."""
-        return self._heads_of(self._project_last(x))
-
-    def _qkv_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
-        """As `_qkv` for one token, and the convolution's part of the new state."""
-        projected, conv = self._project_step(x, state)
-        return self._heads_of(projected), conv
 
     def _out(
         self,

@@ -1,5 +1,4 @@
-"""What the softmax mixers share: grouped key-value heads, rotation, sinks, and softmax attention
-under a mask.
+"""Softmax attention: grouped key-value heads, rotation, sinks, and the softmax under a mask.
 
 Shapes: b batch, t tokens, w model width, h query heads, g key-value heads, d key dimension, e value
 dimension.
@@ -14,8 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.mechanisms import Softmax
-from separatrix.mixers.base.heads import HeadsMixer, Projected, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, wide
+from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, wide
 from separatrix.mixers.ops.rope import rotate
 
 EXPLICIT_UP_TO = 128
@@ -24,7 +23,7 @@ kernel.
 """
 
 
-class SoftmaxMixer(HeadsMixer):
+class SoftmaxMixer(Projections, Mixer):
     """Queries, keys and values of softmax attention, rotated where the mechanism says so, and its
     sinks: a number s per head that adds exp(s) to the denominator of every softmax.
     """
@@ -34,12 +33,13 @@ class SoftmaxMixer(HeadsMixer):
         kv = mechanism.kv
         head_dim = mechanism.head_dim
         dv = mechanism.dv
-        super().__init__(
-            mechanism,
-            width=width,
+        super().__init__(mechanism, width=width)
+        self._add_maps(
+            width,
             channels=(heads * head_dim, kv * head_dim, kv * dv),
             outputs=heads * dv,
             head_dim=head_dim,
+            kernel=mechanism.conv,
             silu=False,
         )
         self.heads = heads
@@ -51,6 +51,7 @@ class SoftmaxMixer(HeadsMixer):
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
+        self._draw_queries(generator)
         if self.sink is not None:
             with torch.no_grad():
                 self.sink.normal_(generator=generator)
@@ -73,15 +74,13 @@ class SoftmaxMixer(HeadsMixer):
     def _qkv_step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Projected, State]:
         """As `_qkv` for one token, and the convolution's part of the new state."""
         projected, conv = self._project_step(x, state)
-        return self._qkv(projected, t), conv
+        return self._qkv(projected, t), self._store(**conv)
 
     def _shared(self, x: Float[Tensor, "b g ..."]) -> Float[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
-        return (
-            x
-            if self.kv == self.heads
-            else repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
-        )
+        if self.kv == self.heads:
+            return x
+        return repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
 
     def _attend(
         self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]
@@ -117,19 +116,19 @@ def causal_softmax(
     """Causal softmax attention with scores <q, k>, and with sinks."""
     tokens = q.shape[2]
     if not _fused(tokens):
-        return masked_softmax(
-            q, k, v, torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril(), sink
-        )
+        seen = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril()
+        return masked_softmax(q, k, v, seen, sink)
     if sink is None:
         return _fused_softmax(q, k, v, is_causal=True)
-    # a token before the first, of value 0, whose score with every query is the sink: <(q, 1), (0,
-    # s)>
+    # a token before the first, of value 0, whose score with every query is the sink:
+    # <(q, 1), (0, s)>
     q = F.pad(q, (0, 1), value=1.0)
     k = F.pad(k, (0, 1))
     first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
-    return _fused_softmax(
-        F.pad(q, (0, 0, 1, 0)), torch.cat([first, k], 2), F.pad(v, (0, 0, 1, 0)), is_causal=True
-    )[:, :, 1:]
+    q = F.pad(q, (0, 0, 1, 0))
+    k = torch.cat([first, k], 2)
+    v = F.pad(v, (0, 0, 1, 0))
+    return _fused_softmax(q, k, v, is_causal=True)[:, :, 1:]
 
 
 def masked_softmax(

@@ -57,7 +57,7 @@ def decayed(
     chunk: int,
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r e"]:
-    """y_i of the recurrence with decay (_decay.py), for every token or for the last one only, as
+    """y_i of the recurrence with decay (ops/decay.py), for every token or for the last one only, as
     there are queries.
     """
     kernel = chosen("simple_gla" if log_a.shape[-1] == 1 else "gla", k, v, dtype)
@@ -78,8 +78,8 @@ def delta(
     chunk: int,
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r e"]:
-    """y_i of the delta rule (_delta.py), for every token or for the last one only, as there are
-    queries.
+    """y_i of the delta rule (ops/delta_rule.py), for every token or for the last one only, as
+    there are queries.
     """
     kernel = chosen("gated_delta_rule" if log_a.shape[-1] == 1 else "kda", k, v, dtype)
     if kernel is not None:

@@ -25,6 +25,11 @@ class Convolution(nn.Module):
         self.weight = nn.Parameter(torch.empty(channels, kernel))
         self.silu = silu
 
+    def shape(self, t: int) -> tuple[int, int]:
+        """Of the state after t tokens: the last inputs that later tokens still see."""
+        channels, kernel = self.weight.shape
+        return min(t, kernel - 1), channels
+
     def forward(self, x: Float[Tensor, "b t c"]) -> Float[Tensor, "b t c"]:
         kernel = self.weight.shape[1]
         tokens = x.shape[1]
@@ -40,7 +45,7 @@ class Convolution(nn.Module):
     ) -> tuple[Float[Tensor, "b c"], Float[Tensor, "b r c"]]:
         """One token; `before` and the second result are the state."""
         seen = torch.cat([before, x[:, None]], 1)
+        # fewer inputs than weights at the start: those before the first token are 0
         y = (wide(seen) * wide(self.weight).T[-seen.shape[1] :]).sum(1)
-        return F.silu(y) if self.silu else y.to(x.dtype), seen[
-            :, max(0, seen.shape[1] - self.weight.shape[1] + 1) :
-        ]
+        forgotten = max(0, seen.shape[1] - self.weight.shape[1] + 1)
+        return F.silu(y) if self.silu else y.to(x.dtype), seen[:, forgotten:]

@@ -7,7 +7,7 @@ With G_i = log a_1 + ... + log a_i inside a chunk and R the state before it,
     R' = exp(G_c) R + sum_j (exp(G_c - G_j) k_j) v_j^T
 
 No exponent is above 0: exp(-G_j) alone would overflow. Scores where decay differs between key
-dimensions: _scores.py.
+dimensions: decayed_scores.py.
 
 Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value
 dimension; G is (..., 1) or (..., d).

@@ -40,18 +40,14 @@ class LevelWeights(nn.Linear):
                 f"token {tokens} of log-linear attention; it has weights for {LEVELS} levels,"
                 f" enough for 2^{LEVELS - 1} tokens"
             )
-        return rearrange(
-            F.softplus(wide(F.linear(x, self.weight[: used * self.heads]))),
-            "b t (l h) -> b h t l",
-            h=self.heads,
-        )
+        logits = F.linear(x, self.weight[: used * self.heads])
+        return rearrange(F.softplus(wide(logits)), "b t (l h) -> b h t l", h=self.heads)
 
 
 def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:
     """The level at which token i sees token j <= i: bit_length(i xor j)."""
-    return torch.frexp(
-        (i ^ j).double()
-    ).exponent.long()  # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
+    # x = m 2^e with 1/2 <= m < 1, and e = 0 for x = 0
+    return torch.frexp((i ^ j).double()).exponent.long()
 
 
 def chunk_size(chunk: int, tokens: int) -> int:
@@ -74,12 +70,31 @@ def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c 
     return weights.gather(-1, inside.expand(*weights.shape[:3], *inside.shape))
 
 
+def to_odd_runs(read: Float[Tensor, "b h m s e"], chunk: int) -> Float[Tensor, "b h n c e"]:
+    """What the tokens of every odd run of chunks read, among zeros for the even runs."""
+    return rearrange(
+        F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),
+        "b h m two (r c) e -> b h (m two r) c e",
+        c=chunk,
+    )
+
+
+def read_slots(
+    q: Float[Tensor, "b h 1 d"],
+    own: Float[Tensor, "b h d e"],
+    slots: list[Tensor],
+    weights: Float[Tensor, "b h 1 l"],
+) -> Float[Tensor, "b h 1 e"]:
+    """The output of one token: its own state is level 0, the slot of bit l is level l+1."""
+    states = torch.stack([own, *slots], 1)
+    return torch.einsum("bhl,bhtd,blhde->bhte", weights[:, :, 0], q, states)
+
+
 def slots_after(slots: list[Tensor], own: Tensor, t: int) -> Tensor:
     """The buckets (b l h d e) after token t: its own state joins slot 0; two buckets of one size
     merge into the next, as in adding 1 to t.
     """
-    full = (
-        ~t & (t + 1)
-    ).bit_length() - 1  # trailing ones of t: the buckets that merge with the new token
+    # trailing ones of t: the buckets that merge with the new token
+    full = (~t & (t + 1)).bit_length() - 1
     merged = sum(slots[:full], own)
     return torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)
