@@ -45,11 +45,15 @@ def build_editable(directory, config_settings=None, metadata_directory=None):
     with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
         wheel.writestr("small.pth", str(here))
         wheel.writestr("small_data.txt", "whole")
-        wheel.writestr("small-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        about = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr("small-1.dist-info/WHEEL", about)
         extras = "".join(f"Provides-Extra: {e}\\n" for e in ("report", "test"))
         needs = 'Requires-Dist: missing-from-every-index==1; extra == "test"\\n'
-        wheel.writestr("small-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: small\\nVersion: 1\\n" + extras + needs)
-        record = "small.pth,,\\nsmall_data.txt,,5\\nsmall-1.dist-info/WHEEL,,\\nsmall-1.dist-info/METADATA,,\\nsmall-1.dist-info/RECORD,,\\n"
+        head = "Metadata-Version: 2.1\\nName: small\\nVersion: 1\\n"
+        wheel.writestr("small-1.dist-info/METADATA", head + extras + needs)
+        record = "small.pth,,\\nsmall_data.txt,,5\\n"
+        for name in ("WHEEL", "METADATA", "RECORD"):
+            record += f"small-1.dist-info/{name},,\\n"
         wheel.writestr("small-1.dist-info/RECORD", record)
     return name
 '''
