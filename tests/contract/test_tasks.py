@@ -8,6 +8,7 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -33,6 +34,7 @@ from separatrix.tasks import (
     TwoSum,
     parse_task,
 )
+from separatrix.tasks.text import TEXT_TASKS, TextTask
 from separatrix.theory.base import counted
 
 
@@ -216,22 +218,40 @@ def test_no_prompts_have_no_answers(task: Task) -> None:
     )
 
 
-@pytest.mark.parametrize("cls", TASKS.values(), ids=TASKS)
-def test_every_task_says_what_it_is(cls: type[Task]) -> None:
-    """The file opens with a token table: places, then inputs over targets; the listing has its
-    texts.
-    """
-    opening = (inspect.getmodule(cls).__doc__ or "").splitlines()[:9]  # type: ignore[union-attr]
-    rows = [
-        row
-        for word in ("position", "input", "target")
-        for row, line in enumerate(opening)
-        if word in line.split()[:3]
-    ]
-    assert rows[:3] == sorted(rows[:3])
-    assert {"position", "input", "target"} <= set(" ".join(opening).split())
-    assert all((cls.title, cls.usage, cls.source))
+_CODE = re.compile(r"\w+Error\b|\braises\b|`|level\(|\bself\b|__|\w+\.py\b", re.IGNORECASE)
+"""What only developers read."""
+_TOLD: dict[str, type[Task] | type[TextTask]] = {**TASKS, **TEXT_TASKS, Thought.name: Thought}
+
+
+@pytest.mark.parametrize("cls", _TOLD.values(), ids=_TOLD)
+def test_every_task_says_what_it_is(cls: type[Task] | type[TextTask]) -> None:
+    """The texts that people and models read are there, without a word about code."""
+    words = cls.words
+    texts = (cls.title, cls.usage, cls.source, cls.due, words.asks, words.drawn, words.counted)
+    assert all(texts)
+    assert words.origin
     assert cls.__doc__
+    for text in (*texts, *words.definition.split("\n"), *cls.shifts.values()):
+        assert not _CODE.search(text), text
+    assert all(len(line) <= 96 for line in words.table.split("\n"))
+
+
+@pytest.mark.parametrize("cls", TASKS.values(), ids=TASKS)
+def test_the_table_shows_inputs_over_targets(cls: type[Task]) -> None:
+    """Each in its column: where a target is due, it begins where its input begins."""
+    rows = {
+        word: line
+        for line in reversed(cls.words.table.split("\n"))
+        for word in ("position", "input", "target")
+        if word in line.split("   ")[0:1] + line.split()[:8]
+    }
+    assert {"input", "target"} <= set(rows)
+    at = rows["input"].index("input")
+    assert at == rows["target"].index("target")
+    starts = {match.start() for match in re.finditer(r"(?<=  )\S", rows["input"])}
+    due = [match.start() for match in re.finditer(r"(?<=  )\S", rows["target"])]
+    assert due
+    assert set(due) - starts <= {at} or cls.name in ("seqcomp", "seqcomp-forward", "qsa")
 
 
 def test_token_order_of_seqcomp_by_hand() -> None:

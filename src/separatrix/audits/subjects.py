@@ -10,7 +10,7 @@ import numpy as np
 
 from separatrix.audits.prompts import Prompts, cut
 from separatrix.errors import SpecError
-from separatrix.tasks import NO_ANSWER, PLAIN, Task, Thought
+from separatrix.tasks import NO_ANSWER, PLAIN, Task
 from separatrix.tasks.base.task import Tokens
 
 Draw = Callable[[int, np.random.Generator], tuple[Prompts, Tokens]]
@@ -37,10 +37,10 @@ def of_tokens(task: Task) -> Subject:
     """The prompts as they are; where answers are due at several places, each cut at a uniform
     one of them. Raises SpecError for a chain of thought.
     """
-    if isinstance(task, Thought):
+    if task.stepwise:
         raise SpecError(
             f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the"
-            f" task without it: {task.task.spec}"
+            f" task without it: {task.asked.spec}"
         )
 
     shift = getattr(task, "shift", PLAIN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from separatrix.audits.run import audit
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks import AUDITED, PROBES, TASKS
+from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.text import TEXT_TASKS, parse_any_task
 
 
@@ -12,17 +13,15 @@ def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
     """Task texts to audit: of a bare name the first `sizes` of its grid, a text with sizes by
     itself. Raises UnknownNameError, SizeError.
     """
-    name, colon, _ = (part.strip() for part in name_or_text.partition(":"))
+    name = name_of(name_or_text)
     every = TASKS | TEXT_TASKS
     if name not in every:
         raise UnknownNameError.of("task", name, every, listing="separatrix tasks")
     if type(sizes) is not int or sizes < 1:
         raise SizeError(f"audit: sizes is {sizes!r}; it must be an integer of at least 1")
-    return (
-        (name_or_text.strip(),)
-        if colon
-        else tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
-    )
+    if ":" in name_or_text:
+        return (name_or_text.strip(),)
+    return tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
 
 
 def accuracies(text: str, *, seed: int = 0) -> dict[str, float]:

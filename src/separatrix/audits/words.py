@@ -9,7 +9,6 @@ numbers at random: their order would tell which facts share a name, and so do a 
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from itertools import chain
 
 import numpy as np
@@ -26,14 +25,8 @@ _NAMES_OF_A_FACT = 2
 
 
 def of_words(task: TextTask) -> Subject:
-    """The task as the probes see it; the level of every probe is its chance, one in as many as
-    there are candidates.
-
-    One hop is asked for by a key, and what stands behind a key nearby is one way to find it: the
-    nearest key may then be always right.
-    """
+    """The task as the probes see it; its answers are the candidates of a prompt, by number."""
     known = frozenset(names())
-    one_hop = task.sizes().get("k") == 1
 
     def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
         return _tokens(task.sample(instances, rng), known, rng)
@@ -43,7 +36,7 @@ def of_words(task: TextTask) -> Subject:
         answers=round(1 / task.chance),
         length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1),
         chance=task.chance,
-        level=lambda probe: Fraction(1) if probe == "nearest key" and one_hop else task.chance,
+        level=task.level,
         draw=draw,
     )
 

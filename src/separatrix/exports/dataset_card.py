@@ -6,14 +6,13 @@ from typing import Any
 
 from separatrix.exports.job import Job
 from separatrix.exports.metadata import DISTINCT, about, command, probability
-from separatrix.tasks import Task
 
 
 def card(job: Job, format: str, *, loading: str) -> str:
     """Title, definition with its token table, columns, splits, chance; `loading` is the section
     on how to use the folder.
     """
-    said = about(job.source.task)
+    said = about(job.source)
     parts = [
         f"# {job.source.task.spec}",
         (
@@ -45,20 +44,11 @@ def card(job: Job, format: str, *, loading: str) -> str:
 
 
 def _facts(job: Job, said: dict[str, Any]) -> str:
-    task = job.source.task
-    guess = "the best constant guess" if isinstance(task, Task) else "a guess among the candidates"
-    facts = [(f"accuracy of {guess} (chance)", said["chance"])]
-    if job.source.chance != task.chance:
-        facts.append(("the same at the end of the chain", probability(job.source.chance)))
-    if isinstance(task, Task):
-        facts += [
-            ("tokens of a row", f"{task.length:,}"),
-            ("token ids", f"0 to {task.vocabulary - 1:,}"),
-            ("answers", f"0 to {task.answers - 1:,}"),
-            ("answers due", "after several tokens" if task.several else "after the last token"),
-        ]
-    else:
-        facts += [(name, f"{number:,}") for name, number in task.numbers.items()]
+    source = job.source
+    facts = [(f"accuracy of {source.guess} (chance)", said["chance"])]
+    if source.chance != source.task.chance:
+        facts.append(("the same at the end of the chain", probability(source.chance)))
+    facts += source.facts()
     if said.get("prefix_classes"):
         classes = said["prefix_classes"]
         facts.append(

@@ -19,9 +19,8 @@ from separatrix.exports.answers import after_steps, alone
 from separatrix.exports.dataset_card import card
 from separatrix.exports.job import Job
 from separatrix.exports.metadata import probability, version
-from separatrix.exports.wording import CUE_STEPS, asked, definition, manner
+from separatrix.exports.wording import CUE_STEPS, manner
 from separatrix.exports.yaml import Function, yaml
-from separatrix.tasks import Task, Thought
 
 _LOADER = '''"""The rows beside this file, for lm-evaluation-harness."""
 
@@ -33,7 +32,8 @@ import datasets
 
 def load(**_):
     """Every split by its name."""
-    return {file.stem: datasets.Dataset.from_list(rows(file)) for file in sorted(Path(__file__).parent.glob("*.jsonl"))}
+    files = sorted(Path(__file__).parent.glob("*.jsonl"))
+    return {file.stem: datasets.Dataset.from_list(rows(file)) for file in files}
 
 
 def rows(path):
@@ -49,16 +49,18 @@ _LEAST_TOKENS = 128
 _TOKENS_A_WORD = 16
 """With steps: this many, or so many for every word, whichever is more."""
 
+_COMPARE = "Compare the accuracy with chance."
+
 
 def write(job: Job, folder: Path) -> None:
     """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md.
     Raises SpecError for thought=pairs.
     """
-    task = job.source.task
-    if isinstance(task, Thought) and task.form == "pairs":
+    source = job.source
+    if source.worded != source.task.spec:
         raise SpecError(
-            f"{task.spec}: asked in words it is the same as thought=values; export"
-            f" {task.task.spec},thought=values to lm-eval"
+            f"{source.task.spec}: asked in words it is the same as thought=values; export"
+            f" {source.worded} to lm-eval"
         )
     jsonl.write(job, folder, _COLUMNS)
     (folder / "rows.py").write_text(_LOADER, encoding="utf-8")
@@ -86,12 +88,8 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
     direct = {name: _chosen(job) if job.source.choices else _generated(job)}
     if all(column.name != "steps" for column in job.source.columns):
         return direct
-    end = "." if isinstance(job.source.task, Task) else ""
-    return direct | {
-        f"{name}_cot": _stepwise(
-            job, f"{{{{steps | join(' ')}}}}{end} The answer is {{{{answer}}}}."
-        )
-    }
+    written = f"{{{{steps | join(' ')}}}}{job.source.stop} The answer is {{{{answer}}}}."
+    return direct | {f"{name}_cot": _stepwise(job, written)}
 
 
 def _shown(job: Job) -> str | None:
@@ -120,13 +118,7 @@ def _description(job: Job, *, steps: bool) -> str:
     """What stands above the first question: the definition of a task in numbers, and how to
     answer.
     """
-    task = job.source.task
-    said = (
-        f"{definition(asked(task))}\n\n"
-        if isinstance(task, Task)
-        else "Answer the question from the facts. "
-    )
-    return _literal(f"{said}{manner(task, steps=steps)}\n\n")
+    return _literal(f"{job.source.lead}{manner(job.source.task, steps=steps)}\n\n")
 
 
 def _literal(text: str) -> str:
@@ -152,18 +144,17 @@ def _generated(job: Job) -> dict[str, Any]:
         "doc_to_text": "prompt",
         "doc_to_target": "answer",
         "generation_kwargs": {"until": ["\n\n"], "do_sample": False, "max_gen_toks": _SHORT_TOKENS},
-        **_scored(job, alone(_names(job)), 0),
+        **_scored(job, alone(job.source.pattern), 0),
     }
 
 
 def _stepwise(job: Job, written: str) -> dict[str, Any]:
     longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
+    question = "{{prompt.rpartition('\\n')[0]}}"
     return {
         "output_type": "generate_until",
         "description": _description(job, steps=True),
-        "doc_to_text": (
-            f"{{{{prompt.rpartition('\\n')[0]}}}}\n{manner(job.source.task, steps=True)}\n{CUE_STEPS}"
-        ),
+        "doc_to_text": f"{question}\n{manner(job.source.task, steps=True)}\n{CUE_STEPS}",
         "doc_to_target": "answer",
         "fewshot_config": {"doc_to_target": written},
         "generation_kwargs": {
@@ -171,29 +162,19 @@ def _stepwise(job: Job, written: str) -> dict[str, Any]:
             "do_sample": False,
             "max_gen_toks": longest,
         },
-        **_scored(job, after_steps(_names(job)), -1),
+        **_scored(job, after_steps(job.source.pattern), -1),
     }
-
-
-def _names(job: Job) -> str | None:
-    """The pattern of an answer that is a name."""
-    task = job.source.task
-    return None if isinstance(task, Task) else task.pattern
 
 
 def _scored(job: Job, pattern: str, which: int) -> dict[str, Any]:
     """The first (0) or last (-1) match in what is written, compared exactly but for the commas
     of a number and the capitals of a name.
     """
-    lenient = (
-        {"regexes_to_ignore": [","]} if isinstance(job.source.task, Task) else {"ignore_case": True}
-    )
+    metric = {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}
     find = {"function": "regex", "regex_pattern": pattern, "group_select": which}
     return {
         "filter_list": [{"name": "answer", "filter": [find, {"function": "take_first"}]}],
-        "metric_list": [
-            {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **lenient}
-        ],
+        "metric_list": [metric | job.source.lenient],
     }
 
 
@@ -210,12 +191,13 @@ def _running(job: Job, names: list[str]) -> str:
         if shots
         else ""
     )
+    model = "--model hf --model_args pretrained=MODEL"
     return f"""## How to run it
 
-    lm_eval --model hf --model_args pretrained=MODEL --include_path DIR --tasks {names[0]} --num_fewshot {shots}
+    lm_eval {model} --include_path DIR --tasks {names[0]} --num_fewshot {shots}
 
 with lm-evaluation-harness 0.4.11 or later; DIR is the path of this folder. Tasks:
 
 {tasks}
 
-{first}`--tasks separatrix` runs the tasks of all folders given. Compare the accuracy with chance."""
+{first}`--tasks separatrix` runs the tasks of all folders given. {_COMPARE}"""

@@ -15,10 +15,9 @@ from typing import Any
 from separatrix.exports.folder import Checksum
 from separatrix.exports.job import Job
 from separatrix.exports.references import references
+from separatrix.exports.source import Source
 from separatrix.exports.tokens import MOST_BALANCED
-from separatrix.exports.wording import asked, definition, drawn, title
-from separatrix.tasks import Task, Thought
-from separatrix.tasks.text import TextTask
+from separatrix.exports.wording import definition, drawn
 
 METADATA = "metadata.json"
 DISTINCT = (
@@ -37,35 +36,20 @@ def probability(value: Fraction) -> str:
     return str(value) if value.denominator < 10**12 else f"{float(value):.10g}"
 
 
-def about(task: Task | TextTask) -> dict[str, Any]:
-    """The task: its text, what it asks, how it is drawn, where it comes from, sizes, chance; of
-    token tasks also what must be told apart.
+def about(source: Source) -> dict[str, Any]:
+    """The task: its text, what it asks, how it is drawn, where it comes from, chance, and what
+    its source tells of its sizes.
     """
-    source = type(task).source
-    if isinstance(task, Thought):
-        source = f"{type(task.task).source}; {source}"
-    said = {
+    task = source.task
+    return {
         "task": task.spec,
-        "title": title(task),
-        "source": source,
-        "references": references(source),
+        "title": task.own_title,
+        "source": task.cited,
+        "references": references(task.cited),
         "definition": definition(task),
         "drawn": drawn(task),
         "chance": probability(task.chance),
-    }
-    if not isinstance(task, Task):
-        return said | {"sizes": task.sizes(), "numbers": task.numbers}
-    count = task.prefix_classes()
-    return said | {
-        "sizes": asked(task).sizes(),
-        "length": task.length,
-        "vocabulary": task.vocabulary,
-        "answers": task.answers,
-        "several": task.several,
-        "prefix_classes": (
-            None if count is None else {"after": task.prefix_length, "log2": count.log2_str()}
-        ),
-    }
+    } | source.sizes()
 
 
 def command(job: Job, format: str) -> str:
@@ -82,7 +66,7 @@ def command(job: Job, format: str) -> str:
 def metadata(
     job: Job, format: str, files: Mapping[str, Checksum], packages: Iterable[str]
 ) -> dict[str, Any]:
-    return about(job.source.task) | {
+    return about(job.source) | {
         "format": format,
         "columns": {column.name: column.meaning for column in job.source.columns},
         "splits": job.splits,

@@ -14,7 +14,6 @@ from separatrix.exports.dataset_card import card
 from separatrix.exports.job import Job
 from separatrix.exports.source import Column, Rows
 from separatrix.exports.yaml import yaml
-from separatrix.tasks import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,12 +67,7 @@ def _file(split: str) -> str:
 
 def _integer(job: Job) -> str:
     """int32 where every id and answer fits, else int64."""
-    task = job.source.task
-    return (
-        "int64"
-        if isinstance(task, Task) and max(task.vocabulary, task.answers, task.length) >= 1 << 31
-        else "int32"
-    )
+    return "int64" if job.source.largest >= 1 << 31 else "int32"
 
 
 def _schema(job: Job) -> pa.Schema:

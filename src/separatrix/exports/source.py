@@ -41,12 +41,55 @@ class Drawn(NamedTuple):
 
 
 class Source(Protocol):
-    """A task of tokens (_tokens.py) or of texts (_texts.py)."""
+    """A task of tokens (tokens.py) or of texts (texts.py), with all that differs between them."""
 
     @property
     def task(self) -> Task | TextTask: ...
     @property
     def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def worded(self) -> str:
+        """The text of the task that asks the same where everything is written as words."""
+        ...
+
+    @property
+    def guess(self) -> str:
+        """The guess that `chance` is the accuracy of."""
+        ...
+
+    @property
+    def lead(self) -> str:
+        """What stands above the first question, before the sentence about answers."""
+        ...
+
+    @property
+    def pattern(self) -> str | None:
+        """A regular expression of answers that are names; None for numbers."""
+        ...
+
+    @property
+    def lenient(self) -> dict[str, Any]:
+        """What a comparison of answers overlooks, as lm-evaluation-harness spells it."""
+        ...
+
+    @property
+    def stop(self) -> str:
+        """What ends the steps where they are written one after the other."""
+        ...
+
+    @property
+    def largest(self) -> int:
+        """The largest integer of a row."""
+        ...
+
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the task and what follows from them, as plain data."""
+        ...
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The same for people, as names and values."""
+        ...
 
     @property
     def length(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,12 +22,25 @@ class TextSource:
         self.choices: Literal["choices"] | None = (
             "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
         )
+        self.worded = task.spec
+        self.guess = "a guess among the candidates"
+        self.lead = "Answer the question from the facts. "
+        self.lenient = {"ignore_case": True}
+        self.stop = ""
+        self.pattern = task.pattern
+        self.largest = 0
         self.chance = task.chance
         self.share = Fraction(1)
         self.words = 4 + sum(len(step.split()) for step in first.steps)
         self._steps = bool(first.steps)
         self._choices = bool(first.choices)
         self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
+
+    def sizes(self) -> dict[str, Any]:
+        return {"sizes": self.task.sizes(), "numbers": self.task.numbers}
+
+    def facts(self) -> list[tuple[str, str]]:
+        return [(name, f"{number:,}") for name, number in self.task.numbers.items()]
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         items = self.task.sample(batch, rng)

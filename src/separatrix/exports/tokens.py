@@ -5,13 +5,14 @@ numbers.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.exports.source import MOST_CHOICES, Column, Drawn, Rows, key_of, text_columns
-from separatrix.exports.wording import Worder, asked
-from separatrix.tasks import NO_ANSWER, Composition, Task, Thought
+from separatrix.exports.wording import Worder, definition
+from separatrix.tasks import NO_ANSWER, Task
 
 MOST_BALANCED = 100
 """Most answers that are kept as frequent as they are drawn; with more, waiting for the right one
@@ -30,8 +31,15 @@ class TokenSource:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.length = task.length
-        self.stepwise = isinstance(task, Thought)
-        self.asked = asked(task)
+        self.stepwise = task.stepwise
+        self.asked = task.asked
+        self.worded = task.worded.spec
+        self.lead = f"{definition(self.asked)}\n\n"
+        self.guess = "the best constant guess"
+        self.lenient = {"regexes_to_ignore": [","]}
+        self.stop = "."
+        self.pattern = None
+        self.largest = max(task.vocabulary, task.answers, task.length)
         self.choices = (
             [str(answer) for answer in range(self.asked.answers)]
             if self.asked.answers <= MOST_CHOICES
@@ -40,7 +48,7 @@ class TokenSource:
         self.balanced = self.asked.answers <= MOST_BALANCED
         self.chance = self.asked.chance
         self.share = self.chance if self.balanced else Fraction(1)
-        self.words = 3 + (self.asked.steps + 1 if isinstance(self.asked, Composition) else 1)
+        self.words = 4 + self.asked.steps
         self._places = task.several and not self.stepwise
         self._worder = Worder(task)
         tokens = Column(
@@ -72,8 +80,30 @@ class TokenSource:
             tokens,
             targets,
             *place,
-            *text_columns(_NUMBERS, steps=isinstance(self.asked, Composition), choices=False),
+            *text_columns(_NUMBERS, steps=self.asked.steps > 0, choices=False),
         )
+
+    def sizes(self) -> dict[str, Any]:
+        task = self.task
+        count = task.prefix_classes()
+        classes = None if count is None else {"after": task.prefix_length, "log2": count.log2_str()}
+        return {
+            "sizes": self.asked.sizes(),
+            "length": task.length,
+            "vocabulary": task.vocabulary,
+            "answers": task.answers,
+            "several": task.several,
+            "prefix_classes": classes,
+        }
+
+    def facts(self) -> list[tuple[str, str]]:
+        task = self.task
+        return [
+            ("tokens of a row", f"{task.length:,}"),
+            ("token ids", f"0 to {task.vocabulary - 1:,}"),
+            ("answers", f"0 to {task.answers - 1:,}"),
+            ("answers due", "after several tokens" if task.several else "after the last token"),
+        ]
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         tokens, targets = self.task.sample(batch, rng)
@@ -112,9 +142,9 @@ class TokenSource:
             for row, end in zip(tokens, ends.tolist(), strict=True)
         ]
         made["answer"] = made["completion"] = [str(answer) for answer in answers.tolist()]
-        if isinstance(self.asked, Composition):
-            chains = self.asked.intermediate(tokens[:, : self.asked.length]).tolist()
-            made["steps"] = [[str(value) for value in chain] for chain in chains]
+        chains = self.asked.chain(tokens[:, : self.asked.length])
+        if chains is not None:
+            made["steps"] = [[str(value) for value in chain] for chain in chains.tolist()]
             if self.stepwise:
                 made["completion"] = [self._worder.written(chain) for chain in made["steps"]]
         return made

@@ -1,59 +1,36 @@
-"""Token tasks as questions in numbers: what is asked, then the tokens as words; and what a
-task's docstrings say, for readers of an export.
-"""
+"""The texts of an export: what a task says of itself, and token tasks as questions in numbers."""
 
 from __future__ import annotations
-
-import inspect
-import re
-import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.tasks import Task, Thought
+from separatrix.tasks import Task
+from separatrix.tasks.base.words import wrapped
 from separatrix.tasks.text import TextTask
 
 CUE = "Answer:"
 CUE_STEPS = "Answer step by step:"
 """The last line of a question, in words as in numbers."""
 _MOST_WORDS = 1 << 20
-_FORMS = re.compile(
-    r"(?P<head>.*?: )(?P<first>.+) \((?P<one>\w+)\), or (?P<second>.+) \((?P<other>\w+)\)"
-)
-_INTERNALS = (
-    (re.compile(r" \((?:else )?\w*Error(?: otherwise)?\)"), ""),
-    (re.compile(r"\(\w*Error otherwise; "), "("),
-    (re.compile(r":\s+level\(\"[a-z ]+\"\)(?: = 1)?|`"), ""),
-)
-_CODE = re.compile(r"\w+Error\b|\bRaises\b|level\(")
-"""What docstrings say to programmers only; a sentence with it is left out."""
-_SENTENCE = re.compile(r"(?<=[.:)])\s+(?=[A-Z])")
 
 
-def asked(task: Task) -> Task:
-    """The task a question is about: of a chain of thought, the one whose chain it is."""
-    return task.task if isinstance(task, Thought) else task
+def definition(task: Task | TextTask) -> str:
+    """What is asked, in lines: the examples, then the rules."""
+    return wrapped(task.definition)
 
 
-def title(task: Task | TextTask) -> str:
-    """The task's title; one that names two forms, "2-Sum: does ... (query), or do ...
-    (decision)", with the task's own only.
-    """
-    found = _FORMS.fullmatch(type(task).title)
-    form = task.sizes().get("form")
-    if found and form in (found["one"], found["other"]):
-        return found["head"] + found["first" if form == found["one"] else "second"]
-    return type(task).title
+def drawn(task: Task | TextTask) -> str:
+    """How instances are drawn, in lines."""
+    return wrapped(task.how_drawn)
 
 
 def instruction(task: Task) -> str:
     """One line: the title, the sizes, where the answer is due, what an answer is. A shift is
     left out: it changes nothing that is asked.
     """
-    task = asked(task)
-    said = title(task)
-    hidden = {"shift"} if said == type(task).title else {"shift", "form"}
+    said = task.own_title
+    hidden = {"shift", "form"} if task.titles else {"shift"}  # the title tells the form
     sizes = ", ".join(
         f"{name} = {value}" for name, value in task.sizes().items() if name not in hidden
     )
@@ -70,11 +47,10 @@ def instruction(task: Task) -> str:
 
 def manner(task: Task | TextTask, *, steps: bool) -> str:
     """One sentence: what an answer looks like."""
-    kind = "number" if isinstance(task, Task) else "name"
     return (
-        f"Write the steps, then: The answer is {kind.upper()}."
+        f"Write the steps, then: The answer is {task.noun.upper()}."
         if steps
-        else f"Answer with the {kind} alone."
+        else f"Answer with the {task.noun} alone."
     )
 
 
@@ -82,8 +58,8 @@ class Worder:
     """Tokens as words: one number each, separated by spaces."""
 
     def __init__(self, task: Task) -> None:
-        self._instruction = instruction(task)
-        self._cue = CUE_STEPS if isinstance(task, Thought) else CUE
+        self._instruction = instruction(task.asked)
+        self._cue = CUE_STEPS if task.stepwise else CUE
         small = task.vocabulary <= _MOST_WORDS
         self._words = (
             np.array([str(token) for token in range(task.vocabulary)], dtype=object)
@@ -99,46 +75,3 @@ class Worder:
     def written(self, chain: list[str]) -> str:
         """A chain of values and the answer, the last of them."""
         return f"{' '.join(chain)}. The answer is {chain[-1]}."
-
-
-def definition(task: Task | TextTask) -> str:
-    """The docstring of the task's file, token table first, without where it comes from; of a
-    chain of thought, that of its task and its own.
-    """
-    own = inspect.cleandoc(sys.modules[type(task).__module__].__doc__ or "")
-    own = re.sub(r"(?ms)[ \n]Source:\s.*?(?=^$|\Z)| \(theory\.md[^)]*\)| \[here\]", "", own).strip()
-    if not isinstance(task, Thought):
-        return own
-    return "\n\n".join(
-        [definition(task.task), own, *([_pairs(task)] if task.form == "pairs" else [])]
-    )
-
-
-def _pairs(task: Thought) -> str:
-    """The ids of pairs, read off `Thought.pair`."""
-    zero, step = (int(task.pair(np.array(w), np.array(0))) for w in (0, 1))
-    return (
-        f"The id of a pair is vocabulary + w * values + value: here {zero} + {step - zero} w +"
-        f" value, where {zero} is the number of ids that the prompt may hold, w the token w, and"
-        f" value from 0 to {step - zero - 1}. Asked in words, the chain is written as plain values."
-    )
-
-
-def drawn(task: Task | TextTask) -> str:
-    """How the task's sampler draws: the docstring of its class, without what is said about
-    errors and other code, and the shift, if any.
-    """
-    if isinstance(task, Thought):
-        return f"{drawn(task.task)}\n\nWhat is written behind a prompt follows from it."
-    paragraphs = [_plain(part) for part in (inspect.getdoc(type(task)) or "").split("\n\n")]
-    if isinstance(task, Task) and (meant := task.shifts.get(task.sizes().get("shift", ""))):
-        paragraphs.append(f"Here: {meant}.")
-    return "\n\n".join(part for part in paragraphs if part)
-
-
-def _plain(text: str) -> str:
-    for pattern, instead in _INTERNALS:
-        text = pattern.sub(instead, text)
-    if _CODE.search(text):
-        text = " ".join(part for part in _SENTENCE.split(text) if not _CODE.search(part))
-    return text

@@ -1,13 +1,4 @@
-"""c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.
-
-    c = 2, n = 13:   position   0  1  2  3  4  5  6  7  8  9  10 11 12
-                     input      2  5  7  2  6  4  3  6  1  0  2  2  6         the last two, 2 6, stood at 3 and 4, before 4
-                     target     .  .  .  .  .  .  .  .  .  .  .  .  4         near misses: 2 5 (before 7), 3 6 (before 1)
-
-The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the answer
-is the token at i + c. All ids are alike.
-Source: [Wen25], c-gram retrieval.
-"""
+"""c-gram retrieval: the token that followed the earlier occurrence of the last c tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.errors import SizeError
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -29,6 +22,43 @@ from separatrix.tasks.drawing.distinct import (
     shuffled,
 )
 
+WORDS = Words(
+    asks="c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.",
+    table="""
+        c = 2, n = 13:   position   0  1  2  3  4  5  6  7  8  9  10 11 12
+                         input      2  5  7  2  6  4  3  6  1  0  2  2  6
+                         target     .  .  .  .  .  .  .  .  .  .  .  .  4
+        the last two, 2 6, stood at 3 and 4, before 4; near misses: 2 5 (before 7), 3 6 (before 1)
+    """,
+    rules="""
+        The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the
+        answer is the token at i + c. All ids are alike.
+    """,
+    drawn="""
+        n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries. (c =
+        1 is induction.)
+
+        Drawn as entries, c tokens of context and one that follows, then the c tokens asked for;
+        what is left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids
+        to each place of a context, at random, so that no place of another kind can look like a
+        context, whatever follows: followers are any of the V ids. One context is asked for; for
+        each of its c places at least d others differ from it there and nowhere else, d = min(b - 1,
+        floor((entries - 1)/c)), each with another id; the rest are different random ones. So c - 1
+        of the c tokens are shared by d + 1 contexts or more, alike but for that, and whoever knows
+        these only picks the right one with probability 1/(d + 1) at most (and another may be
+        followed by the answer too, as often as stated below). Followers are drawn first, min(V,
+        entries) different ones among them, then the answer uniformly over these, then one of the
+        entries that it follows, then all contexts: so no token and no count says anything about the
+        answer, which is uniform over the V ids.
+
+        Where V > entries, ids that follow nothing are no answer: naming a follower is right with
+        probability 1/entries. What follows the nearest context is the answer less often than others
+        (as in recall): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
+    """,
+    counted="Not known: which continuations are allowed depends on the whole prefix.",
+    origin="[Wen25], c-gram retrieval",
+)
+
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60
 """Contexts are numbered with so many bits."""
@@ -36,28 +66,10 @@ _CODE_BITS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class CGram(Task):
-    """n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries (else
-    SizeError). (c = 1 is induction.)
-
-    Drawn as entries, c tokens of context and one that follows, then the c tokens asked for; what is
-    left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids to each
-    place of a context, at random, so that no place of another kind can look like a context,
-    whatever follows: followers are any of the V ids. One context is asked for; for each of its c
-    places at least d others differ from it there and nowhere else, d = min(b - 1, floor((entries -
-    1)/c)), each with another id; the rest are different random ones. So c - 1 of the c tokens are
-    shared by d + 1 contexts or more, alike but for that, and whoever knows these only picks the
-    right one with probability 1/(d + 1) at most (and another may be followed by the answer too, as
-    often as stated below). Followers are drawn first, min(V, entries) different ones among them,
-    then the answer uniformly over these, then one of the entries that it follows, then all
-    contexts: so no token and no count says anything about the answer, which is uniform over the V
-    ids.
-
-    Where V > entries, ids that follow nothing are no answer: naming a follower is right with
-    probability 1/entries. What follows the nearest context is the answer less often than others (as
-    in `Recall`): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
-    """
+    """c-gram retrieval over n tokens of V ids."""
 
     name: ClassVar[str] = "cgram"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
     )
@@ -139,7 +151,7 @@ class CGram(Task):
         return self.n - self.c
 
     def prefix_classes(self) -> None:
-        """Not known: which continuations are allowed hangs on the whole prefix."""
+        """None: not known."""
 
     def family(self) -> Family[CGram]:
         """c stays, and V, which bounds n."""
@@ -157,20 +169,21 @@ class CGram(Task):
         each = self.ids_of_a_place
         spare = (self.n - c) % (c + 1)
         contexts = self._contexts(asked, rng)
-        made = np.empty(
-            (batch, m + 1, c + 1), np.int64
-        )  # one entry more, of which the last `spare` tokens are kept
-        made[:, 0, :c], made[:, 1:, :c] = rng.integers(each, size=(batch, c)), contexts
-        if (
-            each > m + 1
-        ):  # no more numbers of a place are in use than there are entries: ids are dealt to these only
-            each, made[:, :, :c] = m + 1, _ranks(made[:, :, :c])
+        # one entry more, of which the last `spare` tokens are kept
+        made = np.empty((batch, m + 1, c + 1), np.int64)
+        made[:, 0, :c] = rng.integers(each, size=(batch, c))
+        made[:, 1:, :c] = contexts
+        if each > m + 1:
+            # at most m + 1 numbers of a place are in use: ids are dealt to these alone
+            each = m + 1
+            made[:, :, :c] = _ranks(made[:, :, :c])
         ids = distinct(batch, c * each, self.V, rng)
         for place in range(c):
             made[:, :, place] = np.take_along_axis(
                 ids[:, place * each :], made[:, :, place], axis=1
             )
-        made[:, 0, c], made[:, 1:, c] = rng.integers(self.V, size=batch), followers
+        made[:, 0, c] = rng.integers(self.V, size=batch)
+        made[:, 1:, c] = followers
         tokens = np.concatenate(
             (made.reshape(batch, -1)[:, c + 1 - spare :], made[rows, 1 + asked, :c]), axis=1
         )

@@ -1,19 +1,4 @@
-"""Chain of thought: a composition task whose answer is written step by step.
-
-    seqcomp:L=3 with chain i_1, i_2, i_3 after a prompt of n tokens, z_0 and w last:
-
-    thought=values   position   0   ...   n-1   n     n+1          thought=pairs   position   0   ...   n-1       n         n+1       n+2
-                     input      z_3       w     i_1   i_2                          input      z_3       w         (w,z_0)   (w,i_1)   (w,i_2)
-                     target     .   .     i_1   i_2   i_3                          target     .   .     (w,z_0)   (w,i_1)   (w,i_2)   i_3
-
-values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and
-seqcomp-forward): each value before the answer together with w, as one token, z_0 first: L tokens.
-(w, value) has the id v + w N_{L-2} + value with v the ids of the prompt (L = 1: N_0 for N_{L-2}).
-One layer is enough then; from i_l alone its next query could not know w_l. In training what is
-written stands in the input; a model that answers by itself writes each token after the ones before.
-Source: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough
-then).
-"""
+"""Chain of thought: a composition task whose answer is written step by step."""
 
 from __future__ import annotations
 
@@ -26,8 +11,37 @@ import numpy as np
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.counts import Count
-from separatrix.tasks.base.task import NO_ANSWER, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
+
+WORDS = Words(
+    asks="Chain of thought: a composition task whose answer is written step by step.",
+    table="""
+        seqcomp:L=3 with chain i_1, i_2, i_3 after a prompt of n tokens, z_0 and w last:
+
+        thought=values   position   0   ...   n-1   n     n+1
+                         input      z_3       w     i_1   i_2
+                         target     .   .     i_1   i_2   i_3
+
+        thought=pairs    position   0   ...   n-1       n         n+1       n+2
+                         input      z_3       w         (w,z_0)   (w,i_1)   (w,i_2)
+                         target     .   .     (w,z_0)   (w,i_1)   (w,i_2)   i_3
+    """,
+    rules="""
+        values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and
+        seqcomp-forward): each value before the answer together with w, as one token, z_0 first: L
+        tokens. (w, value) has the id v + w N_{L-2} + value, where v is the number of ids of the
+        prompt (with N_0 for N_{L-2} if L = 1). One layer is enough then; from i_l alone its next
+        query could not know w_l. In training what is written stands in the input; a model that
+        answers by itself writes each token after the ones before.
+    """,
+    drawn="The prompt is drawn as the task draws it; what is written behind it follows from it.",
+    counted="Those of the task: what is written is a function of the prompt.",
+    origin="""
+        theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough then)
+    """,
+)
 
 Form = Literal["values", "pairs"]
 Law = tuple[tuple[range, Fraction], ...]
@@ -35,14 +49,14 @@ Law = tuple[tuple[range, Fraction], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Thought(Task):
-    """`task` with its chain written out: answers are due after the prompt's last token and after
-    every written token.
+    """A composition task with its chain written out, as values or as pairs.
 
-    Raises SpecError for a task without a chain, or without pairs to write, UnknownNameError for an
-    unknown form.
+    Raises SpecError for a task without a chain, or without pairs to write, and UnknownNameError
+    for an unknown form.
     """
 
     name: ClassVar[str] = "thought"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "the chain of a composition task, value by value, then the answer"
     usage: ClassVar[str] = (
         "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp,"
@@ -50,6 +64,10 @@ class Thought(Task):
     )
     source: ClassVar[str] = "theory.md, sections 3 and 6"
     several: ClassVar[bool] = True
+    stepwise: ClassVar[bool] = True
+    due: ClassVar[str] = (
+        "due after the prompt's last token and after every written token; the loss is taken there"
+    )
 
     task: Task
     form: Form = "values"
@@ -57,21 +75,16 @@ class Thought(Task):
     def __post_init__(self) -> None:
         if self.form not in ("values", "pairs"):
             raise UnknownNameError.of("form of thought", str(self.form), ("values", "pairs"))
-        if not isinstance(self.task, Composition):
+        if not self.task.thoughts:
             raise SpecError(
                 f"{self.task.name}: there is no chain of values to write; leave"
                 f" thought={self.form} out"
             )
-        if self.form == "pairs" and not isinstance(self.task, Functions):
+        if self.form not in self.task.thoughts:
             raise SpecError(
                 f"{self.task.name}: there is no w to pair the chain's values with; write"
                 " thought=values"
             )
-
-    @property
-    def _inner(self) -> Composition:
-        assert isinstance(self.task, Composition)
-        return self.task
 
     @property
     def _functions(self) -> Functions:
@@ -92,7 +105,7 @@ class Thought(Task):
     @property
     def written(self) -> int:
         """Tokens between the prompt and the answer: steps - 1 values, or L pairs."""
-        return self._inner.steps - (self.form == "values")
+        return self.task.steps - (self.form == "values")
 
     @property
     def length(self) -> int:
@@ -131,7 +144,7 @@ class Thought(Task):
     def _laws(self) -> Iterator[Law]:
         """The probability of every id at each place where an answer is due."""
         if self.form == "values":
-            yield from (self._inner.law(step) for step in range(1, self._inner.steps + 1))
+            yield from (self.task.law(step) for step in range(1, self.task.steps + 1))
             return
         task = self._functions
         first = self.task.vocabulary
@@ -153,11 +166,45 @@ class Thought(Task):
         return self.task.level(probe)
 
     @property
+    def asked(self) -> Task:
+        return self.task
+
+    @property
+    def worded(self) -> Task:
+        """With the values alone: in words, pairs are written as these too."""
+        return self if self.form == "values" else Thought(task=self.task)
+
+    @property
+    def definition(self) -> str:
+        """That of the task, then that of its chain, and what the ids of pairs are."""
+        parts = [self.task.definition, self.words.definition]
+        return "\n\n".join(parts if self.form == "values" else [*parts, self._pairs_told])
+
+    @property
+    def _pairs_told(self) -> str:
+        first = self.task.vocabulary
+        values = self._values
+        return (
+            f"The id of a pair is vocabulary + w * values + value: here {first} + {values} w +"
+            f" value, where {first} is the number of ids that the prompt may hold, w the token w,"
+            f" and value from 0 to {values - 1}. Asked in words, the chain is written as plain"
+            " values."
+        )
+
+    @property
+    def how_drawn(self) -> str:
+        return f"{self.task.how_drawn}\n\n{self.words.drawn}"
+
+    @property
+    def cited(self) -> str:
+        return f"{self.task.cited}; {self.source}"
+
+    @property
     def prefix_length(self) -> int:
         return self.task.prefix_length
 
     def prefix_classes(self) -> Count | None:
-        """Those of the task: what is written is a function of the prompt."""
+        """Those of the task."""
         return self.task.prefix_classes()
 
     def family(self) -> Family[Task]:
@@ -190,7 +237,8 @@ class Thought(Task):
         """The prompts with their chain behind them. Raises SizeError for prompts that are no
         instance of the task.
         """
-        chain = self._inner.intermediate(prompts)
+        chain = self.task.chain(prompts)
+        assert chain is not None
         if self.form == "pairs":
             task = self._functions
             before = np.column_stack((prompts[:, task.position_z0], chain[:, :-1]))

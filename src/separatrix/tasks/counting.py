@@ -1,11 +1,4 @@
-"""Counting: how many of n bits are ones, or how often does a symbol occur among n?
-
-    ones:   position   0     ...   n-1                queried:   position   0     ...   n-1   n
-            input      x_1   ...   x_n                           input      x_1   ...   x_n   q
-            target     .     ...   #{j: x_j = 1}                 target     .     ...   .     #{j: x_j = q}
-
-Source: [Wen25] (counting); theory.md, sections 2 and 3.
-"""
+"""Counting: how many of n bits are ones, or how often does a symbol occur among n?"""
 
 from __future__ import annotations
 
@@ -20,17 +13,48 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial
 from separatrix.numbers.counts import Count, Exact
-from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
-    PLAIN,
-    Batch,
-    Family,
-    Task,
-    Tokens,
-    check_names,
-    require,
-)
+from separatrix.tasks.base.sizes import check_names, require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct
+
+WORDS = Words(
+    asks="Counting: how many of n bits are ones, or how often does a symbol occur among n?",
+    table="""
+        ones:  position  0    ...  n-1              queried:  position  0    ...  n-1  n
+               input     x_1  ...  x_n                        input     x_1  ...  x_n  q
+               target    .    ...  #{j: x_j = 1}              target    .    ...  .    #{j: x_j = q}
+    """,
+    drawn="""
+        n >= 1, V = 2 for ones, V >= 2 symbols for queried.
+
+        Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is
+        right with probability 1/(n+1). The counts are the answer: whoever sees them is always
+        right. All zeros and all ones are one prompt each, so that a single place is worth 2/(n+1)
+        with any sampler: 0 speaks for the count 0, 1 for the count n. The last three tokens are
+        worth what three uniform places are. The token behind the latest one that differs from the
+        last is the last one, or missing where all are the same.
+
+        Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the
+        n places in all ways alike, in uniform order, and one of the m at random is asked for. So
+        its count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often:
+        a constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n,
+        or over 0..2n/m, it would often be the largest, which all counts tell: with the latter in
+        0.475 of the cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole
+        prompt, the last token included, knows that every symbol that occurs is as likely to be the
+        last one, and no more; the best guess is the number that most of them have, less one. How
+        often that is right, the level of the probe "counts", is the mean of the largest
+        multiplicity of a positive part, over the ways to write n+1 as m parts, times binomial(n+m,
+        m-1) / (m binomial(n+m-1, m-1)). The last two tokens tell whether x_n = q, which multiplies
+        the odds of c by c. Where all tokens are the last one, "nearest key" sees nothing and knows
+        c = n.
+    """,
+    counted="""
+        Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol lists
+        the counts (theory.md, section 3).
+    """,
+    origin="[Wen25] (counting); theory.md, sections 2 and 3",
+)
 
 Form = Literal["ones", "queried"]
 _MOST_INDEPENDENT = 1 << 16
@@ -41,34 +65,18 @@ _SUMMED = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Counting(Task):
-    """n >= 1, V = 2 for ones, V >= 2 symbols for queried (SizeError otherwise).
-
-    Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is right
-    with probability 1/(n+1). The counts are the answer: level("counts") = 1. All zeros and all ones
-    are one prompt each, so that a single place is worth 2/(n+1) with any sampler: 0 speaks for the
-    count 0, 1 for the count n. The last three tokens are worth what three uniform places are. The
-    token behind the latest one that differs from the last is the last one, or missing where all are
-    the same.
-
-    Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n
-    places in all ways alike, in uniform order, and one of the m at random is asked for. So its
-    count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often: a
-    constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n, or over
-    0..2n/m, it would often be the largest, which all counts tell: with the latter in 0.475 of the
-    cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole prompt, the last
-    token included, knows that every symbol that occurs is as likely to be the last one, and no
-    more; the best guess is the number that most of them have, less one. level("counts") is how
-    often that is right: the mean of the largest multiplicity of a positive part, over the ways d to
-    write n+1 as m parts, times binomial(n+m, m-1) / (m binomial(n+m-1, m-1)). The last two tokens
-    tell whether x_n = q, which multiplies the odds of c by c. Where all tokens are the last one,
-    "nearest key" sees nothing and knows c = n.
-    """
+    """Counting among n tokens: ones, or the symbol that is asked for."""
 
     name: ClassVar[str] = "counting"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "counting: how many of n bits are ones (ones), or how often the last token occurs before"
         " (queried)"
     )
+    titles: ClassVar[dict[str, str]] = {
+        "ones": "counting: how many of n bits are ones",
+        "queried": "counting: how often the last token occurs before",
+    }
     usage: ClassVar[str] = (
         "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
     )
@@ -148,7 +156,7 @@ class Counting(Task):
         return Fraction(comb(n - count + m - 2, m - 2), comb(n + m - 1, m - 1))
 
     def level(self, probe: str) -> Fraction:
-        """As the docstring of the class derives; "counts" of form=queried is exact for m (n+1)
+        """As `words.drawn` derives; "counts" of form=queried is exact for m (n+1)
         <= 141, an upper bound beyond.
         """
         n = self.n
@@ -199,9 +207,7 @@ class Counting(Task):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol
-        lists the counts (theory.md, section 3).
-        """
+        """The count that `words.counted` derives."""
         return (
             Exact(self.n + 1) if self.form == "ones" else Binomial(self.n + self.V - 1, self.V - 1)
         )

@@ -1,11 +1,4 @@
-"""Disjointness: have two sets, given as strings of n bits, no element in common?
-
-    position   0     ...   n-1   n     ...   2n-1
-    input      u_1   ...   u_n   v_1   ...   v_n
-    target     .     ...   .     .     ...   1 if no i has u_i = v_i = 1, else 0
-
-Source: [Bha24]; theory.md, sections 2 and 3.
-"""
+"""Disjointness: have two sets, given as strings of n bits, no element in common?"""
 
 from __future__ import annotations
 
@@ -15,23 +8,42 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
+
+WORDS = Words(
+    asks="Disjointness: have two sets, given as strings of n bits, no element in common?",
+    table="""
+        position   0     ...   n-1   n     ...   2n-1
+        input      u_1   ...   u_n   v_1   ...   v_n
+        target     .     ...   .     .     ...   1 if no i has u_i = v_i = 1, else 0
+    """,
+    drawn="""
+        n >= 2 (with one element counts would tell). Sampled so that both answers have probability
+        1/2 exactly.
+
+        Every element falls into u only, v only or neither, each with probability 1/3, drawn again
+        while a set is empty. Under answer 0 a uniform element of v is then exchanged for a uniform
+        one of u, which is the only one in common. So u, and how many elements either set has, do
+        not depend on the answer, and v is uniform among the sets of its size under both: neither
+        half says anything, nor does any count or single place.
+    """,
+    counted="""
+        2^n: two sets u differ at some element, and the set v of this element alone meets one of
+        them (theory.md, section 3).
+    """,
+    origin="[Bha24]; theory.md, sections 2 and 3",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disjointness(Decision):
-    """n >= 2 (SizeError otherwise; with one element counts would tell). Sampled so that both
-    answers have probability 1/2 exactly.
-
-    Every element falls into u only, v only or neither, each with probability 1/3, drawn again while
-    a set is empty. Under answer 0 a uniform element of v is then exchanged for a uniform one of u,
-    which is the only one in common. So u, and how many elements either set has, do not hang on the
-    answer, and v is uniform among the sets of its size under both: neither half says anything, nor
-    does any count or single place.
-    """
+    """Disjointness of two sets of n elements."""
 
     name: ClassVar[str] = "disjointness"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
         " v_i = 1"
@@ -63,9 +75,7 @@ class Disjointness(Decision):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """2^n: two sets u differ at some element, and the set v of this element alone meets one
-        of them (theory.md, section 3).
-        """
+        """The count that `words.counted` derives."""
         return Power(2, self.n)
 
     def family(self) -> Family[Disjointness]:

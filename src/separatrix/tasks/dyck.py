@@ -1,11 +1,4 @@
-"""Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
-
-    k = 2, D = 2:   position   0   1   2   3   4   5
-                    input      (   [   ]   )   [   ]        ids 0 1 3 2 1 3: kind c opens as c and closes as k + c
-                    target     .   .   .   .   .   1
-
-Source: [Bha24]; theory.md, sections 2 and 3.
-"""
+"""Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?"""
 
 from __future__ import annotations
 
@@ -17,8 +10,56 @@ from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import AlternatePowers, Count
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
+
+WORDS = Words(
+    asks="Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?",
+    table="""
+        k = 2, D = 2:   position   0   1   2   3   4   5
+                        input      (   [   ]   )   [   ]
+                        target     .   .   .   .   .   1
+        ids 0 1 3 2 1 3: kind c opens as c and closes as k + c
+    """,
+    drawn="""
+        n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
+        1/2 exactly.
+
+        A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of
+        two reasons, and whichever it might be, counts and every single place look the same under
+        both answers.
+
+        Kinds: two pairs are chosen by the shape alone, their kinds differ, and under answer 0 their
+        closing brackets are exchanged. Both have more than w = 6 places between their brackets, and
+        so have the opening one of either and the closing one of the other; neither holds the first
+        bracket or the last. So tokens that do not include an opening and a closing bracket of these
+        four have the same law under both answers: those of any place, of any w + 1 neighbours, and
+        all opening or all closing ones. Shapes without two such pairs are drawn again before there
+        is an answer. That holds at all sizes where kinds are wrong, which are n >= 16 for D >= 3, n
+        >= 48 for D = 2: in shorter prompts such shapes are rare, or the latest bracket next to the
+        last one's id ("nearest key") tells (0.505 at n = 40, k = 2, D = 2). With D = 1 two
+        neighbours are all it takes.
+
+        Depth, in half of the prompts (all, if k = 1) where D >= 3 and n >= 2D + 14: one of two
+        places holds )()()( and the other )(())(, the first at depth D, the second at least two
+        lower; under answer 0 they are the other way round, so that one pair is D + 1 deep. The
+        places are exchangeable, so that no three neighbours tell; from n = 2D + 22 on, with
+        )()()()()( and )()(())()(, no five. Pairs inside have the kind of the bracket closed first,
+        so that neither place holds a token at its middle that did not occur before. (Two places at
+        most D deep that differ by two or more take D >= 3. Room for both and a walk between them
+        takes that n, so shorter prompts are wrong in kinds alone.)
+
+        At other sizes nothing is drawn: a few neighbours would give the answer away.
+    """,
+    counted="""
+        1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
+        (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can
+        close, and one class for prefixes that nothing can repair.
+    """,
+    origin="[Bha24]; theory.md, sections 2 and 3",
+)
 
 _TRIES = 10_000
 WINDOW = 6
@@ -32,36 +73,10 @@ deep.
 
 @dataclass(frozen=True, kw_only=True)
 class Dyck(Decision):
-    """n even, n >= 2; k >= 1 kinds; depth D >= 1 (SizeError otherwise). Sampled so that both
-    answers have probability 1/2 exactly.
-
-    A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of two
-    reasons, and whichever it might be, counts and every single place look the same under both
-    answers.
-
-    Kinds: two pairs are chosen by the shape alone, their kinds differ, and under answer 0 their
-    closing brackets are exchanged. Both have more than w = 6 places between their brackets, and so
-    have the opening one of either and the closing one of the other; neither holds the first bracket
-    or the last. So tokens that do not include an opening and a closing bracket of these four have
-    the same law under both answers: those of any place, of any w + 1 neighbours, and all opening or
-    all closing ones. Shapes without two such pairs are drawn again before there is an answer. That
-    holds at all sizes where kinds are wrong, which are n >= 16 for D >= 3, n >= 48 for D = 2: in
-    shorter prompts such shapes are rare, or the latest bracket next to the last one's id ("nearest
-    key") tells (0.505 at n = 40, k = 2, D = 2). With D = 1 two neighbours are all it takes.
-
-    Depth, in half of the prompts (all, if k = 1) where D >= 3 and n >= 2D + 14: one of two places
-    holds )()()( and the other )(())(, the first at depth D, the second at least two lower; under
-    answer 0 they are the other way round, so that one pair is D + 1 deep. The places are
-    exchangeable, so that no three neighbours tell; from n = 2D + 22 on, with )()()()()( and
-    )()(())()(, no five. Pairs inside have the kind of the bracket closed first, so that neither
-    place holds a token at its middle that did not occur before. (Two places at most D deep that
-    differ by two or more take D >= 3. Room for both and a walk between them takes that n, so
-    shorter prompts are wrong in kinds alone.)
-
-    At other sizes nothing is drawn (SizeError): a few neighbours would give the answer away.
-    """
+    """Balanced brackets of k kinds, nested at most D deep."""
 
     name: ClassVar[str] = "dyck"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"
@@ -112,10 +127,7 @@ class Dyck(Decision):
         return half - 1 if half > self.D and (half - self.D) % 2 else half
 
     def prefix_classes(self) -> Count:
-        """1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
-        (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can
-        close, and one class for prefixes that nothing can repair.
-        """
+        """The count that `words.counted` derives."""
         return stack_classes(k=self.k, D=self.D, t=self.prefix_length, dead=True)
 
     def family(self) -> Family[Dyck]:
@@ -177,8 +189,8 @@ class Dyck(Decision):
         return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - self._window))
 
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, n) with the two windows of the docstring at places of different depth,
-        as the label asks for.
+        """Prompts (batch, n) with two windows, as `words.drawn` has them, at places of different
+        depth, as the label asks for.
         """
         batch = len(labels)
         rows = np.arange(len(labels))

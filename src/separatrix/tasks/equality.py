@@ -1,11 +1,4 @@
-"""String equality: are two strings of n bits the same?
-
-    position   0     ...   n-1   n     ...   2n-1
-    input      u_1   ...   u_n   v_1   ...   v_n
-    target     .     ...   .     .     ...   1 if u = v, else 0
-
-Source: [Bha24]; theory.md, sections 2 and 3.
-"""
+"""String equality: are two strings of n bits the same?"""
 
 from __future__ import annotations
 
@@ -16,33 +9,52 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
+
+WORDS = Words(
+    asks="String equality: are two strings of n bits the same?",
+    table="""
+        position   0     ...   n-1   n     ...   2n-1
+        input      u_1   ...   u_n   v_1   ...   v_n
+        target     .     ...   .     .     ...   1 if u = v, else 0
+    """,
+    drawn="""
+        n >= 1. Sampled so that both answers have probability 1/2 exactly.
+
+        n >= 8: u holds p10s at one place and p01s at another, an even number of places apart,
+        either first, with p and s of r = min(3, floor(n/8) - 1) uniform bits each; places and all
+        other bits are uniform. v is u, or u with the two exchanged, so that v is distributed like
+        u, and u and v together say nothing but whether they are equal: under both answers they have
+        the same ones, the same ones at even places, the same sum of i u_i, and, for n >= 16, the
+        same number of runs and of every r + 1 neighbours (n = 8..15: r = 0, runs of the halves
+        tell).
+
+        What remains are other fingerprints, which no sampler avoids: log2 n random bits and as many
+        of memory check equality nearly always, and so do fixed sums such as that of i^2 u_i. Four
+        places differ, so comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
+
+        n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair
+        of unequal bits exchanged. So v is as uniform as u, both have the same ones under both
+        answers, and counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite;
+        the two tokens are all there is, and one zero beside one one says that they differ. So
+        "counts" and "last tokens" see the answer.)
+    """,
+    counted="""
+        2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3).
+    """,
+    origin="[Bha24]; theory.md, sections 2 and 3",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Equality(Decision):
-    """n >= 1 (SizeError otherwise). Sampled so that both answers have probability 1/2 exactly.
-
-    n >= 8: u holds p10s at one place and p01s at another, an even number of places apart, either
-    first, with p and s of r = min(3, floor(n/8) - 1) uniform bits each; places and all other bits
-    are uniform. v is u, or u with the two exchanged, so that v is distributed like u, and u and v
-    together say nothing but whether they are equal: under both answers they have the same ones, the
-    same ones at even places, the same sum of i u_i, and, for n >= 16, the same number of runs and
-    of every r + 1 neighbours (n = 8..15: r = 0, runs of the halves tell).
-
-    What remains are other fingerprints, which no sampler avoids: log2 n random bits and as many of
-    memory check equality nearly always, and so do fixed sums such as that of i^2 u_i. Four places
-    differ, so comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
-
-    n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of
-    unequal bits exchanged. So v is as uniform as u, both have the same ones under both answers, and
-    counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite; the two tokens
-    are all there is, and one zero beside one one says that they differ. So "counts" and "last
-    tokens" see the answer.)
-    """
+    """Equality of two strings of n bits."""
 
     name: ClassVar[str] = "equality"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
     usage: ClassVar[str] = "n, shift=apart"
     source: ClassVar[str] = "[Bha24]"
@@ -77,9 +89,7 @@ class Equality(Decision):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """2^n: of two different strings u, the continuation v = u accepts one (theory.md,
-        section 3).
-        """
+        """The count that `words.counted` derives."""
         return Power(2, self.n)
 
     def family(self) -> Family[Equality]:

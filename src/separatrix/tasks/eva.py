@@ -1,12 +1,4 @@
-"""Eva: evaluate a function that stands in the prompt.
-
-    position   0      1      2      3      4             position   0     1     ...   n-1     n
-    input      2      0      3      0      2             input      f(0)  f(1)  ...   f(n-1)  x
-    target     .      .      .      .      3             target     .     .     ...   .       f(x)
-
-Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary. Source: [Ye26],
-definition of function evaluation.
-"""
+"""Eva: evaluate a function that stands in the prompt."""
 
 from __future__ import annotations
 
@@ -15,32 +7,44 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
-    PLAIN,
-    Batch,
-    Family,
-    Tokens,
-    check_names,
-    require,
-)
+from separatrix.tasks.base.sizes import check_names, require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, check_zipf, lookup
 from separatrix.tasks.functions.lookup import Lookup
+
+WORDS = Words(
+    asks="Eva: evaluate a function that stands in the prompt.",
+    table="""
+        position   0   1   2   3   4        position   0      1      ...   n-1      n
+        input      2   0   3   0   2        input      f(0)   f(1)   ...   f(n-1)   x
+        target     .   .   .   .   3        target     .      .      ...   .        f(x)
+    """,
+    rules="Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary.",
+    drawn="""
+        f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2; V is n unless given.
+
+        The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or
+        x alone says nothing about a fixed value. Since f may repeat values, naming the most
+        frequent value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more
+        than 1/V: no retrieval is needed for that. Naming any one entry is right with probability
+        1/V + (1 - 1/V)/n. No sampler with f and x uniform can avoid either, so they are the levels
+        to beat, beside chance.
+    """,
+    counted="""
+        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
+        3).
+    """,
+    origin="[Ye26], definition of function evaluation",
+)
 
 
 @dataclass(frozen=True, init=False)
 class Eva(Lookup):
-    """f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2 (SizeError otherwise); V is n
-    unless given.
-
-    The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x
-    alone says nothing about a fixed value. Since f may repeat values, naming the most frequent
-    value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more than 1/V: no
-    retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n.
-    No sampler with f and x uniform can avoid either, so they are the levels to beat, beside chance.
-    """
+    """Function evaluation at n arguments and V values; V is n unless given."""
 
     name: ClassVar[str] = "eva"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
     usage: ClassVar[str] = f"n, V (default n), shift={'|'.join(LOOKUP_SHIFTS)}"
     source: ClassVar[str] = "[Ye26]"

@@ -1,12 +1,4 @@
-"""Index lookup: a sequence, then a position in it, which has an id of its own.
-
-    n = 4, V = 4:   position   0   1   2   3   4            position   0     1     ...   n-1       n
-                    input      2   0   3   0   6            input      x_0   x_1   ...   x_{n-1}   V + i
-                    target     .   .   .   .   3            target     .     .     ...   .         x_i
-
-Values are the ids 0..V-1, positions the ids V..V+n-1. Source: [Wen25], Index; theory.md, sections 2
-and 3.
-"""
+"""Index lookup: a sequence, then a position in it, which has an id of its own."""
 
 from __future__ import annotations
 
@@ -16,21 +8,40 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.errors import SizeError
-from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, check_zipf, lookup
 from separatrix.tasks.functions.lookup import Lookup
+
+WORDS = Words(
+    asks="Index lookup: a sequence, then a position in it, which has an id of its own.",
+    table="""
+        n = 4, V = 4:   position   0   1   2   3   4    position   0     1     ...   n-1       n
+                        input      2   0   3   0   6    input      x_0   x_1   ...   x_{n-1}   V + i
+                        target     .   .   .   .   3    target     .     .     ...   .         x_i
+    """,
+    rules="Values are the ids 0..V-1, positions the ids V..V+n-1.",
+    drawn="""
+        x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
+
+        The same as eva, but no id is both a value and an argument. Its levels are those of eva;
+        what stands behind the largest value is an entry like any other.
+    """,
+    counted="""
+        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
+        3).
+    """,
+    origin="[Wen25], Index; theory.md, sections 2 and 3",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Lookup):
-    """x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2 (SizeError
-    otherwise).
-
-    The same as `Eva`, but that no id is both a value and an argument. Its levels are Eva's; what
-    stands behind the largest value is an entry like any other.
-    """
+    """Index lookup: n entries of V values; positions have ids of their own."""
 
     name: ClassVar[str] = "index"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
     usage: ClassVar[str] = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
     source: ClassVar[str] = "[Wen25]"

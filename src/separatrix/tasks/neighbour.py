@@ -1,19 +1,5 @@
-"""Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the string
-nearest to it.
-
-    d = 3, V = 2:   position   0     1   2     3   4     5   6              position   0     1         2     3         ...   2n
-                    token      001   b   110   a   111   b   010            input      x_1   2^d+y_1   x_2   2^d+y_2   ...   x
-                    input      1     9   6     8   7     9   2              target     .     .         .     .         ...   y_j
-                    target     .     .   .     .   .     .   0
-
-A string is one token, its bits read as a number (the first bit counts most); label y is id 2^d + y.
-Near means few bits that differ (Hamming distance). Above 010 differs from 110 in one bit, from the
-others in two. If several strings are nearest they must agree in the label: a prompt where they do
-not is no instance.
-Source: [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the vector
-nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors; strings as
-vectors of +-1/sqrt(d) are such, with the same order of distances. A single query and V labels are
-ours.
+"""Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
+string nearest to it.
 """
 
 from __future__ import annotations
@@ -26,8 +12,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
+
+WORDS = Words(
+    asks="""
+        Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
+        string nearest to it.
+    """,
+    table="""
+        d = 3, V = 2:   position   0     1   2     3   4     5   6
+                        token      001   b   110   a   111   b   010
+                        input      1     9   6     8   7     9   2
+                        target     .     .   .     .   .     .   0
+
+        any d, V:       position   0     1         2     3         ...   2n
+                        input      x_1   2^d+y_1   x_2   2^d+y_2   ...   x
+                        target     .     .         .     .         ...   y_j
+    """,
+    rules="""
+        A string is one token, its bits read as a number (the first bit counts most); label y is id
+        2^d + y. Near means few bits that differ (Hamming distance). Above 010 differs from 110 in
+        one bit, from the others in two. If several strings are nearest they must agree in the
+        label: a prompt where they do not is no instance.
+    """,
+    drawn="""
+        n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels. Answers are drawn uniform, so
+        that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n
+        strings exist of which any two differ in three bits at least.
+
+        Such strings come first. Then labels in uniform order, each equally often; where V does not
+        divide n, some stand once more, and a uniform shift says which. Then the answer, uniform,
+        without a look at these; then one of the strings that have it, to be the nearest one; and
+        then a query. So nothing that stands before the query tells the answer, nor which string is
+        asked for. Neither do the labels with the query, nor how many bits of it are set: it differs
+        from the nearest string in an odd or an even number of bits, by a fair coin.
+
+        Strings whose ids are near tend to be near (110 and 111), so that the label behind the
+        nearest id would be right too often. Therefore in one case of n the query's id is nearer to
+        that of its nearest string than to any other, and else another string's is nearer: then the
+        label behind the nearest id is right with probability 1/n + (1 - 1/n) (n/V - 1)/(n - 1) =
+        1/V exactly. Every string must have such queries of both kinds, with one bit flipped and
+        with two of the six lowest or six highest; otherwise all strings are drawn again. Candidates
+        are all of these, and d others with a uniform number of bits flipped from 3 to
+        floor((d-1)/2); of those that fit, the one is taken whose rank in the order of distances
+        between ids is next to a uniform rank. So the label behind the id of any other rank is right
+        about as often as any. The ids of labels lie further off than the nearest id.
+
+        (Bits do tell: a string that agrees with the query in a given bit is more likely the nearest
+        one, as near means just that.)
+    """,
+    counted="""
+        Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
+        apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here],
+        since other strings divide the queries between them in other ways: for d = 3, n = V = 2
+        there are 16, namely both constants, the 3 bits and their opposites, and for 4 strings x and
+        their opposites whether most bits are those of x.
+    """,
+    origin="""
+        [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the vector
+        nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors;
+        strings as vectors of +-1/sqrt(d) are such, with the same order of distances. A single query
+        and V labels are ours
+    """,
+)
 
 MOST_BITS = 40
 _LEAST_DRAWN = 4
@@ -40,32 +90,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour(Task):
-    """n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels (SizeError otherwise). Answers
-    are drawn uniform, so that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d
-    >= 4: then n strings exist of which any two differ in three bits at least.
-
-    Such strings come first, and labels, each equally often or, which by a uniform shift, once more,
-    in uniform order. Then the answer, uniform without a look at them, any of the strings that have
-    it, to be the nearest one, and a query: so nothing that stands before the query tells the
-    answer, nor which string is asked for. Neither do the labels with the query, nor how many bits
-    of it are set: it differs from the nearest string in an odd or an even number of bits, by a fair
-    coin.
-
-    Strings whose ids are near tend to be near (110 and 111), so that the label behind the nearest
-    id would be right too often. Therefore in one case of n the query's id is nearer to that of its
-    nearest string than to any other, and else another string's is nearer: then the label behind the
-    nearest id is right with probability 1/n + (1 - 1/n) (n/V - 1)/(n - 1) = 1/V exactly. Strings of
-    which one has no such query of either kind and parity, with one bit flipped or with two of the
-    six lowest or six highest, are drawn again. Candidates are all of these, and d others with a
-    uniform number of bits flipped from 3 to floor((d-1)/2); of those fit, one is taken whose rank
-    by how far ids lie is next to one drawn, uniform: so the label behind the id of any other rank
-    is right about as often as any. The ids of labels lie further off than the nearest id.
-
-    (Bits do tell: a string that agrees with the query in a given bit is more likely the nearest
-    one, as near means just that.)
-    """
+    """The label of the nearest of n strings of d bits."""
 
     name: ClassVar[str] = "neighbour"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
         " nearest"
@@ -125,12 +153,7 @@ class Neighbour(Task):
         return 2 * self.n
 
     def prefix_classes(self) -> None:
-        """Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
-        apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here],
-        since other strings divide the queries between them in other ways: for d = 3, n = V = 2
-        there are 16, namely both constants, the 3 bits and their opposites, and for 4 strings x and
-        their opposites whether most bits are those of x.
-        """
+        """None: not known; `words.counted` has bounds."""
         return None
 
     def family(self) -> Family[Neighbour]:

@@ -1,16 +1,5 @@
-"""Permutation composition: where do k things stand after n rearrangements? State tracking over the
-symmetric group S_k.
-
-    k = 3:   position   0         1         2                     position   0     1     ...   n-1
-             input      1         3         4                     input      p_1   p_2   ...   p_n
-             target     .         .         1                     target     .     .     ...   p_n o ... o p_1
-
-Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ...,
-p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends j to
-p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1, 0;
-1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
-Source: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
-theory.md, section 8.
+"""Permutation composition: where do k things stand after n rearrangements? State tracking over
+the symmetric group S_k.
 """
 
 from __future__ import annotations
@@ -26,14 +15,53 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Exact
-from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
-    PLAIN,
-    Batch,
-    Composition,
-    Family,
-    Tokens,
-    require,
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
+
+WORDS = Words(
+    asks="""
+        Permutation composition: where do k things stand after n rearrangements? State tracking over
+        the symmetric group S_k.
+    """,
+    table="""
+        k = 3:   position   0   1   2        position   0     1     ...   n-1
+                 input      1   3   4        input      p_1   p_2   ...   p_n
+                 target     .   .   1        target     .     .     ...   p_n o ... o p_1
+    """,
+    rules="""
+        Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0),
+        ..., p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends
+        j to p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0
+        to 0, 1, 0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
+    """,
+    drawn="""
+        n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
+        chain is that of the products.
+
+        Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
+        what single tokens say, tells anything: neither a table of any place nor a regression on
+        counts. What does tell is the parity: the sign of the product is the product of the signs,
+        and a model that tracks this bit alone is right with probability 2/k!. (Likewise for the
+        images of S_4 in S_3.) It is state tracking of a smaller group, not a way around it, and no
+        sampler over all of S_k avoids it. (Of fewer than 8 tokens a look at the last three is much
+        of the prompt, and comparing all of them with the last one tells more than chance: for k = 3
+        by 0.05 where n = 3, 0.0002 where n = 7. Where k = 2 the parity is all there is: the answer
+        is whether id 1 occurs an odd number of times.)
+
+        Every shift keeps p_1 uniform and with it the answer.
+    """,
+    counted="""
+        k!, for prefixes of any length t from 1 to n - 1 [here].
+
+        Prefixes with one product have the same answers. Of two with products g != h, any
+        continuation with product c is answered c o g and c o h, which differ. All k! products
+        occur: p_1 can be any permutation and the others the identity.
+    """,
+    origin="""
+        the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
+        theory.md, section 8
+    """,
 )
 
 MOST_THINGS = 6
@@ -44,23 +72,11 @@ _LEVELLED = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Permutation(Composition):
-    """n >= 2 permutations of 2 <= k <= 6 things (SizeError otherwise), independent and uniform,
-    drawn for n >= 8; the chain is that of the products.
-
-    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
-    what single tokens say, tells anything: neither a table of any place nor a regression on counts.
-    What does tell is the parity: the sign of the product is the product of the signs, and a model
-    that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
-    S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
-    S_k avoids it. (Of fewer than 8 tokens a look at the last three is much of the prompt, and
-    comparing all of them with the last one tells more than chance: for k = 3 by 0.05 where n = 3,
-    0.0002 where n = 7. Where k = 2 the parity is all: see `level`.)
-
-    Every shift keeps p_1 uniform and with it the answer.
-    """
+class Permutation(Composition, Task):
+    """The product of n permutations of k things."""
 
     name: ClassVar[str] = "permutation"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
         " product"
@@ -137,12 +153,7 @@ class Permutation(Composition):
         return self.n - 1
 
     def prefix_classes(self) -> Count:
-        """k!, for prefixes of any length t from 1 to n - 1 [here].
-
-        Prefixes with one product have the same answers. Of two with products g != h, any
-        continuation with product c is answered c o g and c o h, which differ. All k! products
-        occur: p_1 can be any permutation and the others the identity.
-        """
+        """The count that `words.counted` derives."""
         return Exact(factorial(self.k), f"{self.k}!")
 
     def family(self) -> Family[Permutation]:
@@ -153,8 +164,8 @@ class Permutation(Composition):
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
             raise SizeError(
-                f"{self.spec}: of so few tokens a guess from some of them beats chance; draw with n"
-                f" of at least {_LEAST_DRAWN}"
+                f"{self.spec}: with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is"
+                f" right too often; draw with n of at least {_LEAST_DRAWN}"
             )
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
         if self.shift != PLAIN:

@@ -1,16 +1,4 @@
-"""Associative recall with one query: pairs of key and value, then a key; answer its value.
-
-    position   0     1     2     3     ...   2n-2   2n-1   2n
-    input      k_1   v_1   k_2   v_2   ...   k_n    v_n    q
-    target     .     .     .     .     .     .      .      value of q
-
-    n = 3, K = 3, V = 2, form=last:   position   0   1   2   3   4   5   6
-                                      input      3   0   2   1   3   1   3
-                                      target     .   .   .   .   .   .   1        key 3 was written twice; query 4 would be answered 2, "none"
-
-Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V. Source: [Bha24], [Wen25];
-theory.md, section 3.
-"""
+"""Associative recall with one query: pairs of key and value, then a key; answer its value."""
 
 from __future__ import annotations
 
@@ -24,7 +12,9 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial, BinomialSum
 from separatrix.numbers.counts import Count, Power, Product
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -32,6 +22,50 @@ from separatrix.tasks.drawing.distinct import (
     independent,
     lookup_chance,
     one_of,
+)
+
+WORDS = Words(
+    asks="""
+        Associative recall with one query: pairs of key and value, then a key; answer its value.
+    """,
+    table="""
+        position   0     1     2     3     ...   2n-2   2n-1   2n
+        input      k_1   v_1   k_2   v_2   ...   k_n    v_n    q
+        target     .     .     .     .     .     .      .      value of q
+
+        n = 3, K = 3, V = 2, form=last:   position   0   1   2   3   4   5   6
+                                          input      3   0   2   1   3   1   3
+                                          target     .   .   .   .   .   .   1
+        key 3 was written twice; query 4 would be answered 2, "none"
+    """,
+    rules="""
+        Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
+    """,
+    drawn="""
+        n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present, K > n >= 2 for form=absent, n
+        >= 3 and K >= 3 for form=last.
+
+        First the pairs are drawn; then the answer, without a look at them; then a key that has it.
+        So the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
+        form=last, where every key is written at least once and the others again, V or n/2 or as
+        near to the larger as leaves a repeat and an absent key. Their m = min(V, D) different
+        values are as many as can be. The answer is uniform over these, or "none" with probability
+        1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
+
+        Where V > D, values that do not stand in the prompt are no answer, whatever the sampler:
+        naming one that does is right with probability 1/D (given that it is not "none"). And the
+        value of another key is the answer less often than others, which cannot be helped while the
+        values of the prompt are to say nothing: of D keys, D/V on average have the answer, one of
+        them the key asked for, which leaves others (D/V - 1)/(D - 1), below 1/V.
+    """,
+    counted="""
+        What asking for every key tells (theory.md, section 3). present: V^n, since with the same
+        keys different values are told apart, and of prefixes told apart two by two each fixes a
+        V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n, the keys
+        and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
+        keys.
+    """,
+    origin="[Bha24], [Wen25]; theory.md, section 3",
 )
 
 Form = Literal["present", "absent", "last"]
@@ -44,24 +78,10 @@ FORMS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(Task):
-    """n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present, K > n >= 2 for form=absent, n
-    >= 3 and K >= 3 for form=last (else SizeError).
-
-    First the pairs are drawn, then the answer, without a look at them, then a key that has it: so
-    the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
-    form=last, where every key is written at least once and the others again, V or n/2 or as near to
-    the larger as leaves a repeat and an absent key. Their m = min(V, D) different values are as
-    many as can be. The answer is uniform over these, or "none" with probability 1/(V+1): then all
-    answers are equally likely. Overwritten values come from the same m.
-
-    Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
-    one that does is right with probability 1/D (given that it is not "none"). And the value of
-    another key is the answer less often than others, which cannot be helped while the values of the
-    prompt are to say nothing: of D keys, D/V on average have the answer, one of them the key asked
-    for, which leaves others (D/V - 1)/(D - 1), below 1/V.
-    """
+    """Associative recall among n pairs over K keys and V values, in one of three forms."""
 
     name: ClassVar[str] = "recall"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
     usage: ClassVar[str] = (
         "n, K, V, form=present|absent|last (default present), shift=zipf|few|repeats"
@@ -174,12 +194,7 @@ class Recall(Task):
         return 2 * self.n
 
     def prefix_classes(self) -> Count:
-        """What asking for every key tells (theory.md, section 3). present: V^n, since with the same
-        keys different values are told apart, and of prefixes told apart two by two each fixes a
-        V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n, the keys
-        and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
-        keys.
-        """
+        """The count that `words.counted` derives."""
         if self.form == "last":
             return BinomialSum(self.K, min(self.n, self.K), self.V)
         values = Power(self.V, self.n)

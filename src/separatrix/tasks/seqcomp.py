@@ -1,19 +1,4 @@
-"""L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
-
-    position   0 ... N_{L-1}-1       ...   then          then          then   then
-    input      z_L, row by row       ...   z_2 (N_1)     z_1 (N_0)     z_0    w
-    target     .                     ...   .             .             .      i_L
-
-    L = 2, m = 2, n_1 = 2:   position   0   1   2   3   4   5   6   7
-                             input      1   0   2   3   1   0   0   1
-                             target     .   .   .   .   .   .   .   3        i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = 3
-
-N_0 = m, N_l = n_l N_{l-1}; z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1}) with
-w_l in [n_l]. i_1 = z_1(z_0); i_l = z_l(w_{l-1}, i_{l-1}), the entry at w_{l-1} N_{l-2} + i_{l-1} of
-z_l; the answer is i_L. All ids start at 0 and the parts share them. w is one token that counts its
-tuples, w_1 fastest; with L = 1 it is always 0. Since the function needed first stands last, nothing
-can be composed while reading. Source: [CPW], [Ye26]; theory.md, section 2.
-"""
+"""L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last."""
 
 from __future__ import annotations
 
@@ -23,25 +8,58 @@ from typing import ClassVar
 
 from separatrix.numbers.counts import Count, Power
 from separatrix.tasks.base.levels import share_of_the_mode
-from separatrix.tasks.base.task import Family, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import Family
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import LARGEST_PROMPT, MOST_STEPS, Functions
+
+WORDS = Words(
+    asks="""
+        L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
+    """,
+    table="""
+        position   0 ... N_{L-1}-1       ...   then          then          then   then
+        input      z_L, row by row       ...   z_2 (N_1)     z_1 (N_0)     z_0    w
+        target     .                     ...   .             .             .      i_L
+
+        L = 2, m = 2, n_1 = 2:   position   0   1   2   3   4   5   6   7
+                                 input      1   0   2   3   1   0   0   1
+                                 target     .   .   .   .   .   .   .   3
+        i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = 3
+    """,
+    rules="""
+        N_0 = m, N_l = n_l N_{l-1}; z_l: [N_{l-1}] -> [N_{l-1}]; z_0 in [m]; w = (w_1, ..., w_{L-1})
+        with w_l in [n_l]. i_1 = z_1(z_0); i_l = z_l(w_{l-1}, i_{l-1}), the entry at w_{l-1} N_{l-2}
+        + i_{l-1} of z_l; the answer is i_L. All ids start at 0 and the parts share them. w is one
+        token that counts its tuples, w_1 fastest; with L = 1 it is always 0. Since the function
+        needed first stands last, nothing can be composed while reading.
+    """,
+    drawn="""
+        Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, every n_l >= 1.
+
+        A constant guess is right with probability 1/N exactly, N = N_{L-1}. As in eva, a function
+        with repeated values gives some of them away: counts may name the most frequent value of
+        z_L, right with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry asked for,
+        which makes 1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best,
+        and no likelier the one asked for. With L = 1 the last three tokens show such an entry, else
+        z_L is far from them.
+    """,
+    counted="""
+        N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some
+        continuation.
+    """,
+    origin="[CPW], [Ye26]; theory.md, section 2",
+)
 
 __all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeqComp(Functions):
-    """Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, `branching` =
-    (n_1, ..., n_{L-1}), n_l >= 1 (else SizeError).
-
-    A constant guess is right with probability 1/N exactly, N = N_{L-1}. As in Eva, a function with
-    repeated values gives some of them away: counts may name the most frequent value of z_L, right
-    with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry asked for, which makes 1/N
-    + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best, and no likelier the
-    one asked for. With L = 1 the last three tokens show such an entry, else z_L is far from them.
-    """
+    """L-SeqComp, z_L first: nothing can be composed while reading."""
 
     name: ClassVar[str] = "seqcomp"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "sequential composition of L functions, the one needed first standing last"
     )
@@ -68,9 +86,7 @@ class SeqComp(Functions):
         return self.entries(self.L)
 
     def prefix_classes(self) -> Count:
-        """N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some
-        continuation.
-        """
+        """The count that `words.counted` derives."""
         return Power(self.N(self.L - 1), self.entries(self.L))
 
     def family(self) -> Family[SeqComp]:

@@ -1,16 +1,5 @@
 """State-based recall: pointers into a memory are exchanged, then what one of them points to is
 recalled.
-
-    n = 4, V = 2, P = 3, K = 2:   position   0   1   2   3   4    5    6    7     8     9
-                                  input      1   0   0   1   @2   @0   @3   0~1   1~2   ?1
-                                  target     .   .   .   .   .    .    .    .     .     1      ?1 was 2 and points to cell 3, which holds 1
-
-    then, by position:   n values of [V]; P different cells, where the pointers point; K swaps, each of two pointers; the pointer asked for
-
-Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order 0~1,
-0~2, ..., 1~2, ..., and of the P queries ?.
-Source: Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section 8),
-here with any V and P, one token a swap.
 """
 
 from __future__ import annotations
@@ -23,52 +12,78 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
-    PLAIN,
-    Batch,
-    Composition,
-    Family,
-    Tokens,
-    require,
-)
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, shuffled
+
+WORDS = Words(
+    asks="""
+        State-based recall: pointers into a memory are exchanged, then what one of them points to is
+        recalled.
+    """,
+    table="""
+        n = 4, V = 2, P = 3, K = 2:   position   0   1   2   3   4    5    6    7     8     9
+                                      input      1   0   0   1   @2   @0   @3   0~1   1~2   ?1
+                                      target     .   .   .   .   .    .    .    .     .     1
+        the pointer asked for, 1, was 2 before the swaps; it points to cell 3, which holds 1
+
+        by position:   n values of [V]; then P different cells, where the pointers point;
+                       then K swaps, each of two pointers; then the pointer asked for
+    """,
+    rules="""
+        Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order
+        0~1, 0~2, ..., 1~2, ..., and of the P queries ?.
+    """,
+    drawn="""
+        n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps.
+
+        Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell
+        is known. All values are equally likely answers:
+
+        - The memory holds all values equally often (n a multiple of V), in uniform order, and the
+          cell asked for is uniform and independent of it. So counts say nothing, and whatever is
+          read off the memory alone is right with probability 1/V. The other tokens know no values.
+          If n = rV + e with e > 0, e uniform values stand in one cell more: to count them is worth
+          (r+1)/n, and a single cell 1/n + (1 - 1/n) P(two cells agree).
+        - A pointer is chosen that is to be asked for in the end. The first swap brings what it
+          points to to a uniform one of the P pointers; the others are uniform, and so is the first,
+          seen alone. So what is asked for is where it was at the beginning with probability 1/P
+          exactly.
+
+        What is asked for is one of the P values pointed to, each with probability 1/P. So naming
+        the most frequent of these, with no swap followed, is right with probability E[M]/P, M the
+        largest number of pointers to one value; no sampler avoids it, since any P values have a
+        mode. (M is at most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P
+        in the product over the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.)
+        Where V divides n and every cell is pointed to, P = n, this is 1/V, as in the first sizes of
+        the grid; else it is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195
+        at n = 16, V = 8, P = 5; 0.21 at n = 32, V = 8, P = 16.
+
+        The chain goes back from the question: the pointer that stood for the one asked for before
+        the last swap, ..., before the first, then its cell, then the value there.
+    """,
+    counted="""
+        V^n, for the memory [here]: two memories differ in some cell, and the continuation that lets
+        a pointer point there and asks for it tells them apart. After the pointers only their P
+        cells matter.
+    """,
+    origin="""
+        Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section 8),
+        here with any V and P, one token a swap
+    """,
+)
 
 MOST_POINTERS = 64
 MOST_SWAPS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class StateRecall(Composition):
-    """n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps
-    (SizeError otherwise).
-
-    Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell is
-    known. All values are equally likely answers:
-
-    - The memory holds all values equally often (n a multiple of V), in uniform order, and the cell
-      asked for is uniform and independent of it. So counts say nothing, and whatever is read off
-      the memory alone is right with probability 1/V. The other tokens know no values. If n = rV + e
-      with e > 0, e uniform values stand in one cell more: to count them is worth (r+1)/n, and a
-      single cell 1/n + (1 - 1/n) P(two cells agree).
-    - A pointer is chosen that is to be asked for in the end. The first swap brings what it points
-      to to a uniform one of the P pointers; the others are uniform, and so is the first, seen
-      alone. So what is asked for is where it was at the beginning with probability 1/P exactly.
-
-    What is asked for is one of the P values pointed to, each with probability 1/P. So naming the
-    most frequent of these, with no swap followed, is right with probability E[M]/P, M the largest
-    number of pointers to one value; no sampler avoids it, since any P values have a mode. (M is at
-    most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the product over
-    the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.) Where V divides n and
-    every cell is pointed to, P = n, this is 1/V, as in the first sizes of the grid; else it is
-    more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195 at n = 16, V = 8, P = 5;
-    0.21 at n = 32, V = 8, P = 16.
-
-    The chain goes back from the question: the pointer that stood for the one asked for before the
-    last swap, ..., before the first, then its cell, then the value there.
-    """
+class StateRecall(Composition, Task):
+    """State-based recall: P pointers into n cells, exchanged K times."""
 
     name: ClassVar[str] = "state-recall"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "state-based recall: P pointers into n cells are exchanged K times, then one is read"
     )
@@ -162,10 +177,7 @@ class StateRecall(Composition):
         return self.n
 
     def prefix_classes(self) -> Count:
-        """V^n, for the memory [here]: two memories differ in some cell, and the continuation that
-        lets a pointer point there and asks for it tells them apart. After the pointers only their P
-        cells matter.
-        """
+        """The count that `words.counted` derives."""
         return Power(self.V, self.n)
 
     def family(self) -> Family[StateRecall]:

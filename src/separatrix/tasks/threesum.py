@@ -1,13 +1,4 @@
-"""3-Sum modulo M, per query or as a decision.
-
-    per query:   position   0     ...   n-1     n          decision:   position   0     ...   n-1
-                 input      x_1   ...   x_n     q                      input      x_1   ...   x_n
-                 target     .     ...   .       0 or 1                 target     .     ...   0 or 1
-
-Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when some x_i +
-x_j + x_k = 0 mod M at three different places. Values may repeat. Source: [San23] (Match3);
-theory.md, section 2.
-"""
+"""3-Sum modulo M, per query or as a decision."""
 
 from __future__ import annotations
 
@@ -19,8 +10,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import by_modulus, one_per_class
+
+WORDS = Words(
+    asks="3-Sum modulo M, per query or as a decision.",
+    table="""
+        per query:  position  0    ...  n-1  n         decision:  position  0    ...  n-1
+                    input     x_1  ...  x_n  q                    input     x_1  ...  x_n
+                    target    .    ...  .    0 or 1               target    .    ...  0 or 1
+    """,
+    rules="""
+        Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when
+        some x_i + x_j + x_k = 0 mod M at three different places. Values may repeat.
+    """,
+    drawn="""
+        n >= 2 (3 as a decision), M >= 5. Sampled so that both answers have probability 1/2 exactly.
+
+        Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
+        into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but
+        one that is left free, and one fair side per class, so that no two add up to -q. The label
+        chooses the last token drawn only, which is put at a uniform place: under label 1 the other
+        side of a uniform one of them, under label 0 a fair side of the free class. Given q, every
+        single token is uniform over the values in classes under both labels, and which tokens are
+        equal has the same law.
+
+        As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no
+        triple; so are n-1 others, which only serve to find the last token. One value is found that
+        would complete a triple in the first and none in the second, one the other way round, both
+        new to all. The last token is the former under label 1 and the latter under label 0, at a
+        uniform place. The two sequences are exchangeable, so the last token has one law under both
+        labels, and so has the rest; it is new under both. Hence counts, single places and repeats
+        say nothing. Such values become rare as pairs fill [M], so that decisions are drawn from M =
+        n^2/2 on.
+
+        What still differs, by about 1/M, is the sum of all tokens, which three of them leave out
+        under label 1, and in decisions over three to five tokens which two values stand together:
+        10^5 prompts of those show it, of n >= 6 they do not. In decisions over few tokens, how many
+        pairs have equal sums differs as well: 0.54 at n = 7, M = 37.
+
+        Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too,
+        so who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M
+        odd, three tokens add up to M or 2M (or 0), whose parities differ: ids modulo 2 are worth
+        0.52, modulo 4 0.61 at n = 4, M = 17, and 0.505 and 0.53 at n = 8, M = 31.
+    """,
+    counted="""
+        Not known: what matters of n tokens is their set of pair sums, and no formula is known for
+        how many such sets there are.
+    """,
+    origin="[San23] (Match3); theory.md, section 2",
+)
 
 Form = Literal["query", "decision"]
 LARGEST_TABLE = 1 << 24
@@ -34,41 +75,18 @@ _PAIRS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ThreeSum(Decision):
-    """n >= 2 (3 as a decision), M >= 5 (SizeError otherwise). Sampled so that both answers have
-    probability 1/2 exactly.
-
-    Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
-    into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one
-    that is left free, and one fair side per class, so that no two add up to -q. The label chooses
-    the last token drawn only, which is put at a uniform place: under label 1 the other side of a
-    uniform one of them, under label 0 a fair side of the free class. Given q, every single token is
-    uniform over the values in classes under both labels, and which tokens are equal has the same
-    law.
-
-    As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no triple;
-    so are n-1 others, which only serve to find the last token. One value is found that would
-    complete a triple in the first and none in the second, one the other way round, both new to all.
-    The last token is the former under label 1 and the latter under label 0, at a uniform place. The
-    two sequences are exchangeable, so the last token has one law under both labels, and so has the
-    rest; it is new under both. Hence counts, single places and repeats say nothing. Such values
-    become rare as pairs fill [M], so that decisions are drawn from M = n^2/2 on.
-
-    What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
-    label 1, and in decisions over three to five tokens which two values stand together: 10^5
-    prompts of those show it, of n >= 6 they do not. In decisions over few tokens, how many pairs
-    have equal sums differs as well: 0.54 at n = 7, M = 37.
-
-    Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
-    who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
-    three tokens add up to M or 2M (or 0), whose parities differ: ids modulo 2 are worth 0.52,
-    modulo 4 0.61 at n = 4, M = 17, and 0.505 and 0.53 at n = 8, M = 31.
-    """
+    """3-Sum modulo M over n tokens, per query or as a decision."""
 
     name: ClassVar[str] = "threesum"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel"
         " (decision)"
     )
+    titles: ClassVar[dict[str, str]] = {
+        "query": "3-Sum modulo M: do two earlier tokens and the last cancel",
+        "decision": "3-Sum modulo M: do any three cancel",
+    }
     usage: ClassVar[str] = "n, M, form=query|decision (default query)"
     source: ClassVar[str] = "[San23]"
     grid: ClassVar[tuple[str, ...]] = (
@@ -124,9 +142,7 @@ class ThreeSum(Decision):
         return self.n if self.form == "query" else self.n - 1
 
     def prefix_classes(self) -> None:
-        """Not known: what matters of n tokens is their set of pair sums, and how many sets are
-        one has no formula.
-        """
+        """None: not known."""
         return None
 
     def family(self) -> Family[ThreeSum]:
@@ -164,11 +180,14 @@ class ThreeSum(Decision):
         odd = total % 2
         # class y of 1, 2, ... holds half + y and half + odd - y; what is left of [M] are the values
         # that are their own other side
-        classes = (M - 1) // 2 if M % 2 else M // 2 - 1 + odd
+        if M % 2:
+            classes = (M - 1) // 2
+            others = classes - 1
+        else:
+            classes = M // 2 - 1 + odd
+            others = classes[:, None] - 1
         free = 1 + rng.integers(classes, size=batch)
-        y = 1 + rng.integers(
-            classes - 1 if M % 2 else classes[:, None] - 1, size=(batch, self.n - 1)
-        )  # type: ignore[index]
+        y = 1 + rng.integers(others, size=(batch, self.n - 1))
         y += y >= free[:, None]
         tokens = np.empty((batch, self.length), np.int64)
         side = one_per_class(y, rng)

@@ -1,13 +1,4 @@
-"""2-Sum modulo M, per query (Match2) or as a decision.
-
-    per query:   position   0     1     ...   n-1     n          decision:   position   0     ...   n-1
-                 input      x_1   x_2   ...   x_n     q                      input      x_1   ...   x_n
-                 target     .     .     ...   .       0 or 1                 target     .     ...   0 or 1
-
-Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod M for
-some i != j. Values may repeat.
-Source: [San23] (Match2), [Ye26]; theory.md, sections 2 and 3.
-"""
+"""2-Sum modulo M, per query (Match2) or as a decision."""
 
 from __future__ import annotations
 
@@ -21,44 +12,78 @@ import numpy as np
 from separatrix.errors import UnknownNameError
 from separatrix.numbers.binomials import BinomialSum
 from separatrix.numbers.counts import Count, Exact, Sum
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import avoiding, by_modulus, one_per_class
+
+WORDS = Words(
+    asks="2-Sum modulo M, per query (Match2) or as a decision.",
+    table="""
+        per query:  position  0    1    ...  n-1  n         decision:  position  0    ...  n-1
+                    input     x_1  x_2  ...  x_n  q                    input     x_1  ...  x_n
+                    target    .    .    ...  .    0 or 1               target    .    ...  0 or 1
+    """,
+    rules="""
+        Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod
+        M for some i != j. Values may repeat.
+    """,
+    drawn="""
+        n >= 1 (2 as a decision), M >= 3. Sampled so that both answers have probability 1/2 exactly.
+
+        Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M,
+        M/2. The label is a fair coin and chooses the last value drawn only: under label 1 the
+        negative of a drawn one, under label 0 a value of a class that was left free (for even M its
+        sign is fair; for odd M see below). Per query, x_j at a uniform place j is uniform over the
+        classes that are not free; the other x's are independent and uniform over all values but
+        -x_j and the free class; q is the last value. As a decision, n-1 tokens have independent
+        uniform classes and one fair sign per class, so that nothing cancels; the last value negates
+        a uniform one of them and is put at a uniform place. So the other tokens say nothing about
+        the label, no token alone does (the last value, like every token of a decision, is uniform
+        over the classes under both labels), and neither does which tokens are equal: the last value
+        is new under both labels. (N' = 1, M = 3 or 4: no class can stay free; under label 0 the
+        last value repeats the one that label 1 would negate, and counts tell.)
+
+        Choose M prime for the hard task. Where d divides M, x + q = 0 mod M implies the same mod d,
+        so who adds modulo d knows part of the answer (0.62 to 0.72 at M = 16, d = 2 and 4). With M
+        odd, x and -x = M - x have one even id and one odd; the free class gives that side which
+        stands to the token negated as its negative would, so that whoever counts even and odd ids,
+        or those unlike the last, learns nothing. Every other way to compare x with -q by less than
+        their whole values gives part of the answer, less the longer the prompt; no sampler avoids
+        all of them. Ids modulo 3 or 4 are worth 0.70 and 0.65 at n = 4, M = 17, but 0.55 at n = 32,
+        M = 257.
+    """,
+    counted="""
+        Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)
+        (theory.md, section 3).
+
+        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that
+        hold a pair already; the others are told apart by the last token, hence by their set of
+        values. Such a set takes one of the two signs in j classes and holds e of the values that
+        are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1. (Theory.md's
+        binomial(N', n-1), from distinct values of the half range, is the part with j = n-1 and one
+        sign.)
+    """,
+    origin="[San23] (Match2), [Ye26]; theory.md, sections 2 and 3",
+)
 
 Form = Literal["query", "decision"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSum(Decision):
-    """n >= 1 (2 as a decision), M >= 3 (SizeError otherwise). Sampled so that both answers have
-    probability 1/2 exactly.
-
-    Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2.
-    The label is a fair coin and chooses the last value drawn only: under label 1 the negative of a
-    drawn one, under label 0 a value of a class that was left free (its sign is fair for even M, see
-    below). Per query, x_j at a uniform place j is uniform over the classes that are not free; the
-    other x's are independent and uniform over all values but -x_j and the free class; q is the last
-    value. As a decision, n-1 tokens have independent uniform classes and one fair sign per class,
-    so that nothing cancels; the last value negates a uniform one of them and is put at a uniform
-    place. So the other tokens say nothing about the label, no token alone does (the last value,
-    like every token of a decision, is uniform over the classes under both labels), and neither does
-    which tokens are equal: the last value is new under both labels. (N' = 1, M = 3 or 4: no class
-    can stay free; under label 0 the last value repeats the one that label 1 would negate, and
-    counts tell.)
-
-    Choose M prime for the hard task. Where d divides M, x + q = 0 mod M implies the same mod d, so
-    who adds modulo d knows part of the answer (0.62 to 0.72 at M = 16, d = 2 and 4). With M odd, x
-    and -x = M - x have one even id and one odd; the free class gives that side which stands to the
-    token negated as its negative would, so that whoever counts even and odd ids, or those unlike
-    the last, learns nothing. Every other way to compare x with -q by less than their whole values
-    gives part of the answer, less the longer the prompt; no sampler avoids all of them. Ids modulo
-    3 or 4 are worth 0.70 and 0.65 at n = 4, M = 17, but 0.55 at n = 32, M = 257.
-    """
+    """2-Sum modulo M over n tokens, per query or as a decision."""
 
     name: ClassVar[str] = "twosum"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = (
         "2-Sum modulo M: does some earlier token cancel the last (query), or do any two cancel"
         " (decision)"
     )
+    titles: ClassVar[dict[str, str]] = {
+        "query": "2-Sum modulo M: does some earlier token cancel the last",
+        "decision": "2-Sum modulo M: do any two cancel",
+    }
     usage: ClassVar[str] = "n, M, form=query|decision (default query), shift=few|zipf"
     source: ClassVar[str] = "[San23], [Ye26]"
     shifts: ClassVar[dict[str, str]] = {
@@ -149,16 +174,7 @@ class TwoSum(Decision):
         return (self.M - 1) // 2
 
     def prefix_classes(self) -> Count:
-        """Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)
-        (theory.md, section 3).
-
-        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that
-        hold a pair already; the others are told apart by the last token, hence by their set of
-        values. Such a set takes one of the two signs in j classes and holds e of the `own` values
-        that are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1.
-        (Theory.md's binomial(N', n-1), from distinct values of the half range, is the part with j =
-        n-1 and one sign.)
-        """
+        """The count that `words.counted` derives."""
         if self.form == "query":
             return BinomialSum(self.M, min(self.n, self.M))
         t = self.n - 1

@@ -110,7 +110,7 @@ def test_how_it_is_drawn_is_for_readers_of_the_data(text: str) -> None:
     shift = task.sizes().get("shift")
     assert ("\n\nHere: " in said) == (shift is not None)
     if shift is not None:
-        assert said.endswith(f"Here: {task.shifts[shift]}.")
+        assert " ".join(said.split()).endswith(f" Here: {task.shifts[shift]}.")
 
 
 def test_pairs_say_what_their_ids_are(tmp_path: Path) -> None:

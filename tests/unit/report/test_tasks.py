@@ -13,7 +13,7 @@ import pytest
 from separatrix.cli.main import run
 from separatrix.errors import SpecError, UnknownNameError
 from separatrix.report.tasks import UNMEASURED, describe, page, rows, without_measurements
-from separatrix.tasks import _IN_WORDS, TASKS, Batch, Eva, parse_task
+from separatrix.tasks import TASKS, Batch, Eva, parse_task
 from separatrix.tasks.text import TEXT_TASKS
 
 PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
@@ -48,9 +48,9 @@ def test_chains_of_thought_are_described() -> None:
 
 
 def test_tasks_in_words_are_known_as_such() -> None:
-    assert tuple(TEXT_TASKS) == _IN_WORDS
-    with pytest.raises(SpecError, match="a task in words"):
-        parse_task("multihop:k=2,n=4")
+    for name in TEXT_TASKS:
+        with pytest.raises(SpecError, match="a task in words"):
+            parse_task(f"{name}:k=2,n=4")
 
 
 def test_an_unknown_task() -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.two_sum import Distribution, described, says_nothing
 
 from separatrix.tasks import TwoSum, parse_task
+from separatrix.tasks.twosum import Form
 
 
 def test_text() -> None:
@@ -179,7 +180,7 @@ def test_the_nearest_key_is_worth_less_than_its_level(n: int, M: int) -> None:
 
 
 @pytest.mark.parametrize("form", ["query", "decision"])
-def test_shifts_repeat_values(form: str) -> None:
+def test_shifts_repeat_values(form: Form) -> None:
     """Of 40 tokens few takes at most four values (classes) and the last one drawn; zipf takes
     one of them about 9 times.
     """
@@ -188,9 +189,8 @@ def test_shifts_repeat_values(form: str) -> None:
     for shift in ("none", "few", "zipf"):
         task = parse_task(f"twosum:n=40,M=1001,form={form},shift={shift}")
         tokens = task.sample(300, np.random.default_rng(0)).tokens
-        assert (
-            TwoSum(n=40, M=1001, form=form).answer(tokens).tolist() == task.answer(tokens).tolist()
-        )  # type: ignore[arg-type]
+        plain = TwoSum(n=40, M=1001, form=form)
+        assert plain.answer(tokens).tolist() == task.answer(tokens).tolist()
         times = (tokens[:, :40, None] == tokens[:, None, :40]).sum(2)
         different[shift], most[shift] = (1 / times).sum(1).round().max(), times.max(1).mean()
     assert different["few"] <= 6 < 30 < different["none"]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
-from separatrix.tasks.base.task import require
+from separatrix.tasks.base.sizes import require
 
 _EXACT = 128
 _SUMMED = 2048

@@ -1,12 +1,10 @@
-"""What every task has: sizes, a sampler, an oracle, a chance level, and where known the number
-of prefix classes. NumPy only.
+"""The interface of tasks: sizes, a sampler, an oracle, a chance level, texts, and where known the
+number of prefix classes. NumPy only.
 """
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,9 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.counts import Count
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
+from separatrix.tasks.base.sizes import check_names
+from separatrix.tasks.base.words import Words
 
 __all__ = [
     "LARGEST_SIZE",
@@ -28,9 +28,6 @@ __all__ = [
     "Family",
     "Task",
     "Tokens",
-    "check_names",
-    "read_sizes",
-    "require",
 ]
 
 Tokens = NDArray[np.int64]
@@ -73,8 +70,19 @@ class Task(ABC):
     usage: ClassVar[str] = ""
     """The sizes a task text may give."""
     source: ClassVar[str] = ""
+    words: ClassVar[Words]
+    """What people and language models are told; docstrings are for developers."""
+    titles: ClassVar[dict[str, str]] = {}
+    """Form -> its own title, where `title` tells of several forms."""
+    noun: ClassVar[str] = "number"
+    """What an answer is called in a question."""
     several: ClassVar[bool] = False
     """Whether answers are due at several places."""
+    due: ClassVar[str] = "due after the last token; the loss is taken there"
+    stepwise: ClassVar[bool] = False
+    """Whether the steps to the answer are to be written too."""
+    thoughts: ClassVar[tuple[str, ...]] = ()
+    """The ways in which a chain of thought writes the steps: the values of `thought=...`."""
     shifts: ClassVar[dict[str, str]] = {}
     """The ways to draw that stand nearer to practice than the worst case: spelling -> what it
     means.
@@ -108,8 +116,7 @@ class Task(ABC):
         """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the
         task, exact: chance, unless what it sees gives more.
 
-        More than chance is stated only where no sampler could avoid it, and the docstring of the
-        task derives it.
+        More than chance is stated only where no sampler could avoid it; `words.drawn` says why.
         """
         return self.chance
 
@@ -141,6 +148,69 @@ class Task(ABC):
         """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises
         SizeError for what is no instance of the task.
         """
+
+    @property
+    def steps(self) -> int:
+        """Values of the chain that leads to the answer, the answer included; 0 without a chain."""
+        return 0
+
+    def chain(self, tokens: Tokens) -> Tokens | None:
+        """The chain (batch, steps), the answer last, or None for a task without one."""
+        return None
+
+    def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
+        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under
+        `sample`: ranges of ids that are equally likely.
+        """
+        return ((range(self.answers), Fraction(1, self.answers)),)
+
+    @property
+    def asked(self) -> Task:
+        """The task that a question is about: of a chain of thought, the one whose chain it is."""
+        return self
+
+    @property
+    def worded(self) -> Task:
+        """The task that asks the same where tokens are written as words."""
+        return self
+
+    @property
+    def own_title(self) -> str:
+        """The title, of the task's own form alone where it has several."""
+        return self.titles.get(str(self.sizes().get("form", "")), self.title)
+
+    @property
+    def definition(self) -> str:
+        """What is asked, for a solver."""
+        return self.words.definition
+
+    @property
+    def how_drawn(self) -> str:
+        """How the sampler draws, and what its shift changes."""
+        meant = self.shifts.get(str(self.sizes().get("shift", "")))
+        return self.words.drawn if meant is None else f"{self.words.drawn}\n\nHere: {meant}."
+
+    @property
+    def cited(self) -> str:
+        """The works that the task comes from."""
+        return self.source
+
+    @property
+    def extent(self) -> tuple[str, ...]:
+        """How large an instance is, in words."""
+        return (
+            f"{self.length:,} tokens of {self.vocabulary:,} ids",
+            f"{self.answers:,} answers",
+        )
+
+    @property
+    def told_apart(self) -> str | None:
+        """How many prefixes must be told apart, in words; None where no count is known."""
+        count = self.prefix_classes()
+        if count is None:
+            return None
+        after = f"{self.prefix_length:,} tokens"
+        return f"log2 of the prefix classes after {after} {count.log2_str(5)}"
 
     @property
     def spec(self) -> str:
@@ -226,8 +296,12 @@ class Decision(Task):
         return Fraction(1, 2)
 
 
-class Composition(Task):
-    """A task whose answer is the last of a chain of values, each found from the one before."""
+class Composition(ABC):
+    """The part of a task whose answer is the last of a chain of values, each found from the one
+    before: it stands before `Task` among the bases of a class.
+    """
+
+    thoughts: ClassVar[tuple[str, ...]] = ("values",)
 
     @property
     @abstractmethod
@@ -240,78 +314,8 @@ class Composition(Task):
         SizeError for what is no instance of the task.
         """
 
-    def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
-        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under
-        `sample`: ranges of ids that are equally likely.
-        """
-        return ((range(self.answers), Fraction(1, self.answers)),)
+    def chain(self, tokens: Tokens) -> Tokens:
+        return self.intermediate(tokens)
 
     def answer(self, tokens: Tokens) -> Tokens:
         return self.intermediate(tokens)[:, -1]
-
-
-def require(task: str, name: str, value: Any, low: int, high: int) -> int:
-    """`value` as an int in [low, high], or a SizeError that names the task, the size and the
-    smallest legal value.
-    """
-    if type(value) is not int or not low <= value <= high:
-        raise SizeError(
-            f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}"
-        )
-    return value
-
-
-_MOST_DIGITS = 128
-
-
-def read_sizes(text: str, usage: str) -> dict[str, Any]:
-    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises
-    SpecError, or SizeError for a number that is too long.
-    """
-    _, colon, rest = text.partition(":")
-    sizes: dict[str, Any] = {}
-    for part in rest.split(",") if colon else ():
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise SpecError(
-                f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are"
-                f" {usage}"
-            )
-        if key in sizes:
-            raise SpecError(f"size '{key}' is given twice in the task '{text}'")
-        if not re.fullmatch(r"[-+]?[0-9]+(_[0-9]+)*", value):
-            sizes[key] = value
-            continue
-        if len(value) > _MOST_DIGITS:
-            raise SizeError(
-                f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes"
-                " beyond 10^100"
-            )
-        sizes[key] = int(value)
-    return sizes
-
-
-def _shown(value: Any) -> str:
-    """A value as an error message shows it: 10^12 and the like for powers of ten, and never
-    thousands of digits.
-    """
-    if not isinstance(value, int) or abs(value) < 10**9:
-        return repr(value)[:60]
-    if value.bit_length() > 1024:
-        return f"about {'-' * (value < 0)}2^{value.bit_length()}"
-    digits = str(value)
-    return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
-
-
-def check_names(
-    task: type[Task], sizes: dict[str, Any], known: Sequence[str], *, needed: Sequence[str]
-) -> None:
-    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is
-    missing.
-    """
-    for name in sizes:
-        if name not in known:
-            raise UnknownNameError.of("size", name, known, where=f" of task '{task.name}'")
-    for name in needed:
-        if name not in sizes:
-            raise SizeError(f"{task.name}: the size {name} is missing; sizes are {task.usage}")

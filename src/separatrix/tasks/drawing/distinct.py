@@ -13,7 +13,8 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from separatrix.tasks.base.task import Tokens, require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.first_different import enough_of_uniform, first_different
 
 MOST_ZIPF = 1 << 17

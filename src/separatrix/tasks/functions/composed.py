@@ -8,14 +8,17 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks.base.levels import share_of_the_mode
-from separatrix.tasks.base.task import PLAIN, Batch, Composition, Tokens, check_names, require
+from separatrix.tasks.base.sizes import check_names, require
+from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 
 MOST_STEPS = 64
 LARGEST_PROMPT = 10**100
@@ -32,7 +35,7 @@ Number = TypeVar("Number", int, Tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Functions(Composition):
+class Functions(Composition, Task):
     """z_l: [N_{l-1}] -> [N_{l-1}] for l = 1..L, z_0 in [m] and w, in the order that a subclass lays
     out; answer i_L.
 
@@ -48,6 +51,7 @@ class Functions(Composition):
     e is uniform, so the answer is uniform still.
     """
 
+    thoughts: ClassVar[tuple[str, ...]] = ("values", "pairs")
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "every function prefers small values: value v about in proportion to 1/(v+1)",
         "few": f"every function takes at most {FEW} values in a prompt",
@@ -189,7 +193,8 @@ class Functions(Composition):
 
     @property
     def length(self) -> int:
-        return 2 + sum(self.entries(level) for level in range(1, self.L + 1))
+        # z_1, ..., z_L have m, m n_1, m n_1 n_2, ... entries
+        return 2 + self.m * sum(accumulate(self.branching, mul, initial=1))
 
     @property
     def vocabulary(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.errors import UnknownNameError
 from separatrix.tasks import TASKS, Task, parse_task
-from separatrix.tasks.base.task import read_sizes
+from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
 
@@ -18,7 +18,7 @@ def parse_text_task(text: str) -> TextTask:
 
     Raises UnknownNameError, SpecError or SizeError; `parse_text_task(task.spec) == task`.
     """
-    name = text.partition(":")[0].strip()
+    name = name_of(text)
     if name not in TEXT_TASKS:
         raise UnknownNameError.of("text task", name, TEXT_TASKS)
     return TEXT_TASKS[name].from_sizes(read_sizes(text, TEXT_TASKS[name].usage))
@@ -28,7 +28,7 @@ def parse_any_task(text: str) -> Task | TextTask:
     """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both
     kinds are known.
     """
-    name = text.partition(":")[0].strip()
+    name = name_of(text)
     if name in TEXT_TASKS:
         return parse_text_task(text)
     if name and name not in TASKS:

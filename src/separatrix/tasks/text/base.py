@@ -1,5 +1,5 @@
-"""What every task in natural language has: sizes, a sampler of prompts, a reader that answers
-any prompt of the task, a chance level.
+"""The interface of tasks in natural language: sizes, a sampler of prompts, a reader that answers
+any prompt of the task, a chance level, texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.errors import SizeError
+from separatrix.tasks.base.sizes import check_names
+from separatrix.tasks.base.words import Words
 
 LARGEST_SAMPLE = 1 << 24
 """Most sentences one call of `sample` writes."""
@@ -41,6 +43,16 @@ class TextTask(ABC):
     usage: ClassVar[str] = ""
     """The sizes a task text may give."""
     source: ClassVar[str] = ""
+    words: ClassVar[Words]
+    """What people are told; docstrings are for developers."""
+    noun: ClassVar[str] = "name"
+    """What an answer is called in a question."""
+    due: ClassVar[str] = (
+        "due after the prompt; with style=steps the sentences of the chain stand before it"
+    )
+    thoughts: ClassVar[tuple[str, ...]] = ()
+    shifts: ClassVar[dict[str, str]] = {}
+    several: ClassVar[bool] = False
     pattern: ClassVar[str] = ""
     """A regular expression, without groups, of what an answer looks like: all answers match,
     other words of a text hardly ever.
@@ -57,6 +69,12 @@ class TextTask(ABC):
     @abstractmethod
     def chance(self) -> Fraction:
         """Accuracy of a guess among the choices, exact."""
+
+    def level(self, probe: str) -> Fraction:
+        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the
+        task, exact: chance, unless a subclass knows better.
+        """
+        return self.chance
 
     @property
     @abstractmethod
@@ -84,6 +102,34 @@ class TextTask(ABC):
         """What is to be written after the prompt: the answer, or the steps and then the answer."""
 
     @property
+    def own_title(self) -> str:
+        return self.title
+
+    @property
+    def definition(self) -> str:
+        """What is asked, for a reader of the data."""
+        return self.words.definition
+
+    @property
+    def how_drawn(self) -> str:
+        return self.words.drawn
+
+    @property
+    def cited(self) -> str:
+        """The works that the task comes from."""
+        return self.source
+
+    @property
+    def extent(self) -> tuple[str, ...]:
+        """How large an instance is, in words: that differs from one to the next."""
+        return ()
+
+    @property
+    def told_apart(self) -> None:
+        """No count of prefixes: prompts in words have no fixed length."""
+        return None
+
+    @property
     def spec(self) -> str:
         """Canonical text, `parse_text_task(task.spec) == task`."""
         return f"{self.name}:" + ",".join(f"{key}={value}" for key, value in self.sizes().items())
@@ -97,13 +143,10 @@ class TextTask(ABC):
         """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
         SizeError for an unknown or bad size.
         """
-        known = {f.name: f.default is MISSING for f in fields(cls)}
-        for name in sizes:
-            if name not in known:
-                raise UnknownNameError.of("size", name, known, where=f" of task '{cls.name}'")
-        for name, needed in known.items():
-            if needed and name not in sizes:
-                raise SizeError(f"{cls.name}: the size {name} is missing; sizes are {cls.usage}")
+        own = fields(cls)
+        check_names(
+            cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING]
+        )
         return cls(**sizes)
 
     def __str__(self) -> str:

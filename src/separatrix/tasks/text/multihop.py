@@ -1,23 +1,5 @@
-"""Composition in words: k hops through facts that stand in the prompt, among chains of facts of the
-same shape.
-
-    part      facts, n sentences                                     question                         cue
-    input     Mavdok was born in the village of Fizgub. The ...      In which district is the ...?    Answer:
-    target    .                                                      .                                the answer (after its steps)
-
-Each relation of the question joins m = floor(n / k) chains of k facts, the one asked for among
-them, with names that no two things share; where k does not divide n, the n mod k facts left over
-form one more chain, which stops short. The candidates are the m ends of whole chains: the objects
-of the relation asked for last. Style "direct" asks for the answer, "steps" for the facts of the
-chain in order and then the answer. The facts stand in any order ("shuffled"), all those of the
-first hop first ("forward"), or all those of the last hop first, as in L-SeqComp ("backward").
-
-No shortcut [here]: take any hop and hide which subject of it belongs to which object, and show
-everything else. Names, places and chains are drawn independently of one another, so that this
-joining is a uniform one among those that leave the chain asked for whole, and every candidate ends
-that chain under equally many of them. Whoever does not follow every hop is right with probability
-1/m at best.
-Source: the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text.
+"""Composition in words: k hops through facts that stand in the prompt, among chains of facts of
+the same shape.
 """
 
 from __future__ import annotations
@@ -29,12 +11,53 @@ from typing import ClassVar, Final
 import numpy as np
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.tasks.base.task import require
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, Fact, Reading, read, short
 from separatrix.tasks.text.relations import Relation
 from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES
+
+WORDS = Words(
+    asks="""
+        Composition in words: k hops through facts that stand in the prompt, among chains of facts
+        of the same shape.
+    """,
+    table="""
+        part       input                                               target
+        n facts    Mavdok was born in the village of Fizgub. The ...   .
+        question   In which district is the ...?                       .
+        cue        Answer:                                             the answer (after its steps)
+    """,
+    rules="""
+        Each relation of the question joins m = floor(n / k) chains of k facts, the one asked for
+        among them, with names that no two things share; where k does not divide n, the n mod k
+        facts left over form one more chain, which stops short. The candidates are the m ends of
+        whole chains: the objects of the relation asked for last. Style "direct" asks for the
+        answer, "steps" for the facts of the chain in order and then the answer. The facts stand in
+        any order ("shuffled"), all those of the first hop first ("forward"), or all those of the
+        last hop first, as in L-SeqComp ("backward").
+
+        No shortcut: take any hop and hide which subject of it belongs to which object, and show
+        everything else. Names, places and chains are drawn independently of one another, so that
+        this joining is a uniform one among those that leave the chain asked for whole, and every
+        candidate ends that chain under equally many of them. Whoever does not follow every hop is
+        right with probability 1/m at best.
+    """,
+    drawn="""
+        1 <= k <= 8 hops and 2k <= n facts, at most as many as there are names for.
+
+        Every instance draws a template (mixed: a uniform one of all), then k of its relations that
+        can follow one another, then different uniform names for all that the chains lead through:
+        floor(n / k) chains of k facts each, and a shorter one of the facts left over. The first
+        chain is the one asked for; the facts stand in uniform order (shuffled), or in uniform order
+        among those of a hop (forward, backward). So all candidates, the ends of the whole chains,
+        are equally likely answers.
+    """,
+    counted="None counted: prompts in words have no fixed length.",
+    origin="the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text",
+)
 
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
 _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
@@ -54,18 +77,13 @@ class Story:
 
 @dataclass(frozen=True, kw_only=True)
 class MultiHop(TextTask):
-    """1 <= k <= 8 hops and 2k <= n facts, at most as many as there are names for.
+    """k hops through n facts told in words.
 
-    Every instance draws a template (mixed: a uniform one of all), then k of its relations that can
-    follow one another, then different uniform names for everything the floor(n / k) chains of k
-    facts, and the shorter one of the facts left over, lead through. The first chain is the one
-    asked for; the facts stand in uniform order (shuffled), or in uniform order among those of a hop
-    (forward, backward). So all candidates, the ends of the whole chains, are equally likely
-    answers. Raises SizeError for bad sizes, UnknownNameError for an unknown style, template or
-    order.
+    Raises SizeError for bad sizes, and UnknownNameError for an unknown style, template or order.
     """
 
     name: ClassVar[str] = "multihop"
+    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "k hops through n facts told in words"
     usage: ClassVar[str] = (
         f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"
@@ -135,6 +153,10 @@ class MultiHop(TextTask):
     @property
     def chance(self) -> Fraction:
         return Fraction(1, self.candidates)
+
+    def level(self, probe: str) -> Fraction:
+        """One hop is asked for by a key, and the name behind a key nearby is one way to find it."""
+        return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
     def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
         return [self.write(self.draw(rng)) for _ in range(self._batch(batch))]

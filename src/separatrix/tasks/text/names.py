@@ -18,17 +18,19 @@ _VALUE: Final = {
     letter: value for letters in (_FIRST, _LAST, "aeiou") for value, letter in enumerate(letters)
 }
 _PAIRS: Final = """
-    bk bz dp dz fg fk fp fz gf gk gp gz kf kg kp kz mz pf pg pk pz tf tg vb vd vg vk vm vz zb zf zg zk zp
+    bk bz dp dz fg fk fp fz gf gk gp gz kf kg kp kz mz pf pg pk pz tf tg vb vd vg vk vm vz zb zf
+    zg zk zp
 """
 _RUDE: Final = """
     dik fag fap fuk gas gip jap jiz kak kik kok kum lez naz nig nip pak pis pus rap sex tit
 """
 """Parts of words that a reader would stumble over, in several languages."""
 _TAKEN: Final = """
-    babkin babkom bagful begzat bezpal bigfok bozkan bugfix dapkus devdev devgun devkar devman ditges dovbis fetges fitger gezgen
-    jevgen kabzas kazgan kodzik kopfer ladpur lepkim lipkan lobkov lovbok lupfen mavzer migpol mutfak nafkot nakpan nakpil namzov
-    nepgen nezgod nikzad nizkov novkov pekpek radzak razguz robkes rozpuk rukfen safkat sapfan savkov sefker sevmis sovket sukfan
-    tagzad topkov tukzar vedpal zikzin
+    babkin babkom bagful begzat bezpal bigfok bozkan bugfix dapkus devdev devgun devkar devman
+    ditges dovbis fetges fitger gezgen jevgen kabzas kazgan kodzik kopfer ladpur lepkim lipkan
+    lobkov lovbok lupfen mavzer migpol mutfak nafkot nakpan nakpil namzov nepgen nezgod nikzad
+    nizkov novkov pekpek radzak razguz robkes rozpuk rukfen safkat sapfan savkov sefker sevmis
+    sovket sukfan tagzad topkov tukzar vedpal zikzin
 """
 """Words, or names of people and places, found in lists of two million of them (gazetteers, name
 registers, word frequencies of 40 languages).
