@@ -359,7 +359,7 @@ def test_more_random_grids(depths, readers, fills, tasks, budget) -> None:
 
 def test_places_are_what_they_are_called() -> None:
     space = Space((6,), FULL, (SMALL,), readings=(2,), places=("even", "start", "end"))
-    (family,) = space.families()
+    (family,) = space.arrangements()
     spelled = {
         "".join("f" if part.reading else "." for (part,) in Layout(family, gaps).layers)
         for gaps in family.placements(space.places)

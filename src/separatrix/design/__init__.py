@@ -9,15 +9,15 @@ from separatrix.design.costs import Cost
 from separatrix.design.explain import Neighbour
 from separatrix.design.ladder import ladder
 from separatrix.design.search import DesignResult, Point, design
-from separatrix.design.space import PLACES, Family, Layout, Place, Space
+from separatrix.design.space import PLACES, Arrangement, Layout, Place, Space
 from separatrix.design.tasks import task_for_context
 
 __all__ = [
     "PLACES",
+    "Arrangement",
     "Choices",
     "Cost",
     "DesignResult",
-    "Family",
     "Layout",
     "Neighbour",
     "Place",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from separatrix.architecture import Layer, bounded_bits
-from separatrix.design.space import Family
+from separatrix.design.space import Arrangement
 from separatrix.mechanisms import Mechanism
 
 
@@ -33,28 +33,28 @@ class Cost:
 
 
 class Costs:
-    """Sums over the layers of families; every layer is asked once for every length. The
-    families' layers must stay alive meanwhile.
+    """Sums over the layers of arrangements; every layer is asked once for every length. The
+    arrangements' layers must stay alive meanwhile.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int], int] = {}
         self._alive: list[Layer] = []
 
-    def cost(self, family: Family, context: int) -> Cost:
+    def cost(self, arrangement: Arrangement, context: int) -> Cost:
         return Cost(
-            self.cache_bits(family, context),
-            self._total(family, context, 1, _flops),
-            family.reading,
+            self.cache_bits(arrangement, context),
+            self._total(arrangement, context, 1, _flops),
+            arrangement.reading,
         )
 
-    def cache_bits(self, family: Family, t: int) -> int:
-        return self._total(family, t, 0, _cache_bits)
+    def cache_bits(self, arrangement: Arrangement, t: int) -> int:
+        return self._total(arrangement, t, 0, _cache_bits)
 
-    def prefix(self, family: Family, t: int) -> list[int]:
+    def prefix(self, arrangement: Arrangement, t: int) -> list[int]:
         """Bits of the first 0, 1, ... bounded layers at lengths up to t."""
         sums = [0]
-        for layer in family.filled():
+        for layer in arrangement.filled():
             sums.append(sums[-1] + self._of(layer, t, 2, bounded_bits))
         return sums
 
@@ -66,16 +66,16 @@ class Costs:
         return self._known[key]
 
     def _total(
-        self, family: Family, t: int, what: int, measure: Callable[[Layer, int], int]
+        self, arrangement: Arrangement, t: int, what: int, measure: Callable[[Layer, int], int]
     ) -> int:
         total = (
             0
-            if family.reader is None
-            else family.reading * self._of(family.reader, t, what, measure)
+            if arrangement.reader is None
+            else arrangement.reading * self._of(arrangement.reader, t, what, measure)
         )
-        if family.bounded:
-            cycle = [self._of(layer, t, what, measure) for layer in family.fill]
-            times, rest = divmod(family.bounded, len(cycle))
+        if arrangement.bounded:
+            cycle = [self._of(layer, t, what, measure) for layer in arrangement.fill]
+            times, rest = divmod(arrangement.bounded, len(cycle))
             total += times * sum(cycle) + sum(cycle[:rest])
         return total
 

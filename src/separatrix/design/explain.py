@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from separatrix.design.costs import Cost, Costs
-from separatrix.design.space import Family, Layout, Space
-from separatrix.design.status import Oracle
-from separatrix.errors import Undecided
+from separatrix.design.space import Arrangement, Layout, Space
+from separatrix.design.status import TaskJudge
 from separatrix.evidence.records import Status
 from separatrix.theory.judge import THEOREMS
+from separatrix.theory.words import counted_as
 
 if TYPE_CHECKING:
     from separatrix.design.search import Point
@@ -37,26 +37,32 @@ class Neighbour:
     """
 
 
+_Kind = tuple[int, int, int]
+
+
+def _kind(arrangement: Arrangement) -> _Kind:
+    """The reading layer, which is one object in all of a space, how many read, and of how many."""
+    return id(arrangement.reader), arrangement.reading, arrangement.depth
+
+
 class Explainer:
-    """Neighbours within a space, judged by the oracles of the search."""
+    """Neighbours within a space, as the judges of the search see them."""
 
     def __init__(
         self,
         space: Space,
-        families: Sequence[Family],
+        arrangements: Sequence[Arrangement],
         costs: Costs,
-        oracles: Sequence[Oracle],
+        judges: Sequence[TaskJudge],
         context: int,
     ) -> None:
         self.space = space
         self.costs = costs
-        self.oracles = oracles
+        self.judges = judges
         self.context = context
-        self._by_kind: dict[tuple[object, int, int], list[Family]] = {}
-        for family in families:
-            self._by_kind.setdefault((id(family.reader), family.reading, family.depth), []).append(
-                family
-            )
+        self._by_kind: dict[_Kind, list[Arrangement]] = {}
+        for arrangement in arrangements:
+            self._by_kind.setdefault(_kind(arrangement), []).append(arrangement)
         self._smallest: dict[tuple[object, str, str], int | None] = {}
 
     def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
@@ -64,11 +70,11 @@ class Explainer:
         count too.
         """
         found = []
-        family = point.layout.family
-        fewer = self._fewer(family)
+        arrangement = point.layout.arrangement
+        fewer = self._fewer(arrangement)
         if fewer is not None:
-            found.append(self._whole(self._fewer_text(family), fewer, proved))
-        smaller = self._smaller(family)
+            found.append(self._whole(self._fewer_text(arrangement), fewer, proved))
+        smaller = self._smaller(arrangement)
         if smaller is not None:
             found.append(
                 self._whole("the next smaller memory in the other layers", smaller, proved)
@@ -77,115 +83,111 @@ class Explainer:
         return tuple(neighbour for neighbour in found if neighbour is not None)
 
     @staticmethod
-    def _fewer_text(family: Family) -> str:
-        kind = (
-            "full"
-            if family.reader and all(part.group == "full" for part in family.reader if part.reading)
-            else "reading"
-        )
+    def _fewer_text(arrangement: Arrangement) -> str:
+        reading = [part.group for part in arrangement.reader or () if part.reading]
+        kind = "full" if reading and set(reading) == {"full"} else "reading"
         return f"one {kind} layer fewer"
 
-    def _fewer(self, family: Family) -> Family | None:
-        if not family.reading:
+    def _fewer(self, arrangement: Arrangement) -> Arrangement | None:
+        if not arrangement.reading:
             return None
-        reader = family.reader if family.reading > 1 else None
-        others = self._by_kind.get((id(reader), family.reading - 1, family.depth), ())
-        own = [other for other in others if other.fill[: len(family.fill)] == family.fill]
+        reader = arrangement.reader if arrangement.reading > 1 else None
+        others = self._by_kind.get((id(reader), arrangement.reading - 1, arrangement.depth), ())
+        own = [other for other in others if other.fill[: len(arrangement.fill)] == arrangement.fill]
         return min(own, key=self._cost, default=None)
 
-    def _smaller(self, family: Family) -> Family | None:
-        same = self._by_kind[(id(family.reader), family.reading, family.depth)]
-        mine = self._cost(family)
+    def _smaller(self, arrangement: Arrangement) -> Arrangement | None:
+        same = self._by_kind[_kind(arrangement)]
+        mine = self._cost(arrangement)
         return max(
             (other for other in same if self._cost(other)[0] < mine[0]),
             key=self._cost,
             default=None,
         )
 
-    def _cost(self, family: Family) -> tuple[int, int]:
-        cost = self.costs.cost(family, self.context)
+    def _cost(self, arrangement: Arrangement) -> tuple[int, int]:
+        cost = self.costs.cost(arrangement, self.context)
         return cost.cache_bits, cost.flops
 
-    def _whole(self, change: str, family: Family, proved: bool) -> Neighbour | None:
-        """A family that is excluded wherever its readers stand, or that nothing solves."""
-        for oracle in self.oracles:
-            key = oracle.family_fails(family, self.costs.cache_bits)
+    def _whole(self, change: str, arrangement: Arrangement, proved: bool) -> Neighbour | None:
+        """An arrangement that is excluded wherever its readers stand, or that nothing solves."""
+        placements = list(arrangement.placements(self.space.places))
+        for judge in self.judges:
+            key = judge.arrangement_fails(arrangement, self.costs.cache_bits)
             if key is not None:
-                return self._fails(
-                    change, Layout(family, next(family.placements(self.space.places))), oracle, key
-                )
-        placements = list(family.placements(self.space.places))
-        excluded = [self.excludes(Layout(family, gaps)) for gaps in placements]
+                return self._fails(change, Layout(arrangement, placements[0]), judge, key)
+        excluded = [self.excludes(Layout(arrangement, gaps)) for gaps in placements]
         decided = next((found for found in excluded if found is not None), None)
         if decided is not None and None not in excluded:
-            return self._fails(change, Layout(family, placements[0]), *decided)
+            return self._fails(change, Layout(arrangement, placements[0]), *decided)
         if proved:
             kept = [gaps for gaps, found in zip(placements, excluded, strict=True) if found is None]
-            return self._unsolved(change, [Layout(family, gaps) for gaps in kept])
+            return self._unsolved(change, [Layout(arrangement, gaps) for gaps in kept])
         return None
 
     def _elsewhere(self, point: Point, proved: bool) -> Neighbour | None:
         """Other placements of the point's own layers."""
-        family = point.layout.family
-        own = {layout.gaps for layout in point.layouts if layout.family == point.layout.family}
-        others = [gaps for gaps in family.placements(self.space.places) if gaps not in own]
-        change = f"readers elsewhere ({len(others):,} of {len(others) + len(own):,} placements)"
+        arrangement = point.layout.arrangement
+        own = {
+            layout.gaps
+            for layout in point.layouts
+            if layout.arrangement == point.layout.arrangement
+        }
+        others = [gaps for gaps in arrangement.placements(self.space.places) if gaps not in own]
+        change = f"the reading layers elsewhere ({counted_as(len(others), 'other placement')})"
         for gaps in others:
-            found = self.excludes(Layout(family, gaps))
+            found = self.excludes(Layout(arrangement, gaps))
             if found is not None:
-                return self._fails(change, Layout(family, gaps), *found)
+                return self._fails(change, Layout(arrangement, gaps), *found)
         return (
-            self._unsolved(change, [Layout(family, gaps) for gaps in others])
+            self._unsolved(change, [Layout(arrangement, gaps) for gaps in others])
             if proved and others
             else None
         )
 
-    def excludes(self, layout: Layout) -> tuple[Oracle, str] | None:
+    def excludes(self, layout: Layout) -> tuple[TaskJudge, str] | None:
         """The first task and theorem that exclude a layout for where its readers stand; None if
         none does.
         """
         prefixes: dict[int, list[int]] = {}
 
-        def prefix(family: Family, t: int) -> list[int]:
+        def prefix(arrangement: Arrangement, t: int) -> list[int]:
             if t not in prefixes:
-                prefixes[t] = self.costs.prefix(family, t)
+                prefixes[t] = self.costs.prefix(arrangement, t)
             return prefixes[t]
 
-        for oracle in self.oracles:
-            key = oracle.placement_fails(layout.family, layout.gaps, prefix)
+        for judge in self.judges:
+            key = judge.placement_fails(layout.arrangement, layout.gaps, prefix)
             if key is not None:
-                return oracle, key
+                return judge, key
         return None
 
     def _unsolved(self, change: str, layouts: list[Layout]) -> Neighbour | None:
-        for oracle in self.oracles:
-            if not any(oracle.solvable(layout.family, layout.gaps) for layout in layouts):
+        for judge in self.judges:
+            if not any(judge.solvable(layout.arrangement, layout.gaps) for layout in layouts):
                 return Neighbour(
                     change,
                     layouts[0],
-                    self.costs.cost(layouts[0].family, self.context),
+                    self.costs.cost(layouts[0].arrangement, self.context),
                     "OPEN",
-                    oracle.task.spec,
+                    judge.task.spec,
                     "none",
                     None,
                 )
         return None
 
-    def _fails(self, change: str, layout: Layout, oracle: Oracle, key: str) -> Neighbour:
+    def _fails(self, change: str, layout: Layout, judge: TaskJudge, key: str) -> Neighbour:
         """The record with the n from which the theorem bites."""
-        mark = (layout, key, oracle.task.spec)
+        mark = (layout, key, judge.task.spec)
         if mark not in self._smallest:
-            try:
-                verdict = THEOREMS[key].judge(layout.architecture, oracle.task)
-            except Undecided:
-                verdict = None
+            verdict = judge.verdict(THEOREMS[key], layout.architecture)
             self._smallest[mark] = None if verdict is None else verdict.n
         return Neighbour(
             change,
             layout,
-            self.costs.cost(layout.family, self.context),
+            self.costs.cost(layout.arrangement, self.context),
             "FAILS",
-            oracle.task.spec,
+            judge.task.spec,
             key,
             self._smallest[mark],
         )

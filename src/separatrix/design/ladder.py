@@ -9,8 +9,8 @@ from itertools import groupby
 
 from separatrix.design.costs import Cost, Costs
 from separatrix.design.search import DesignResult, Point
-from separatrix.design.space import Family, Layout
-from separatrix.design.status import Oracle
+from separatrix.design.space import Arrangement, Layout
+from separatrix.design.status import TaskJudge
 
 
 def ladder(result: DesignResult) -> tuple[Point, ...]:
@@ -18,24 +18,24 @@ def ladder(result: DesignResult) -> tuple[Point, ...]:
     least cache first, then fewest operations.
     """
     costs = Costs()
-    oracles = [Oracle(task) for task in result.tasks]
+    judges = [TaskJudge(task) for task in result.tasks]
     costed = [
-        (costs.cost(family, result.context), number, family)
-        for number, family in enumerate(result.space.families())
+        (costs.cost(arrangement, result.context), number, arrangement)
+        for number, arrangement in enumerate(result.space.arrangements())
     ]
     costed.sort(key=lambda item: (item[0].reading, item[0]))
     rungs = (
-        _cheapest(((cost, family) for cost, _, family in same), oracles, result)
+        _cheapest(((cost, arrangement) for cost, _, arrangement in same), judges, result)
         for _, same in groupby(costed, key=lambda item: item[0].reading)
     )
     return tuple(rung for rung in rungs if rung is not None)
 
 
 def _cheapest(
-    families: Iterable[tuple[Cost, Family]], oracles: list[Oracle], result: DesignResult
+    arrangements: Iterable[tuple[Cost, Arrangement]], judges: list[TaskJudge], result: DesignResult
 ) -> Point | None:
-    for cost, family in families:
-        for gaps in family.placements(result.space.places):
-            if all(oracle.solvable(family, gaps) for oracle in oracles):
-                return Point(cost, (Layout(family, gaps),))
+    for cost, arrangement in arrangements:
+        for gaps in arrangement.placements(result.space.places):
+            if all(judge.solvable(arrangement, gaps) for judge in judges):
+                return Point(cost, (Layout(arrangement, gaps),))
     return None

@@ -1,4 +1,4 @@
-"""The search: families in order of cost, so that what comes later never dominates what is kept,
+"""The search: arrangements in order of cost, so that what comes later never dominates what is kept,
 and most need not be judged at all.
 """
 
@@ -11,8 +11,8 @@ from itertools import groupby
 
 from separatrix.design.costs import Cost, Costs
 from separatrix.design.explain import Explainer, Neighbour
-from separatrix.design.space import Family, Layout, Space
-from separatrix.design.status import Oracle
+from separatrix.design.space import Arrangement, Layout, Space
+from separatrix.design.status import TaskJudge
 from separatrix.design.tasks import check_fits
 from separatrix.errors import SizeError
 from separatrix.numbers.amounts import check_context
@@ -134,20 +134,20 @@ class _Search:
         self.budget = budget
         self.space = space
         self.costs = Costs()
-        self.oracles = [Oracle(task) for task in tasks]
+        self.judges = [TaskJudge(task) for task in tasks]
         self.open = _Front()
         self.proved = _Front()
         self.judged = 0
         self.excluded = Counter[tuple[str, str]]()
 
     def run(self, progress: Progress) -> DesignResult:
-        families = self.space.families()
-        classes = [family.classes(self.space.places) for family in families]
+        arrangements = self.space.arrangements()
+        classes = [arrangement.classes(self.space.places) for arrangement in arrangements]
         total = sum(classes)
         done = 0
         costed = [
-            (self.costs.cost(family, self.context), number)
-            for number, family in enumerate(families)
+            (self.costs.cost(arrangement, self.context), number)
+            for number, arrangement in enumerate(arrangements)
         ]
         costed.sort()
         for cost, same in groupby(costed, key=lambda item: item[0]):
@@ -159,11 +159,11 @@ class _Search:
             ):
                 break
             for _, number in same:
-                self._judge(families[number], cost, within, classes[number])
+                self._judge(arrangements[number], cost, within, classes[number])
                 done += classes[number]
                 progress(done, total)
         progress(total, total)
-        explainer = Explainer(self.space, families, self.costs, self.oracles, self.context)
+        explainer = Explainer(self.space, arrangements, self.costs, self.judges, self.context)
         return DesignResult(
             tasks=self.tasks,
             context=self.context,
@@ -183,51 +183,55 @@ class _Search:
             ),
         )
 
-    def _judge(self, family: Family, cost: Cost, within: bool, classes: int) -> None:
+    def _judge(self, arrangement: Arrangement, cost: Cost, within: bool, classes: int) -> None:
         want_proved = self.proved.wants(cost, within)
         want_open = self.open.wants(cost, within)
         if not (want_proved or want_open):
             return
         self.judged += classes
-        for oracle in self.oracles:
-            theorem = oracle.family_fails(family, self.costs.cache_bits)
+        for judge in self.judges:
+            theorem = judge.arrangement_fails(arrangement, self.costs.cache_bits)
             if theorem is not None:
-                self._exclude(theorem, oracle, classes, within)
+                self._exclude(theorem, judge, classes, within)
                 return
-        gaps = list(family.placements(self.space.places))
+        gaps = list(arrangement.placements(self.space.places))
         solved = [
-            gap for gap in gaps if all(oracle.solvable(family, gap) for oracle in self.oracles)
+            gap for gap in gaps if all(judge.solvable(arrangement, gap) for judge in self.judges)
         ]
         if want_proved:
-            self.proved.take(cost, [Layout(family, gap) for gap in solved], within)
+            self.proved.take(cost, [Layout(arrangement, gap) for gap in solved], within)
         if want_open:
             known = set(solved)
             prefixes = {}
             kept = [
-                Layout(family, gap)
+                Layout(arrangement, gap)
                 for gap in gaps
-                if gap in known or not self._fails(family, gap, prefixes, within)
+                if gap in known or not self._fails(arrangement, gap, prefixes, within)
             ]
             self.open.take(cost, kept, within)
 
     def _fails(
-        self, family: Family, gap: tuple[int, ...], prefixes: dict[int, list[int]], within: bool
+        self,
+        arrangement: Arrangement,
+        gap: tuple[int, ...],
+        prefixes: dict[int, list[int]],
+        within: bool,
     ) -> bool:
-        def prefix(family: Family, t: int) -> list[int]:
+        def prefix(arrangement: Arrangement, t: int) -> list[int]:
             if t not in prefixes:
-                prefixes[t] = self.costs.prefix(family, t)
+                prefixes[t] = self.costs.prefix(arrangement, t)
             return prefixes[t]
 
-        for oracle in self.oracles:
-            theorem = oracle.placement_fails(family, gap, prefix)
+        for judge in self.judges:
+            theorem = judge.placement_fails(arrangement, gap, prefix)
             if theorem is not None:
-                self._exclude(theorem, oracle, 1, within)
+                self._exclude(theorem, judge, 1, within)
                 return True
         return False
 
-    def _exclude(self, theorem: str, oracle: Oracle, layouts: int, within: bool) -> None:
+    def _exclude(self, theorem: str, judge: TaskJudge, layouts: int, within: bool) -> None:
         if within:
-            self.excluded[theorem, oracle.task.spec] += layouts
+            self.excluded[theorem, judge.task.spec] += layouts
 
 
 def _points(found: Iterable[tuple[Cost, list[Layout]]]) -> tuple[Point, ...]:
@@ -251,4 +255,4 @@ def _naturalness(layout: Layout) -> tuple[int, int]:
     shallower first.
     """
     order = {"evenly spaced": 0, "at the end": 1, "at the start": 2}
-    return order.get(layout.place, 3), layout.family.depth
+    return order.get(layout.place, 3), layout.arrangement.depth

@@ -13,6 +13,7 @@ from typing import Literal
 from separatrix.architecture import Architecture, Layer
 from separatrix.architecture.spec import MOST_LAYERS
 from separatrix.errors import SizeError, SpecError
+from separatrix.theory.words import counted_as
 
 Place = Literal["any", "even", "start", "end"]
 PLACES: tuple[Place, ...] = ("any", "even", "start", "end")
@@ -21,12 +22,12 @@ TOLD_APART = 2
 """Up to that many reading layers Theorems III, IV and V see how much stands in every gap;
 beyond, only what stands before the second counts.
 """
-MOST_FAMILIES = 500_000
+MOST_ARRANGEMENTS = 500_000
 MOST_CLASSES = 20_000_000
 
 
 @dataclass(frozen=True)
-class Family:
+class Arrangement:
     """Layouts of the same layers in the same order of the bounded ones: they differ in where the
     reading layers stand, and cost the same.
 
@@ -94,21 +95,21 @@ class Family:
 
 @dataclass(frozen=True)
 class Layout:
-    """One stack: a family and how many bounded layers stand before, between and after its
+    """One stack: a arrangement and how many bounded layers stand before, between and after its
     reading layers.
     """
 
-    family: Family
+    arrangement: Arrangement
     gaps: tuple[int, ...]
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        bounded = self.family.filled()
+        bounded = self.arrangement.filled()
         layers = []
         for number, gap in enumerate(self.gaps):
             layers += islice(bounded, gap)
-            if number < self.family.reading and self.family.reader is not None:
-                layers.append(self.family.reader)
+            if number < self.arrangement.reading and self.arrangement.reader is not None:
+                layers.append(self.arrangement.reader)
         return tuple(layers)
 
     @property
@@ -118,19 +119,19 @@ class Layout:
     @property
     def place(self) -> str:
         """Where the reading layers stand, in words."""
-        k = self.family.reading
+        k = self.arrangement.reading
         gaps = self.gaps
         if k == 0:
             return "none"
-        if not self.family.bounded:
+        if not self.arrangement.bounded:
             return "every layer"
         for name, said in NAMED.items():
-            if gaps == self.family.named(name):
+            if gaps == self.arrangement.named(name):
                 return said
         layers = [sum(gaps[: i + 1]) + i + 1 for i in range(k)]
         if k <= 4:
             return f"layer{'s' if k > 1 else ''} {' and '.join(str(layer) for layer in layers)}"
-        return f"{gaps[0]} bounded layer{'s' if gaps[0] != 1 else ''} first, then the readers"
+        return f"after {counted_as(gaps[0], 'bounded layer')}"
 
 
 @dataclass(frozen=True)
@@ -184,9 +185,9 @@ class Space:
                     " bounded ones"
                 )
 
-    def families(self) -> list[Family]:
-        """Every family once, however it can be written. Raises SizeError when there are too many
-        to look at, or none.
+    def arrangements(self) -> list[Arrangement]:
+        """Every arrangement once, however it can be written. Raises SizeError when there are too
+        many to look at, or none.
         """
         numbers: dict[Layer, int] = {}
 
@@ -195,7 +196,7 @@ class Space:
 
         readers = {own((reader,))[0]: reader for reader in self.readers}
         fills = {own(cycle): cycle for cycle in map(_shortest, self.fills)}
-        found: dict[tuple[int | None, int, tuple[int, ...], int], Family] = {}
+        found: dict[tuple[int | None, int, tuple[int, ...], int], Arrangement] = {}
         classes = 0
         for depth in sorted(set(self.depths)):
             for k in sorted(set(range(depth + 1) if self.readings is None else self.readings)):
@@ -206,9 +207,9 @@ class Space:
                     for ids, fill in fills.items() if bounded else (((), ()),):
                         name = (key, k, ids[:bounded], bounded)
                         if name not in found:
-                            found[name] = family = Family(reader, k, fill[:bounded], bounded)
-                            classes += family.classes(self.places)
-                if len(found) > MOST_FAMILIES or classes > MOST_CLASSES:
+                            found[name] = Arrangement(reader, k, fill[:bounded], bounded)
+                            classes += found[name].classes(self.places)
+                if len(found) > MOST_ARRANGEMENTS or classes > MOST_CLASSES:
                     raise SizeError(
                         "more than 20 million layouts; name fewer numbers of layers, state sizes,"
                         " windows or blocks"

@@ -1,59 +1,56 @@
-"""What the theorems say about one task, asked as seldom as they allow: once for everything they
+"""The statuses of one task, asked of the theorems as seldom as they allow: once for everything they
 cannot tell apart.
 
-Position-free theorems are asked once per family, the composition of retrieval heads once per set of
-bounded layers before the second reading layer, Theorems III, IV and V once per sizes; what they
-show for some sizes they show for smaller ones. A theorem that is not named here is asked about
-every single stack, so that a new one can only make `design` slower, not wrong.
+What a theorem looks at of a stack is a trait of its class (`Sees`). One that looks at the cache or
+at the only layer with memory is asked once per arrangement; one that looks at reading layers, or at
+what stands before the second of them, once for these; one that looks at sizes of groups of layers
+once per sizes, and what it shows for some sizes it shows for smaller ones. A theorem that names no
+such trait is asked about every single stack, so that a new one can only make `design` slower, not
+wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import astuple
 from functools import cached_property
 from math import isqrt
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from separatrix.architecture import Architecture, Group, Layer, bounded_bits
 from separatrix.design.reach import surely_silent
-from separatrix.design.space import Family, Layout
+from separatrix.design.space import Arrangement, Layout
 from separatrix.errors import Undecided
-from separatrix.evidence.records import Status
-from separatrix.tasks import Family as TaskFamily
-from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import Theorem
-from separatrix.theory.depth import DepthTheorem
-from separatrix.theory.judge import THEOREMS
+from separatrix.evidence.records import Status, Verdict
+from separatrix.tasks import Family, SeqComp, Task
+from separatrix.theory.base import CacheTheorem, Sees, Theorem
+from separatrix.theory.fails.reading_layers import DepthTheorem
+from separatrix.theory.judge import THEOREMS, judge
 
-NEVER_DECIDE = frozenset({"none", "lifting", "CPW-1.1", "Ye26-1.1", "thought"})
-"""Theorems that say OPEN, or nothing, at every finite size about answers given at once."""
-ONE_MEMORY = frozenset({"I'", "II"})
-"""Theorems about stacks with one layer that has memory."""
-ANYWHERE = frozenset(
-    {"retrieval", "block-retrieval", "indexed-retrieval", "match2", "pairs", "equality"}
-)
-"""Constructions that ask for one reading layer or two, wherever they stand."""
 _LONG = 1 << 20
 
+Answer = TypeVar("Answer")
+Prefix = Callable[[Arrangement, int], list[int]]
+"""Bits of the first 0, 1, ... bounded layers of an arrangement at lengths up to t."""
 
-class _Outline:
-    """What Theorems III, IV and V look at of a stack, without its layers written out: see
-    `Architecture` for each name.
+
+class SummedStack:
+    """A stack as theorems about groups of layers look at it, the bits of its bounded layers summed
+    and no layer written out: see `Architecture` for each name.
     """
 
-    def __init__(self, family: Family, gaps: tuple[int, ...], prefix: list[int]) -> None:
-        self.family = family
+    def __init__(self, arrangement: Arrangement, gaps: tuple[int, ...], prefix: list[int]) -> None:
+        self.arrangement = arrangement
         self.gaps = gaps
         self.prefix = prefix
-        self.reading = tuple(range(family.reading))
-        self.layers: dict[int, Layer | None] = dict.fromkeys(self.reading, family.reader)
+        self.reading = tuple(range(arrangement.reading))
+        self.layers: dict[int, Layer | None] = dict.fromkeys(self.reading, arrangement.reader)
 
     def read_bits(self, index: int) -> int:
-        return sum(part.read_bits() for part in self.family.reader or ())
+        return sum(part.read_bits() for part in self.arrangement.reader or ())
 
     def groups(self, t: int) -> tuple[Group, ...]:
-        inside, convolution = _reader_bits(self.family.reader or (), t)
+        inside, convolution = _reader_bits(self.arrangement.reader or (), t)
         groups = []
         start = 0
         for number, gap in enumerate(self.gaps):
@@ -62,7 +59,7 @@ class _Outline:
             groups.append(
                 Group(
                     inside if number else 0,
-                    between + (convolution if number < self.family.reading else 0),
+                    between + (convolution if number < self.arrangement.reading else 0),
                 )
             )
         return tuple(groups)
@@ -76,46 +73,43 @@ def _reader_bits(reader: Layer, t: int) -> tuple[int, int]:
     return bounded_bits(reader, t), alone[0].between
 
 
-class Oracle:
-    """The statuses of one task. Same arguments, same answers as `judge`."""
+class TaskJudge:
+    """What `judge` says of one task on many layouts. Same answers, fewer questions."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._memo: dict[Any, Any] = {}
+        self._memo: dict[Hashable, Any] = {}
         self._failing: dict[str, list[tuple[int, ...]]] = {}
-        self._depth = [t for t in THEOREMS.values() if isinstance(t, DepthTheorem)]
-        self._others = [
-            t
-            for key, t in THEOREMS.items()
-            if not isinstance(t, DepthTheorem)
-            and key not in NEVER_DECIDE | ONE_MEMORY | ANYWHERE | {"I", "composition"}
-        ]
+        deciding = [t for t in THEOREMS.values() if t.at_once]
+        failing = [t for t in deciding if "FAILS" in t.shows]
+        self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
+        self._about_groups = [t for t in failing if isinstance(t, DepthTheorem)]
+        self._fail_anywhere = [t for t in failing if t.sees in (Sees.ONE_MEMORY, Sees.READERS)]
+        self._fail_somewhere = [t for t in failing if t.sees in (Sees.CARRIERS, Sees.STACK)]
+        self._solving = [t for t in deciding if "SOLVABLE" in t.shows]
+        # those that are asked about every stack come last
+        self._solving.sort(key=lambda t: t.sees is Sees.STACK)
 
-    def _once(self, key: Any, answer: Callable[[], Any]) -> Any:
+    def _once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         if key not in self._memo:
             self._memo[key] = answer()
-        return self._memo[key]
+        return cast(Answer, self._memo[key])
 
     @cached_property
-    def _family(self) -> TaskFamily[Task]:
+    def _family(self) -> Family[Task]:
         return self.task.family()
 
-    def _needed(self, n: int) -> int:
-        """Bits of cache with which Theorem I is silent about the prefix of the task's family at n;
-        0 where there is no count, or its comparison stays open.
+    def _needed(self, theorem: CacheTheorem, n: int) -> int:
+        """Bits of cache with which the theorem is silent about the prefix of the task's family at
+        n; 0 where its comparison stays open.
         """
-
-        def needed() -> int:
-            count = self._family.at(n).prefix_classes()
-            return 0 if count is None else count.ceil_log2()
-
         try:
-            return self._once(("needed", n), needed)
+            return self._once((theorem.key, n), lambda: theorem.bits_needed(self._family.at(n)))
         except Undecided:
             return 0
 
-    def cache_fails(self, cache: Callable[[int], int]) -> bool:
-        """Whether Theorem I says FAILS with so much cache after so many tokens: at the task's own
+    def cache_fails(self, theorem: CacheTheorem, cache: Callable[[int], int]) -> bool:
+        """Whether the theorem says FAILS with so much cache after so many tokens: at the task's own
         prefix, or at a shorter one of its family.
 
         Caches and classes only grow with n, so an interval is settled when the cache at its start
@@ -123,7 +117,7 @@ class Oracle:
         """
 
         def enough(low: int, high: int) -> bool:
-            if cache(self._prefix_length(low)) >= self._needed(high):
+            if cache(self._prefix_length(low)) >= self._needed(theorem, high):
                 return True
             if low == high:
                 return False
@@ -136,41 +130,37 @@ class Oracle:
     def _prefix_length(self, n: int) -> int:
         return self._once(("prefix", n), lambda: self._family.at(n).prefix_length)
 
-    def family_fails(self, family: Family, cache_bits: Callable[[Family, int], int]) -> str | None:
+    def arrangement_fails(
+        self, arrangement: Arrangement, cache_bits: Callable[[Arrangement, int], int]
+    ) -> str | None:
         """A theorem that says FAILS wherever the reading layers stand, or None."""
-        if "I" in THEOREMS and self.cache_fails(lambda t: cache_bits(family, t)):
-            return "I"
-        if (
-            family.reading < 2
-            and family.reading + sum(self._remembers(layer) for layer in family.filled()) == 1
-        ):
-            stack = Layout(family, next(family.placements())).architecture
-            return next(
-                (key for key in sorted(ONE_MEMORY) if self._says(THEOREMS[key], stack) == "FAILS"),
-                None,
-            )
-        return None
+        for theorem in self._about_caches:
+            if self.cache_fails(theorem, lambda t: cache_bits(arrangement, t)):
+                return theorem.key
+        anywhere = next(arrangement.placements())
+        return self._any(self._fail_anywhere, "FAILS", arrangement, anywhere)
 
     def placement_fails(
-        self, family: Family, gaps: tuple[int, ...], prefix: Callable[[Family, int], list[int]]
+        self, arrangement: Arrangement, gaps: tuple[int, ...], prefix: Prefix
     ) -> str | None:
         """A theorem that says FAILS with the reading layers there, beside those of
-        `family_fails`; None if none does.
+        `arrangement_fails`; None if none does.
         """
-        for theorem in self._depth:
+        for theorem in self._about_groups:
             if (
                 not isinstance(self.task, SeqComp)
-                or family.reading != theorem.reading_layers
+                or arrangement.reading != theorem.reading_layers
                 or theorem.least_steps > self.task.L
             ):
                 continue
-            outline = cast(Architecture, _Outline(family, gaps, prefix(family, self.task.length)))
-            sizes = theorem.sizes(outline, self.task.length)
+            length = self.task.length
+            stack = SummedStack(arrangement, gaps, prefix(arrangement, length))
+            sizes = theorem.sizes(cast(Architecture, stack), length)
             if sizes is not None and self._sizes_fail(theorem, sizes):
                 return theorem.key
-        return next((key for key, status in self._rest(family, gaps) if status == "FAILS"), None)
+        return self._any(self._fail_somewhere, "FAILS", arrangement, gaps)
 
-    def _sizes_fail(self, theorem: DepthTheorem, sizes: Any) -> bool:
+    def _sizes_fail(self, theorem: DepthTheorem[Any, Any], sizes: Any) -> bool:
         """Whether the theorem shows failure of the task with these sizes; what fails with some
         sizes fails with smaller ones.
         """
@@ -193,57 +183,71 @@ class Oracle:
         self._memo[theorem.key, numbers] = fails
         return fails
 
-    def solvable(self, family: Family, gaps: tuple[int, ...]) -> str | None:
+    def solvable(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A construction that solves the task, or None."""
-        layers = (
-            (family.reader,) * min(family.reading, 2) if family.reader is not None else family.fill
-        )
-        for key in sorted(ANYWHERE & THEOREMS.keys()):
-            if (
-                self._once(
-                    (key, layers),
-                    lambda key=key, layers=layers: self._says(THEOREMS[key], Architecture(layers)),
-                )
-                == "SOLVABLE"
-            ):
-                return key
-        if "composition" in THEOREMS and self._composes(family, gaps):
-            return "composition"
-        return next((key for key, status in self._rest(family, gaps) if status == "SOLVABLE"), None)
+        return self._any(self._solving, "SOLVABLE", arrangement, gaps)
 
-    def _composes(self, family: Family, gaps: tuple[int, ...]) -> bool:
-        """Whether retrieval heads compose: only the bounded layers before the second reading
-        layer (the first, of one) count.
+    def _any(
+        self,
+        theorems: Sequence[Theorem],
+        status: Status,
+        arrangement: Arrangement,
+        gaps: tuple[int, ...],
+    ) -> str | None:
+        """The first of the theorems that gives a layout that status, or None."""
+        for theorem in theorems:
+            seen = self._seen(theorem.sees, arrangement, gaps)
+            if seen is None:
+                continue
+            mark, layers = seen
+            if self._says(theorem, mark, layers) == status:
+                return theorem.key
+        return None
+
+    def _seen(
+        self, sees: Sees, arrangement: Arrangement, gaps: tuple[int, ...]
+    ) -> tuple[Hashable, tuple[Layer, ...]] | None:
+        """What such a theorem looks at of a layout: a mark that tells it apart, and the layers of a
+        stack that agrees with the layout in it. None where the theorem is silent.
         """
-        if not isinstance(self.task, SeqComp) or family.reader is None:
-            return False
-        before = min(sum(gaps[: min(2, family.reading)]), len(family.fill))
-        carriers = family.fill[:before]
-        readers = (family.reader,) * family.reading
-        key = ("composition", carriers, family.reader, family.reading)
-        return (
-            self._once(
-                key,
-                lambda: self._says(THEOREMS["composition"], Architecture((*carriers, *readers))),
-            )
-            == "SOLVABLE"
-        )
+        reader = arrangement.reader
+        if sees is Sees.READERS:
+            # two of a kind stand for more of it
+            layers = arrangement.fill
+            if reader is not None:
+                layers = (reader,) * min(arrangement.reading, 2)
+            return layers, layers
+        if sees is Sees.CARRIERS:
+            if reader is None:
+                return None
+            before = min(sum(gaps[: min(2, arrangement.reading)]), len(arrangement.fill))
+            carriers = arrangement.fill[:before]
+            mark = (carriers, reader, arrangement.reading)
+            return mark, (*carriers, *(reader,) * arrangement.reading)
+        if sees is Sees.ONE_MEMORY:
+            one = self._with_memory(arrangement) == 1
+            return (arrangement, Layout(arrangement, gaps).layers) if one else None
+        layout = Layout(arrangement, gaps)
+        return layout, layout.layers
 
-    def _rest(self, family: Family, gaps: tuple[int, ...]) -> list[tuple[str, Status | None]]:
-        if not self._others:
-            return []
-        stack = Layout(family, gaps)
-        return self._once(
-            ("rest", family, gaps),
-            lambda: [(t.key, self._says(t, stack.architecture)) for t in self._others],
-        )
+    def _with_memory(self, arrangement: Arrangement) -> int:
+        """How many layers have memory; 2 stands for several."""
+        if arrangement.reading > 1:
+            return 2
+        remembering = sum(self._remembers(layer) for layer in arrangement.filled())
+        return min(2, arrangement.reading + remembering)
 
-    def _says(self, theorem: Theorem, architecture: Architecture) -> Status | None:
-        try:
-            verdict = theorem.judge(architecture, self.task)
-        except Undecided:
-            return None
-        return None if verdict is None else verdict.status
+    def _says(self, theorem: Theorem, mark: Hashable, layers: tuple[Layer, ...]) -> Status | None:
+        def status() -> Status | None:
+            verdict = self.verdict(theorem, Architecture(layers))
+            return None if verdict is None else verdict.status
+
+        return self._once((theorem.key, mark), status)
+
+    def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
+        """What `judge` hears of one theorem about one stack."""
+        found = judge(stack, self.task, among=lambda other: other is theorem)
+        return found[0] if found else None
 
     def _remembers(self, layer: Layer) -> bool:
         return self._once(("memory", layer), lambda: any(part.cache_bits(_LONG) for part in layer))

@@ -68,9 +68,12 @@ def _growing(name: str) -> str:
 
 
 def _with(text: str, *sizes: str) -> str:
+    """A task text with further sizes."""
     if not sizes:
         return text
-    return f"{text.rstrip().rstrip(',')}{',' if ':' in text and text.partition(':')[2].strip() else '' if ':' in text else ':'}{','.join(sizes)}"
+    name, _, given = text.partition(":")
+    before = [given.strip().rstrip(",")] if given.strip() else []
+    return f"{name}:{','.join([*before, *sizes])}"
 
 
 def _largest(text: str, size: str, context: int) -> Task:
@@ -89,10 +92,8 @@ def _largest(text: str, size: str, context: int) -> Task:
         except SizeError:
             return True
 
-    tried = (
-        *range(1, 65),
-        *(1 << power for power in range(7, 40)),
-    )  # tasks differ in their smallest size
+    # tasks differ in their smallest size
+    tried = (*range(1, 65), *(1 << power for power in range(7, 40)))
     smallest = next((value for value in tried if not _raises(lambda value=value: at(value))), 1)
     least = at(smallest)
     first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)

@@ -174,12 +174,12 @@ def layout_text(layout: Layout) -> str:
 def _places(point: Point) -> str:
     layout = point.layout
     other = len(point.layouts) - 1
-    k = layout.family.reading
+    k = layout.arrangement.reading
     if not k:
         return "no reading layer"
     text = (
         f"{k:,} reading layer{'s' if k > 1 else ''} {layout.place}"
-        if layout.family.bounded
+        if layout.arrangement.bounded
         else f"all {k:,} layers read"
     )
     return f"{text} (+ {other:,} other placement{'s' if other > 1 else ''})" if other else text

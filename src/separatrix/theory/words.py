@@ -38,5 +38,5 @@ def kept(architecture: Architecture) -> str:
 
 
 def counted_as(count: int, thing: str) -> str:
-    """A small number of things: "1 step", "2 steps"."""
-    return f"{count} {thing}{'' if count == 1 else 's'}"
+    """A number of things: "1 step", "2 steps"."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -120,10 +120,10 @@ def test_tasks_that_do_not_fit_are_one_line(text: str, context: int, said: str) 
             "choose from any, even, start, end",
         ),  # type: ignore[arg-type]
         (
-            lambda: Space((4,), FULL, (GDN,), readings=(5,)).families(),
+            lambda: Space((4,), FULL, (GDN,), readings=(5,)).arrangements(),
             "no stack has that many layers",
         ),
-        (lambda: Space((10_000,), FULL, (GDN,)).families(), "more than 20 million layouts"),
+        (lambda: Space((10_000,), FULL, (GDN,)).arrangements(), "more than 20 million layouts"),
         (lambda: space_of(Choices(heads=4), resolve("full")), "give --heads without --base"),
         (lambda: space_of(Choices(reading=("full*2",))), "a reading layer is one layer"),
         (lambda: space_of(Choices(bounded=("gnd",))), "Did you mean 'gdn'?"),
@@ -140,7 +140,7 @@ def test_layouts_are_counted_once() -> None:
     bounded layer before the second or none), 1 of 5.
     """
     space = Space((5, 5), (*FULL, *FULL), (GDN, (*GDN, *GDN)))
-    families = space.families()
+    families = space.arrangements()
     assert [family.reading for family in families] == [0, 1, 2, 3, 4, 5]
     assert sum(family.classes() for family in families) == 1 + 5 + comb(5, 2) + 2 + 2 + 1
     for family in families:
