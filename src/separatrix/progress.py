@@ -48,17 +48,19 @@ def bar(title: str, *, shown: bool = True, unit: str = "") -> Iterator[Advance]:
         yield advance
 
 
-def lines(*columns: ProgressColumn) -> Progress:
-    """Lines of progress that fit 80 columns: title, bar, `columns`, and the time left."""
+def lines(*columns: ProgressColumn, left: ProgressColumn | None = None) -> Progress:
+    """Lines of progress that fit 80 columns: title, bar, `columns`, and the time left, as rich
+    estimates it unless `left` does.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    last = (left,) if left is not None else (TimeRemainingColumn(compact=True), TextColumn("left"))
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=_WIDTH),
         *columns,
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
+        *last,
         console=Console(stderr=True),
         transient=True,
     )

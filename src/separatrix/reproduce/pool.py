@@ -14,7 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from separatrix.progress import lines
 from separatrix.reproduce.jobs import Job, perform, stored
+
+_TITLE = "reproduce"
+_HINT = "Ctrl-C saves and stops; the same command resumes"
 
 
 def run_jobs(
@@ -88,38 +92,17 @@ def _shown(
     elif not sys.stderr.isatty():
         yield _lines(total, jobs, before, workers)
     else:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TaskProgressColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+        from rich.progress import TextColumn
 
-        left = TextColumn(
-            "{task.fields[count]}   {task.fields[eta]}   [dim]^C saves and stops; the same command"
-            " resumes[/dim]"
-        )
-        with Progress(
-            "reproduce",
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            left,
-            console=Console(stderr=True),
-            transient=True,
-        ) as bar:
-            task = bar.add_task("", total=total, count=f"{before}/{jobs} jobs", eta="")
+        columns = (TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[jobs]}"))
+        with lines(*columns, left=TextColumn("{task.fields[left]}")) as bars:
+            bars.console.print(_HINT)
+            bar = bars.add_task(_TITLE, total=total, jobs=f"{before}/{jobs} jobs", left="")
             start = time.monotonic()
 
             def update(seconds: float, done: int) -> None:
-                bar.update(
-                    task,
-                    completed=seconds,
-                    count=f"{done}/{jobs} jobs",
-                    eta=_eta(seconds, total, time.monotonic() - start, workers),
-                )
+                left = _eta(seconds, total, time.monotonic() - start, workers)
+                bars.update(bar, completed=seconds, jobs=f"{done}/{jobs} jobs", left=left)
 
             yield update
 
@@ -139,16 +122,10 @@ def _lines(total: float, jobs: int, before: int, workers: int) -> Callable[[floa
         now = time.monotonic()
         if now - said[0] >= 20 or done == jobs:
             said[0] = now
-            print(
-                f"reproduce: {done}/{jobs} jobs {_eta(seconds, total, now - start, workers)}",
-                file=sys.stderr,
-                flush=True,
-            )
+            left = _eta(seconds, total, now - start, workers)
+            print(f"{_TITLE}: {done}/{jobs} jobs {left}", file=sys.stderr, flush=True)
 
     if before:
-        print(
-            f"reproduce: {before} of {jobs} jobs were saved by an earlier run",
-            file=sys.stderr,
-            flush=True,
-        )
+        saved = f"{_TITLE}: {before} of {jobs} jobs were saved by an earlier run"
+        print(saved, file=sys.stderr, flush=True)
     return update
