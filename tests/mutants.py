@@ -65,6 +65,7 @@ COPIED = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "Makefile",
+    ".pre-commit-config.yaml",
     "LICENSE",
     "pyproject.toml",
     "constraints.txt",

@@ -105,6 +105,16 @@ def test_every_part_has_a_floor() -> None:
     assert {_part(path) for path in _sources()} <= set(FLOOR)
 
 
+def test_unit_tests_mirror_the_sources() -> None:
+    tests = Path(__file__).parents[1] / "unit"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    assert [
+        str(folder)
+        for folder in sorted(folders)
+        if not (ROOT / folder).is_dir() and str(folder) != "tools"
+    ] == []
+
+
 def test_imports_point_down() -> None:
     assert [
         f"{path}: {bad}"
