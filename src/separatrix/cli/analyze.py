@@ -16,7 +16,6 @@ from separatrix.cli.options import (
     stack,
 )
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, show
-from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
 
 def analyze(
@@ -44,6 +43,7 @@ def analyze(
     """
     from separatrix.architecture.outline import UnknownSizes
     from separatrix.architecture.settings import Settings
+    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
     wanted = None if context is None else parse_context(context)
     try:

@@ -18,7 +18,6 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.printing import JsonFlag, print_json, show
 from separatrix.errors import SpecError
-from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +49,7 @@ def compare(
     """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
     recurrentgemma-2b. A size given with --set holds for every model that has it.
     """
+    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
     from separatrix.report.compare import compare_json, render_comparison
 
     if len(models) < 2:

@@ -11,7 +11,6 @@ from separatrix.cli import complete
 from separatrix.cli.options import TOKENS_HELP, Imports, stack
 from separatrix.cli.printing import JsonFlag, print_json, show
 from separatrix.errors import SizeError, SpecError
-from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
 from separatrix.progress import bar
 
 MOST_IN_A_RANGE = 10_000
@@ -139,6 +138,7 @@ def design(
     """
     from separatrix.design import Choices, space_of, task_for_context
     from separatrix.design import design as search
+    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
     from separatrix.report.pareto import design_json, render_design
 
     if not task:

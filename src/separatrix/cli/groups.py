@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 from typer.core import TyperGroup
 
@@ -16,6 +14,8 @@ class Listing(TyperGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        import difflib
+
         first, *others = args
         alone = not others or others[0].startswith("-")
         known = first in self.commands or difflib.get_close_matches(first, self.commands)

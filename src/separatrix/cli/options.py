@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -122,6 +121,8 @@ def joined(text: str, more: Sequence[str], options: Iterable[str] = ()) -> str:
 
     Raises SpecError for anything else, and for a misspelt name of one of the command's `options`.
     """
+    import difflib
+
     sizes = []
     rest = list(more)
     while rest:
@@ -141,6 +142,6 @@ def joined(text: str, more: Sequence[str], options: Iterable[str] = ()) -> str:
                 raise SpecError(f"{word} needs a value; write --{name.rstrip('0123456789')} 64")
             value = rest.pop(0)
         sizes.append(f"{name}={value}")
-    if not sizes:
-        return text
-    return f"{text}{',' if ':' in text else ':'}{','.join(sizes)}"
+    from separatrix.tasks.base.sizes import add_sizes
+
+    return add_sizes(text, sizes)

@@ -41,12 +41,13 @@ def show(renderable: RenderableType) -> None:
     from rich.text import Text
 
     target = console()
-    for line in target.render_lines(renderable, pad=False):
-        text = Text.assemble(
-            *((segment.text, segment.style or "") for segment in Segment.simplify(line))
-        )
-        text.rstrip()
-        target.print(text, soft_wrap=True)
+    lines = []
+    for segments in target.render_lines(renderable, pad=False):
+        simple = Segment.simplify(segments)
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in simple))
+        line.rstrip()
+        lines.append(line)
+    target.print(Text("\n").join(lines), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
