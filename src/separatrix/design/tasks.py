@@ -10,6 +10,7 @@ from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.numbers.amounts import LONGEST_CONTEXT, check_context
 from separatrix.numbers.first_size import first_size
 from separatrix.tasks import TASKS, Eva, Task, parse_task
+from separatrix.tasks.base.sizes import add_sizes, name_of, read_sizes
 
 _COMPOSITIONS = ("seqcomp", "seqcomp-forward")
 
@@ -38,22 +39,17 @@ def task_for_context(text: str, context: int) -> Task:
     what `parse_task` raises, and SizeError for a task that does not fit.
     """
     check_context(context)
-    name, _, rest = (part.strip() for part in text.partition(":"))
+    name = name_of(text)
     if name not in TASKS:
         parse_task(text)
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
-    given = [part.partition("=")[0].strip() for part in rest.split(",") if part.strip()]
+    given = read_sizes(text.rstrip(" ,:"), TASKS[name].usage)
     if name in _COMPOSITIONS and "n" not in given and "form" not in given:
-        steps = dict(
-            part.split("=", 1) for part in rest.replace(" ", "").split(",") if "=" in part
-        ).get("L", "")
-        missing = (
-            [f"n_{level}" for level in range(1, min(int(steps), 100))]
-            if steps.isdecimal() and len(steps) < 6
-            else []
-        )
-        given_more = [f"{size}=1" for size in missing if size not in given]
-        text = _with(text, *given_more)
+        steps = given.get("L")
+        # a wrong L is refused when the whole text is read
+        branches = range(1, min(steps, 100)) if isinstance(steps, int) else ()
+        names = (f"n_{level}" for level in branches)
+        text = add_sizes(text, (f"{size}=1" for size in names if size not in given))
     grows = _growing(name)
     if grows in given or "n" in given:
         task = parse_task(text)
@@ -67,24 +63,15 @@ def _growing(name: str) -> str:
     return parse_task(f"{name}:{TASKS[name].grid[0]}").family().grows
 
 
-def _with(text: str, *sizes: str) -> str:
-    """A task text with further sizes."""
-    if not sizes:
-        return text
-    name, _, given = text.partition(":")
-    before = [given.strip().rstrip(",")] if given.strip() else []
-    return f"{name}:{','.join([*before, *sizes])}"
-
-
 def _largest(text: str, size: str, context: int) -> Task:
     """The task with the largest `size` that fits in the context."""
 
     def at(value: int) -> Task:
         """The task at that size, or one below where only even sizes exist."""
         try:
-            return parse_task(_with(text, f"{size}={value}"))
+            return parse_task(add_sizes(text, [f"{size}={value}"]))
         except SizeError:
-            return parse_task(_with(text, f"{size}={value - 1}"))
+            return parse_task(add_sizes(text, [f"{size}={value - 1}"]))
 
     def beyond(value: int) -> bool:
         try:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 
-__all__ = ["check_names", "name_of", "read_sizes", "require", "with_sizes"]
+__all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require"]
 
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
@@ -26,11 +26,14 @@ def name_of(text: str) -> str:
     return text.partition(":")[0].strip()
 
 
-def with_sizes(text: str, sizes: Iterable[str]) -> str:
+def add_sizes(text: str, sizes: Iterable[str]) -> str:
     """A task text with further sizes, each "size=value", behind those it has."""
+    more = list(sizes)
+    if not more:
+        return text
     name, _, own = text.partition(":")
-    parts = [part for part in (own.strip().rstrip(","), *sizes) if part]
-    return f"{name}:{','.join(parts)}" if parts else text
+    before = own.strip().rstrip(",")
+    return f"{name}:{','.join([before, *more] if before else more)}"
 
 
 def read_sizes(text: str, usage: str) -> dict[str, Any]:

@@ -1,0 +1,164 @@
+"""A task takes one file and one line: all that lists, explains, draws, judges, audits and exports
+tasks knows one that only the registry knows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import separatrix as sx
+from separatrix.audits import audit
+from separatrix.cli.main import run
+from separatrix.errors import UnknownNameError
+from separatrix.numbers.counts import Count, Exact
+from separatrix.report.tasks import page, rows
+from separatrix.tasks import TASKS, Batch, Family, Task, parse_task
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.base.words import Words
+
+WORDS = Words(
+    asks="Toy: add n numbers modulo V.",
+    table="""
+        n = 3, V = 5:   position   0   1   2
+                        input      2   4   3
+                        target     .   .   4
+    """,
+    rules="Ids are the numbers 0..V-1; the answer is their sum modulo V.",
+    drawn="All numbers are independent and uniform, so any n - 1 of them leave the sum uniform.",
+    counted="V: the sums modulo V so far.",
+    origin="this test",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Task):
+    """The sum of n numbers modulo V."""
+
+    name: ClassVar[str] = "toy"
+    words: ClassVar[Words] = WORDS
+    title: ClassVar[str] = "toy sum: n numbers; answer their sum modulo V"
+    usage: ClassVar[str] = "n, V"
+    source: ClassVar[str] = "theory.md, section 2"
+    grid: ClassVar[tuple[str, ...]] = ("n=6,V=5", "n=8,V=5", "n=9,V=7")
+
+    n: int
+    V: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, 10**6)
+        require(self.name, "V", self.V, 2, 10**6)
+
+    @property
+    def length(self) -> int:
+        return self.n
+
+    @property
+    def vocabulary(self) -> int:
+        return self.V
+
+    @property
+    def answers(self) -> int:
+        return self.V
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, self.V)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.n - 1
+
+    def prefix_classes(self) -> Count:
+        return Exact(self.V)
+
+    def family(self) -> Family[Toy]:
+        return Family(f"V = {self.V}", lambda n: Toy(n=n, V=self.V), 2)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+        tokens = rng.integers(self.V, size=(self._batch(batch), self.n))
+        return Batch(tokens, self.answer(tokens))
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return self._checked(tokens).sum(axis=1) % self.V
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, Toy.name, Toy)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    return " ".join(out.split())
+
+
+def test_it_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Toy.title in said(capsys, "tasks")
+    assert {"name": "toy", "asks": Toy.title, "sizes": "n, V", "source": Toy.source} in rows()
+
+
+def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "tasks", "show", "toy")
+    for text in (Toy.title, WORDS.asks, "input 2 4 3", WORDS.rules, WORDS.drawn, WORDS.counted):
+        assert text in out
+    assert "toy:n=6,V=5 6 tokens of 5 ids, 5 answers, chance 1/5" in out
+
+
+def test_it_is_on_the_page() -> None:
+    written = page()
+    assert f"\n## toy: {Toy.title}\n" in written
+    assert f"| {Toy.title} | n, V |" in written
+    assert "| accuracy of level | n=6,V=5 | n=8,V=5 | n=9,V=7 |" in written
+
+
+def test_it_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, "tasks", "sample", "toy", "--n", "4", "--V", "3", "--number", "1", "--json")
+    (one,) = json.loads(out)
+    assert one["target"] == sum(one["tokens"]) % 3
+    assert parse_task("toy:n=4,V=3") == Toy(n=4, V=3)
+
+
+def test_it_is_judged() -> None:
+    """A cache of a few bits cannot keep 10^6 sums apart."""
+    small = sx.Architecture.parse("linear @ heads=1, head_dim=1, p2")
+    found = sx.judge(small, parse_task("toy:n=9,V=1000000"))
+    assert ("I", "FAILS") in {(verdict.theorem, verdict.status) for verdict in found}
+    assert all(verdict.task == "toy:n=9,V=1000000" for verdict in found)
+
+
+def test_it_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not audit("toy:n=8,V=5").leaks
+    out = said(capsys, "audit", "toy", "--sizes", "1")
+    assert "toy:n=6,V=5: no shortcut goes beyond its level" in out
+
+
+def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "toy"
+    rows_asked = ("--train", "3", "--validation", "0", "--test", "2")
+    place = ("--format", "jsonl", "--out", str(folder))
+    out = said(capsys, "tasks", "export", "toy:n=6,V=5", *rows_asked, *place)
+    assert "toy:n=6,V=5 as jsonl: 3 train, 2 test" in out
+    told = json.loads((folder / "metadata.json").read_text())
+    assert told["definition"] == WORDS.definition
+    assert told["drawn"] == WORDS.drawn
+    lines = (folder / "train.jsonl").read_text().splitlines()
+    assert all(sum(row["tokens"]) % 5 == row["target"] for row in map(json.loads, lines))
+    assert json.loads(lines[0])["prompt"].startswith(
+        "Toy sum: n numbers; answer their sum modulo V"
+    )
+
+
+def test_without_its_line_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(TASKS, "toy")
+    with pytest.raises(UnknownNameError, match="unknown task 'toy'"):
+        parse_task("toy:n=4,V=3")

@@ -1,0 +1,72 @@
+"""Sizes as text: what is read, what is refused, what is added, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.tasks import Eva
+from separatrix.tasks.base.sizes import add_sizes, check_names, name_of, read_sizes, require
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sizes"),
+    [
+        ("eva", "eva", {}),
+        (" eva : n = 4 ", "eva", {"n": 4}),
+        ("eva:n=1_000,shift=zipf", "eva", {"n": 1000, "shift": "zipf"}),
+        ("eva:n=-3,V=+4", "eva", {"n": -3, "V": 4}),
+        ("mqar:power_a=0.5", "mqar", {"power_a": "0.5"}),
+        ("a:b=c=d", "a", {"b": "c=d"}),
+        (f"eva:n={'9' * 128}", "eva", {"n": int("9" * 128)}),
+        ("", "", {}),
+    ],
+)
+def test_what_is_read(text: str, name: str, sizes: dict[str, object]) -> None:
+    assert name_of(text) == name
+    assert read_sizes(text, "n, V") == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("eva:", SpecError, "expected size=value, found '' in the task 'eva:'; sizes are n, V"),
+        ("eva:n", SpecError, "found 'n'"),
+        ("eva:=4", SpecError, "found '=4'"),
+        ("eva:n=", SpecError, "found 'n='"),
+        ("eva:n=4,", SpecError, "found ''"),
+        ("eva:n=4,n=5", SpecError, "size 'n' is given twice"),
+        (f"eva:n={'9' * 129}", SizeError, "no size goes beyond 10\\^100"),
+    ],
+)
+def test_what_is_refused(text: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        read_sizes(text, "n, V")
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "joined"),
+    [
+        ("eva", [], "eva"),
+        ("eva:n=4,", [], "eva:n=4,"),
+        ("eva", ["n=4"], "eva:n=4"),
+        ("eva:", ["n=4"], "eva:n=4"),
+        ("eva:n=4", ["V=3", "shift=few"], "eva:n=4,V=3,shift=few"),
+        ("eva:n=4,", ["V=3"], "eva:n=4,V=3"),
+        ("eva: n=4 ", ["V=3"], "eva:n=4,V=3"),
+    ],
+)
+def test_what_is_added(text: str, sizes: list[str], joined: str) -> None:
+    assert add_sizes(text, sizes) == joined
+
+
+def test_names_and_numbers_that_do_not_fit() -> None:
+    check_names(Eva, {"n": 4}, ("n", "V"), needed=("n",))
+    with pytest.raises(UnknownNameError, match="unknown size 'W' of task 'eva'"):
+        check_names(Eva, {"W": 4}, ("n", "V"), needed=())
+    with pytest.raises(SizeError, match="eva: the size n is missing; sizes are n, V"):
+        check_names(Eva, {"V": 4}, ("n", "V"), needed=("n",))
+    assert require("eva", "n", 4, 1, 4) == 4
+    for wrong in (0, 5, 4.0, True, "4"):
+        with pytest.raises(SizeError, match="an integer from 1 to 4"):
+            require("eva", "n", wrong, 1, 4)
