@@ -34,6 +34,15 @@ Prefix = Callable[[Arrangement, int], list[int]]
 """Bits of the first 0, 1, ... bounded layers of an arrangement at lengths up to t."""
 
 
+_BySight = list[tuple[Sees, list[Theorem]]]
+
+
+def _by_sight(theorems: Sequence[Theorem], *sights: Sees) -> _BySight:
+    """Theorems by what they look at, in that order; those that look at anything else left out."""
+    groups = ((sees, [t for t in theorems if t.sees is sees]) for sees in sights)
+    return [(sees, alike) for sees, alike in groups if alike]
+
+
 class SummedStack:
     """A stack as theorems about groups of layers look at it, the bits of its bounded layers summed
     and no layer written out: see `Architecture` for each name.
@@ -84,11 +93,11 @@ class TaskJudge:
         failing = [t for t in deciding if "FAILS" in t.shows]
         self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
         self._about_groups = [t for t in failing if isinstance(t, DepthTheorem)]
-        self._fail_anywhere = [t for t in failing if t.sees in (Sees.ONE_MEMORY, Sees.READERS)]
-        self._fail_somewhere = [t for t in failing if t.sees in (Sees.CARRIERS, Sees.STACK)]
-        self._solving = [t for t in deciding if "SOLVABLE" in t.shows]
+        solving = [t for t in deciding if "SOLVABLE" in t.shows]
+        self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS)
+        self._fail_somewhere = _by_sight(failing, Sees.CARRIERS, Sees.STACK)
         # those that are asked about every stack come last
-        self._solving.sort(key=lambda t: t.sees is Sees.STACK)
+        self._solve = _by_sight(solving, Sees.ONE_MEMORY, Sees.READERS, Sees.CARRIERS, Sees.STACK)
 
     def _once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         if key not in self._memo:
@@ -185,22 +194,31 @@ class TaskJudge:
 
     def solvable(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A construction that solves the task, or None."""
-        return self._any(self._solving, "SOLVABLE", arrangement, gaps)
+        return self._any(self._solve, "SOLVABLE", arrangement, gaps)
 
     def _any(
-        self,
-        theorems: Sequence[Theorem],
-        status: Status,
-        arrangement: Arrangement,
-        gaps: tuple[int, ...],
+        self, theorems: _BySight, status: Status, arrangement: Arrangement, gaps: tuple[int, ...]
     ) -> str | None:
         """The first of the theorems that gives a layout that status, or None."""
-        for theorem in theorems:
-            seen = self._seen(theorem.sees, arrangement, gaps)
+        for sees, alike in theorems:
+            seen = self._seen(sees, arrangement, gaps)
             if seen is None:
                 continue
             mark, layers = seen
-            if self._says(theorem, mark, layers) == status:
+            key = (sees, status, mark)
+            if key not in self._memo:
+                self._memo[key] = self._first(alike, status, Architecture(layers))
+            if self._memo[key] is not None:
+                return self._memo[key]
+        return None
+
+    def _first(
+        self, theorems: Sequence[Theorem], status: Status, stack: Architecture
+    ) -> str | None:
+        """The first of the theorems that gives a stack that status, or None."""
+        for theorem in theorems:
+            verdict = self.verdict(theorem, stack)
+            if verdict is not None and verdict.status == status:
                 return theorem.key
         return None
 
@@ -236,13 +254,6 @@ class TaskJudge:
             return 2
         remembering = sum(self._remembers(layer) for layer in arrangement.filled())
         return min(2, arrangement.reading + remembering)
-
-    def _says(self, theorem: Theorem, mark: Hashable, layers: tuple[Layer, ...]) -> Status | None:
-        def status() -> Status | None:
-            verdict = self.verdict(theorem, Architecture(layers))
-            return None if verdict is None else verdict.status
-
-        return self._once((theorem.key, mark), status)
 
     def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
         """What `judge` hears of one theorem about one stack."""
