@@ -6,8 +6,17 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.theory import depth_one
-from separatrix.theory.depth_one import Parameters, Sizes, Spelling
+from separatrix.tasks import SeqComp
+from separatrix.theory.fails.iii_one_reading_layer import (
+    OneReadingSearch,
+    Parameters,
+    Sizes,
+    Spelling,
+    TheoremIII,
+)
+from separatrix.theory.search.driver import shortest
+
+III = TheoremIII()
 
 TABLE = [
     # (H, d, p), recurrent layers before and after, n, (m, r, t, n_1)
@@ -33,11 +42,11 @@ def test_reference_values_hold_and_are_met(hdp, before, after, n, known) -> None
     m, r, t, n_1 = known
     reference = Parameters(m=m, n_1=n_1, r=r, t=t)
     assert reference.length() == n
-    assert depth_one.holds(reference, sizes)
-    found = depth_one.best(sizes)
+    assert III.holds(reference, sizes)
+    found = III.best(sizes, 2)
     assert found is not None
     assert found.length() <= n
-    assert depth_one.holds(found, sizes)
+    assert III.holds(found, sizes)
 
 
 @pytest.mark.parametrize(("hdp", "before", "after", "n", "known"), TABLE)
@@ -45,9 +54,9 @@ def test_one_step_less_breaks_the_reference(hdp, before, after, n, known) -> Non
     sizes = _sizes(hdp, before, after)
     m, r, t, n_1 = known
     if n_1 > 1:
-        assert not depth_one.holds(Parameters(m=m, n_1=n_1 - 1, r=r, t=t), sizes)
+        assert not III.holds(Parameters(m=m, n_1=n_1 - 1, r=r, t=t), sizes)
     if before:
-        a, _ = depth_one.conditions(Parameters(m=m, n_1=n_1, r=r, t=t // 2), sizes)
+        a, _ = III.signs(Parameters(m=m, n_1=n_1, r=r, t=t // 2), sizes)
         assert not a.positive
 
 
@@ -56,8 +65,8 @@ def test_the_smallest_case_by_hand() -> None:
     11 = 38.05), so n = 2 * 12 + 2.
     """
     sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
-    assert depth_one.best_at(sizes, 12, 1) is not None
-    assert depth_one.best_at(sizes, 11, 1) is None
+    assert III.best_at(sizes, SeqComp(L=2, m=12, branching=(1,))) is not None
+    assert III.best_at(sizes, SeqComp(L=2, m=11, branching=(1,))) is None
 
 
 def test_no_smaller_prompt_by_brute_force() -> None:
@@ -65,14 +74,14 @@ def test_no_smaller_prompt_by_brute_force() -> None:
     groups in play.
     """
     sizes = Sizes(h=6, sigma_0=4, sigma_1=3)
-    found = depth_one.best(sizes)
+    found = III.best(sizes, 2)
     assert found is not None
     n = found.length()
     for m in range(1, n):
         for n_1 in range(1, (n - m - 3) // m + 1):
             for r in range(1, m + 1):
                 for t in range(1, m + 1):
-                    assert not depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (
+                    assert not III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (
                         m,
                         n_1,
                         r,
@@ -92,9 +101,9 @@ def test_spelling_costs() -> None:
     = 80.7 > 80, so 19).
     """
     sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
-    found = depth_one.best(sizes, spelling=Spelling(s_w=2))
+    found = shortest(OneReadingSearch(sizes, spelling=Spelling(s_w=2)), 2)
     assert found is not None
     assert found.m == 19
-    few = depth_one.best(sizes, spelling=Spelling(K=2))
+    few = shortest(OneReadingSearch(sizes, spelling=Spelling(K=2)), 2)
     assert few is not None
     assert few.m == 41  # r log2 2 > 40

@@ -8,7 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from separatrix.theory import depth_three, depth_two
+from separatrix.tasks import SeqComp
+from separatrix.theory.fails import iv_two_reading_layers as iv
+from separatrix.theory.fails import v_three_steps as v
+
+IV = iv.TheoremIV()
+V = v.TheoremV()
 
 FOUR = [
     # (d, p) of one full head, bounded heads in each layer, n, (m, n_1)
@@ -42,18 +47,18 @@ def test_the_search_of_iv(
     dp: tuple[int, int], bounded: int, n: int, place: tuple[int, int]
 ) -> None:
     h, state = _bits(*dp)
-    sizes = depth_two.Sizes(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
+    sizes = iv.Sizes(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
     assert m + n_1 * m + 2 == n
-    found = depth_two.best(sizes)
-    here = depth_two.best_at(sizes, m, n_1)
+    found = IV.best(sizes, 2)
+    here = IV.best_at(sizes, SeqComp(L=2, m=m, branching=(n_1,)))
     assert found is not None
     assert found.length() <= n
-    assert depth_two.holds(found, sizes)
-    assert not depth_two.holds(replace(found, n_1=found.n_1 - 1), sizes)
+    assert IV.holds(found, sizes)
+    assert not IV.holds(replace(found, n_1=found.n_1 - 1), sizes)
     assert here is not None
     assert (here.m, here.n_1) == place
-    assert depth_two.holds(here, sizes)
+    assert IV.holds(here, sizes)
 
 
 @pytest.mark.parametrize(("dp", "groups", "n", "place"), FIVE)
@@ -62,18 +67,18 @@ def test_the_search_of_v(
 ) -> None:
     h, state = _bits(*dp)
     before, between, after = groups
-    sizes = depth_three.Sizes(
+    sizes = v.Sizes(
         h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state
     )
-    found = depth_three.best(sizes)
+    found = V.best(sizes, 3)
     assert found is not None
     assert found.length() <= n
-    assert depth_three.holds(found, sizes)
-    assert not depth_three.holds(replace(found, n_2=found.n_2 - 1), sizes)
+    assert V.holds(found, sizes)
+    assert not V.holds(replace(found, n_2=found.n_2 - 1), sizes)
     if place is not None:
         m, n_1, n_2 = place
         assert m + n_1 * m + n_2 * n_1 * m + 2 == n
-        here = depth_three.best_at(sizes, m, n_1, n_2)
+        here = V.best_at(sizes, SeqComp(L=3, m=m, branching=(n_1, n_2)))
         assert here is not None
         assert (here.m, here.n_1, here.n_2) == place
-        assert depth_three.holds(here, sizes)
+        assert V.holds(here, sizes)

@@ -8,7 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from separatrix.theory import depth_three, depth_two
+from separatrix.theory.fails import iv_two_reading_layers as iv
+from separatrix.theory.fails import v_three_steps as v
+
+IV = iv.TheoremIV()
+V = v.TheoremV()
 
 
 def _bits(heads: int, d: int, p: int) -> tuple[int, int]:
@@ -38,45 +42,43 @@ FIVE = [
 ]
 
 
-def _two(hdp: tuple[int, int, int], bounded: int) -> depth_two.Sizes:
+def _two(hdp: tuple[int, int, int], bounded: int) -> iv.Sizes:
     h, state = _bits(*hdp)
-    return depth_two.Sizes(h, h, bounded * state, bounded * state)
+    return iv.Sizes(h, h, bounded * state, bounded * state)
 
 
-def _three(hdp: tuple[int, int, int], groups: tuple[int, int, int]) -> depth_three.Sizes:
+def _three(hdp: tuple[int, int, int], groups: tuple[int, int, int]) -> v.Sizes:
     h, state = _bits(*hdp)
-    return depth_three.Sizes(h, h, *(layers * state for layers in groups))
+    return v.Sizes(h, h, *(layers * state for layers in groups))
 
 
 @pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
 def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
     sizes = _two(hdp, bounded)
-    reference = depth_two.Parameters(*known)
+    reference = iv.Parameters(*known)
     assert reference.length() == n
-    assert depth_two.holds(reference, sizes)
-    found = depth_two.best(sizes)
+    assert IV.holds(reference, sizes)
+    found = IV.best(sizes, 2)
     assert found is not None
     assert found.length() <= n
-    assert depth_two.holds(found, sizes)
+    assert IV.holds(found, sizes)
 
 
 @pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
 def test_one_step_breaks_a_condition_of_theorem_iv(hdp, bounded, n, known) -> None:
     sizes = _two(hdp, bounded)
-    reference = depth_two.Parameters(*known)
-    more = depth_two.conditions(replace(reference, r=reference.r + 1), sizes)
+    reference = iv.Parameters(*known)
+    more = IV.signs(replace(reference, r=reference.r + 1), sizes)
     assert not more[0].positive
-    assert not depth_two.holds(replace(reference, n_1=reference.n_1 - 1), sizes)
+    assert not IV.holds(replace(reference, n_1=reference.n_1 - 1), sizes)
 
 
-def _place(known: tuple[int, ...], sizes: depth_three.Sizes) -> depth_three.Parameters:
+def _place(known: tuple[int, ...], sizes: v.Sizes) -> v.Parameters:
     """The reference with its u_0, the smallest that its first condition allows."""
     m, n_1, n_2, X, t, beta, q, r, g = known
     for u_0 in range(beta):
-        candidate = depth_three.Parameters(
-            m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0
-        )
-        if depth_three.conditions(candidate, sizes)[0].positive:
+        candidate = v.Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0)
+        if V.signs(candidate, sizes)[0].positive:
             return candidate
     raise AssertionError("no u_0 below beta")
 
@@ -89,30 +91,26 @@ def test_values_of_theorem_v(hdp, groups, n, known) -> None:
         assert f"{reference.length():.4e}" == "6.4415e+25"
     else:
         assert reference.length() == n
-    assert depth_three.holds(reference, sizes)
-    found = depth_three.best(sizes)
+    assert V.holds(reference, sizes)
+    found = V.best(sizes, 3)
     assert found is not None
     assert found.length() <= reference.length()
-    assert depth_three.holds(found, sizes)
+    assert V.holds(found, sizes)
 
 
 @pytest.mark.parametrize(("hdp", "groups", "n", "known"), FIVE)
 def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None:
     sizes = _three(hdp, groups)
     reference = _place(known, sizes)
-    assert not depth_three.conditions(replace(reference, r=reference.r + 1), sizes)[2].positive
-    assert not depth_three.holds(replace(reference, n_2=reference.n_2 - 1), sizes)
+    assert not V.signs(replace(reference, r=reference.r + 1), sizes)[2].positive
+    assert not V.holds(replace(reference, n_2=reference.n_2 - 1), sizes)
     if sizes.sigma_0:
-        assert not depth_three.conditions(replace(reference, t=reference.t - 2_000), sizes)[
-            1
-        ].positive
-        assert not depth_three.conditions(replace(reference, u_0=reference.u_0 - 1), sizes)[
-            0
-        ].positive
+        assert not V.signs(replace(reference, t=reference.t - 2_000), sizes)[1].positive
+        assert not V.signs(replace(reference, u_0=reference.u_0 - 1), sizes)[0].positive
 
 
 @pytest.mark.parametrize(("hdp", "n"), [((1, 4, 8), 12_242), ((1, 16, 16), 1_988_027)])
 def test_theorem_v_without_bounded_layers(hdp, n) -> None:
-    found = depth_three.best(_three(hdp, (0, 0, 0)))
+    found = V.best(_three(hdp, (0, 0, 0)), 3)
     assert found is not None
     assert found.length() <= n

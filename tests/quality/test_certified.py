@@ -12,7 +12,10 @@ from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, SeparatrixError
 from separatrix.evidence.records import Verdict, from_envelope
 from separatrix.tasks import parse_task
-from separatrix.theory import THEOREMS, depth_one, depth_three, depth_two, judge, recheck
+from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.fails import reading_layers
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
+from separatrix.theory.search import driver
 
 SMALL = "@ heads=1, head_dim=4, p8"
 CASES = [
@@ -48,9 +51,10 @@ def test_derived_again_without_any_search(case: Verdict, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the checker runs a search")
 
-    for module in (depth_one, depth_two, depth_three):
-        monkeypatch.setattr(module, "best", refuse)
-        monkeypatch.setattr(module, "best_at", refuse)
+    for name in ("shortest", "at_size"):
+        monkeypatch.setattr(reading_layers, name, refuse)
+    for name in ("_shortest", "_tries", "_settled"):
+        monkeypatch.setattr(driver, name, refuse)
     recheck(case)
     written = from_envelope(case.envelope())
     assert isinstance(written, Verdict)
@@ -107,6 +111,7 @@ def test_parameters_of_another_size_are_refused() -> None:
 
 def test_a_tie_is_no_proof() -> None:
     """2^25 log2(2^30 / 2^20) = 10 * 2^25 exactly: not more, however the comparison is made."""
-    parameters = depth_one.Parameters(m=1 << 30, n_1=100, r=(1 << 20) + 1, t=1 << 25)
-    assert not depth_one.holds(parameters, depth_one.Sizes(h=1, sigma_0=10 << 25, sigma_1=0))
-    assert depth_one.holds(parameters, depth_one.Sizes(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))
+    parameters = Parameters(m=1 << 30, n_1=100, r=(1 << 20) + 1, t=1 << 25)
+    theorem = TheoremIII()
+    assert not theorem.holds(parameters, Sizes(h=1, sigma_0=10 << 25, sigma_1=0))
+    assert theorem.holds(parameters, Sizes(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))

@@ -1,8 +1,9 @@
 """Where Theorems III, IV and V surely say nothing: upper bounds of what their inequalities can gain
 at a task's size, in floats with margins.
 
-No verdict rests on them: they only spare searches that cannot find anything. Every interval of
-parameters is bounded by its best corner.
+No verdict rests on them: they only spare searches that cannot find anything. Parameters are cut
+into intervals, and a theorem's own inequality is evaluated at the corner of each interval that is
+best for either side.
 """
 
 from __future__ import annotations
@@ -11,144 +12,133 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.tasks import SeqComp
-from separatrix.theory import depth_one, depth_three, depth_two
+from separatrix.theory.fails import iii_one_reading_layer as one_layer
+from separatrix.theory.fails import iv_two_reading_layers as two_layers
+from separatrix.theory.fails import v_three_steps as three_steps
+from separatrix.theory.inequalities import Counting, Mask, Pigeonhole
 from separatrix.theory.search.integers import Floats
 
 _MARGIN = 1e-9
 _EDGES = 400
 _COARSE = 60
-_AXES = ((slice(None), None, None), (None, slice(None), None), (None, None, slice(None)))
-"""Intervals of three parameters, each along an axis of its own."""
+_ONE = np.ones(1)
 
 
 def surely_silent(sizes: Any, task: SeqComp) -> bool:
     """True only where no parameters of the theorem can show failure at the task's m and n_l;
     False says nothing.
     """
+    bound = _BOUNDS.get(type(sizes))
+    if bound is None:
+        return False
     with np.errstate(all="ignore"):
-        for kind, bound in _BOUNDS.items():
-            if isinstance(sizes, kind):
-                gain = bound(sizes, task)
-                return bool(gain < 0)
-    return False
+        return bool(bound(sizes, task) < 0)
 
 
 def _intervals(high: float, count: int = _EDGES) -> tuple[Floats, Floats]:
     """Intervals that cover the integers 1..high: single ones first, then longer and longer ones."""
-    lows = np.unique(
-        np.concatenate(
-            [np.arange(1, min(high, count / 4) + 1), np.floor(np.geomspace(1, max(high, 1), count))]
-        )
-    )
+    single = np.arange(1, min(high, count / 4) + 1)
+    longer = np.floor(np.geomspace(1, max(high, 1), count))
+    lows = np.unique(np.concatenate([single, longer]))
     return lows, np.concatenate([lows[1:] - 1, [high]])
 
 
-def _most(left: Floats, right: Floats) -> float:
-    """The largest left - right, a margin for rounding added; infinite where a float is no
-    number.
+def _most(left: Floats, right: Floats, allowed: Mask) -> float:
+    """The largest left - right of those allowed, a margin for rounding added; infinite where a
+    float is no number.
     """
-    left, right = np.broadcast_arrays(left, right)
     gain = left - right + _MARGIN * (np.abs(left) + np.abs(right)) + _MARGIN
-    return float(np.max(np.where(np.isnan(gain), np.inf, gain), initial=-np.inf))
+    gain = np.where(np.isnan(gain), np.inf, gain)
+    return float(np.max(np.where(allowed, gain, -np.inf), initial=-np.inf))
 
 
-def _one(s: depth_one.Sizes, task: SeqComp) -> float:
-    """III: n_1 r log N_1 - n_1 h - sigma_0 - min(r sigma_1, sigma_1 + (rt+1) h), t > sigma_0 /
-    log(m/(r-1)).
+def _fewest(needed: Pigeonhole[Floats]) -> Floats:
+    """At most the smallest number of places with which it holds."""
+    if isinstance(needed.bits, int) and needed.bits == 0:
+        return np.ones_like(needed.kept)
+    places = np.maximum(1, needed.places_needed() * (1 - _MARGIN))
+    return np.where(needed.kept > 1, places, 1)
+
+
+def _one_layer(s: one_layer.Sizes, task: SeqComp) -> float:
+    """III, over intervals of r: the most is asked for at their ends, the least is owed at their
+    beginnings.
     """
-    m = float(task.m)
-    n_1 = float(task.branching[0])
-    low, high = _intervals(m)
-    t = np.where(
-        (low > 1) & (s.sigma_0 > 0),
-        np.maximum(1, s.sigma_0 / np.log2(m / np.maximum(low - 1, 0.5)) * (1 - _MARGIN)),
-        1,
-    )
-    after = np.minimum(low * s.sigma_1, s.sigma_1 + (low * t + 1) * s.h)
-    return _most(np.where(t <= m, n_1 * high * np.log2(n_1 * m), 0), s.first + n_1 * s.h + after)
+    m = np.full(1, float(task.m))
+    n_1 = np.full(1, float(task.branching[0]))
+    r, r_high = _intervals(task.m)
+    t = _fewest(one_layer.contents(s, m, r, _ONE))
+    asked = one_layer.answers(s, m, n_1, r_high, t).left()
+    owed = one_layer.answers(s, m, n_1, r, t).right()
+    return _most(asked, owed, t <= m)
 
 
-def _two(s: depth_two.Sizes, task: SeqComp) -> float:
-    """IV, over intervals of t and g."""
-    m = float(task.m)
-    n_1 = float(task.branching[0])
-    (t, t_high), (g, g_high) = _intervals(m), _intervals(n_1)
-    t = t[:, None]
-    t_high = t_high[:, None]
-    g = g[None, :]
-    g_high = g_high[None, :]
-    groups = np.ceil(n_1 / g_high)
-    gained = n_1 * np.log2(n_1 * m) - groups * s.sigma_2
-    owed = s.sigma_1 + s.open_2 + n_1 * (s.h_1 + s.h_2) + np.minimum(t, groups) * s.h_1
-    return _chosen(m, (s.sigma_1 + g * s.h_1) / t_high, gained, owed, t * s.h_1)
+def _two_layers(s: two_layers.Sizes, task: SeqComp) -> float:
+    """IV, over intervals of t and g: the most contents are kept with t at its end and g at its
+    beginning, the least is owed the other way round.
+    """
+    m = np.full(1, float(task.m))
+    n_1 = np.full(1, float(task.branching[0]))
+    t, t_high = (edges[:, None] for edges in _intervals(task.m))
+    g, g_high = _intervals(task.branching[0])
+
+    def counting(r: Floats, q: Floats) -> Counting[Floats]:
+        return two_layers.answers(s, m, n_1, r, q, t, g_high)
+
+    share = two_layers.contents(s, _ONE, _ONE, t_high, g).share()
+    return _chosen(m, share, counting, np.ones(1, bool))
 
 
-def _three(s: depth_three.Sizes, task: SeqComp) -> float:
+def _three_steps(s: three_steps.Sizes, task: SeqComp) -> float:
     """V, over intervals of X, Y = y beta and g: beta > u_0 >= floor(sigma_0 / log N_1), and
     (y-1) beta <= X, so Y <= 2X unless y = 1.
     """
-    n_1 = float(task.branching[0])
-    n_2 = float(task.branching[1])
-    m = float(task.m)
+    m, n_1, n_2 = (np.full(1, float(size)) for size in (task.m, *task.branching[:2]))
     N_1 = n_1 * m
-    least = np.floor(s.sigma_0 / np.log2(max(n_1 * m, 2)) * (1 - _MARGIN)) + 1
-    edges = [
-        _intervals(m, _COARSE),
-        _intervals(2 * m, _COARSE),
-        _intervals(n_2 if s.sigma_2 else 1, _COARSE),
-    ]
-    (X, X_high), (Y, Y_high), (g, g_high) = (
-        (low[place], high[place]) for (low, high), place in zip(edges, _AXES, strict=True)
-    )
-    t = (
-        np.maximum(1, s.sigma_0 / np.log2(m / np.maximum(X - 1, 0.5)) * (1 - _MARGIN))
-        if s.sigma_0
-        else np.ones_like(X)
-    )
+    # the contents that lose the fewest places, q = 2, or none of N_1 = 1
+    least_beta = np.floor(s.sigma_0 / np.log2(np.maximum(N_1, 2)) * (1 - _MARGIN)) + 1
+    groups = float(n_2[0]) if s.sigma_2 else 1.0
+    X, X_high = (edges[:, None, None] for edges in _intervals(task.m, _COARSE))
+    Y, Y_high = (edges[:, None] for edges in _intervals(2 * task.m, _COARSE))
+    g, g_high = _intervals(groups, _COARSE)
+    t = _fewest(three_steps.first_contents(s, m, X, _ONE))
     late = m + (X - 1) * t + 1
-    kept = s.open_1 + np.minimum(X * s.sigma_1, s.sigma_1 + late * s.h_1)
-    places = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least))
-    groups = np.ceil(n_2 / g_high)
-    Y = np.maximum(Y, least)
-    gained = n_2 * np.log2(n_2 * N_1) - groups * s.sigma_2
-    fixed = (
-        s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2 + (N_1 + late) * s.h_1 + n_2 * (s.h_1 + s.h_2)
-    )
-    each = n_1 * Y * s.h_1
-    allowed = (t <= m) & (Y_high >= Y) & (least <= m)
-    return _chosen(N_1, (kept / n_1 + g * s.h_1) / places, gained, fixed - each, each, allowed)
+    # y is at most this
+    blocks = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least_beta))
+    Y = np.maximum(Y, least_beta)
+
+    def counting(r: Floats, q: Floats) -> Counting[Floats]:
+        return three_steps.answers(s, N_1, n_1, n_2, late, Y, _ONE, q, r, g_high)
+
+    share = three_steps.row_contents(s, n_1, X, late, blocks, _ONE, _ONE, g).share()
+    allowed = (t <= m) & (Y_high >= Y) & (least_beta <= m)
+    return _chosen(N_1, share, counting, allowed)
 
 
 def _chosen(
-    most: float,
-    bits: Floats,
-    gained: Floats,
-    owed: Floats,
-    each: Floats,
-    allowed: NDArray[np.bool_] | bool = True,
+    most: Floats,
+    share: Floats,
+    counting: Callable[[Floats, Floats], Counting[Floats]],
+    allowed: Mask,
 ) -> float:
-    """The largest r gained - owed - q each with 2 <= r < q 2^-bits + 1 and q <= most: linear in
-    q, so an end of its range is best.
+    """The largest gain over q <= most and 2 <= r < q share + 1. It is linear in both, so a corner
+    of that region is best.
     """
-    share = np.exp2(-bits) * (1 + _MARGIN)
+    share = share * (1 + _MARGIN)
     least = np.maximum(2, 1 / share)
-    feasible = (least <= most * (1 + _MARGIN)) & allowed
-    ends = [
-        (q * share + 1) * np.maximum(gained, 0)
-        for q in (np.minimum(least, most), np.full_like(share, most))
-    ]
-    owes = [owed + q * each for q in (np.minimum(least, most), np.full_like(share, most))]
-    return max(
-        _most(np.where(feasible, end, 0), np.where(feasible, owe, 1))
-        for end, owe in zip(ends, owes, strict=True)
-    )
+    allowed = allowed & (least <= most * (1 + _MARGIN))
+    bounds: list[float] = []
+    for q in (np.minimum(least, most), most):
+        for r in (2 * _ONE, q * share + 1):
+            corner = counting(r, q)
+            bounds.append(_most(corner.left(), corner.right(), allowed))
+    return max(bounds)
 
 
 _BOUNDS: dict[type, Callable[[Any, SeqComp], float]] = {
-    depth_one.Sizes: _one,
-    depth_two.Sizes: _two,
-    depth_three.Sizes: _three,
+    one_layer.Sizes: _one_layer,
+    two_layers.Sizes: _two_layers,
+    three_steps.Sizes: _three_steps,
 }

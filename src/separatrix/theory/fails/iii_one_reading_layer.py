@@ -2,17 +2,160 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
 
 from separatrix.architecture import Architecture
-from separatrix.numbers.logs import LogSign
-from separatrix.tasks import SeqComp
-from separatrix.theory import depth_one
+from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.depth import DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
+from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
+from separatrix.theory.search.grid import LARGEST, best_pairs
+from separatrix.theory.search.integers import Floats
 
 
-class TheoremIII(DepthTheorem):
+@dataclass(frozen=True)
+class Sizes(CacheSizes):
+    """Bits: what one token reads of a prefix (h), bounded layers before (sigma_0) and after
+    (sigma_1) the reading layer, bounded heads in it counted after; and the open block of a sparse
+    reading layer, owed once where the prompt is cut.
+    """
+
+    h: int
+    sigma_0: int
+    sigma_1: int
+    open_block: int = 0
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a task is written: e_1 tokens per z_1 entry, s_0 prompt tokens after z_1 before w, s_w
+    from w on, and K answers with different first tokens (None: one token per answer).
+    """
+
+    e_1: int = 1
+    s_0: int = 1
+    s_w: int = 1
+    K: int | None = None
+
+
+PLAIN = Spelling()
+
+
+@dataclass(frozen=True)
+class Parameters(ProofParameters):
+    """m, n_1 of the task and r, t of the proof: 1 <= r <= m, 1 <= t <= m. Raises SizeError
+    outside.
+    """
+
+    r: int
+    t: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.r <= self.m and 1 <= self.t <= self.m and self.n_1 >= 1):
+            raise SizeError(
+                f"Theorem III needs 1 <= r <= m, 1 <= t <= m and n_1 >= 1; these are {self}"
+            )
+
+    @property
+    def branching(self) -> tuple[int, ...]:
+        return (self.n_1,)
+
+    @property
+    def least_last(self) -> int:
+        return 1
+
+    def with_last(self, n_l: int) -> Self:
+        return replace(self, n_1=n_l)
+
+
+def contents(s: Sizes, m: N, r: N, t: N) -> Pigeonhole[N]:
+    """(a) r = 1 or t log(m/(r-1)) > sigma_0."""
+    return Pigeonhole(places=t, values=m, kept=r, bits=s.sigma_0)
+
+
+def answers(s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN) -> Counting[N]:
+    """(b) n_1 r log N_1 > sigma_0 + n_1 h + min{r sigma_1, sigma_1 + (rt+1) h}, and the open block
+    is owed as sigma_0 is.
+    """
+    late = r * t * spelling.e_1 + spelling.s_0
+    after = smaller(r * s.sigma_1, s.sigma_1 + late * s.h)
+    return Counting(
+        x=n_1,
+        r=r,
+        base=m,
+        each=spelling.s_w * s.h,
+        owed=s.sigma_0 + s.open_block + after,
+        most=spelling.K,
+    )
+
+
+@dataclass(frozen=True)
+class OneReadingSearch(Search[Parameters]):
+    """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows."""
+
+    s: Sizes
+    size: tuple[int, ...] | None = None
+    spelling: Spelling = PLAIN
+    least_steps: ClassVar[int] = 2
+
+    def effort(self, *, quick: bool) -> Effort:
+        return Effort(tried=6, descended=1) if self.size is None else Effort(tried=3)
+
+    def box(self) -> Box:
+        if self.size is not None:
+            return (1,), (float(self.size[0]),)
+        return (2, 1), (LARGEST, LARGEST)
+
+    def derive(self, points: Floats) -> Derived:
+        r = points[-1]
+        m = points[0]
+        n_1 = np.ones_like(r)
+        if self.size is not None:
+            m = np.full_like(r, float(self.size[0]))
+            n_1 = np.full_like(r, float(self.size[1]))
+        t = contents(self.s, m, r, np.ones_like(r)).least_places()
+        # one entry alone is nothing to compose: such prompts are judged, never proposed
+        allowed = (r <= m) & (t <= m) & (m >= (2 if self.size is None else 1))
+        return Derived(answers(self.s, m, n_1, r, t, self.spelling), allowed, m)
+
+    def families(self, value: Value, effort: Effort) -> list[Floats]:
+        if self.size is not None:
+            return [self._best_r(value, float(self.size[0]))]
+        return [best_pairs(value)]
+
+    def _best_r(self, value: Value, m: float) -> Floats:
+        """The best r at one m: spread out, near m, and near the largest r whose t is at most m;
+        then finer around the best.
+        """
+        widest = 1 + int(m * 2.0 ** (-self.s.sigma_0 / m))
+        near = [np.arange(max(1, x - 500), min(m, x + 500) + 1) for x in (m, min(m, widest))]
+        r = np.unique(np.concatenate([np.round(np.geomspace(1, m, 4000)), *near])).clip(1, m)
+        best = float(r[np.argsort(value(r[None]))[0]])
+        finer = np.round(np.linspace(best / 1.01, min(m, best * 1.01), 4000))
+        r = np.unique(np.concatenate([r, finer])).clip(1, m)
+        values = value(r[None])
+        order = np.argsort(values)[:3]
+        return r[None, order[np.isfinite(values[order])]]
+
+    def proof(self, point: Floats) -> Parameters | None:
+        m = int(point[0]) if self.size is None else self.size[0]
+        r = min(int(point[-1]), m)  # a float next to a large m may be above it
+        t = contents(self.s, m, r, 1).certified_places()
+        return None if t is None or t > m else Parameters(m=m, n_1=1, r=r, t=t)
+
+    def inequalities(self, parameters: Parameters) -> tuple[Inequality, ...]:
+        p = parameters
+        return (
+            contents(self.s, p.m, p.r, p.t),
+            answers(self.s, p.m, p.n_1, p.r, p.t, self.spelling),
+        )
+
+
+class TheoremIII(DepthTheorem[Sizes, Parameters]):
     key = "III"
     title = "one reading layer fails L-SeqComp, L >= 2, at finite n"
     statement = (
@@ -35,26 +178,18 @@ class TheoremIII(DepthTheorem):
         " for all z_2 that remain, and by (b) more remain than agree there."
     )
     reading_layers = 1
-    least_steps = 2
-    parameters = depth_one.Parameters
+    least_steps = OneReadingSearch.least_steps
+    parameters = Parameters
 
-    def sizes(self, architecture: Architecture, n: int) -> depth_one.Sizes | None:
-        (before, after), opened = (
-            architecture.groups(n),
-            open_bits(architecture, architecture.reading[0], n),
-        )
-        return depth_one.Sizes(
+    def sizes(self, architecture: Architecture, n: int) -> Sizes:
+        before, after = architecture.groups(n)
+        opened = open_bits(architecture, architecture.reading[0], n)
+        return Sizes(
             h=readers(architecture)[0],
             sigma_0=before.sigma,
             sigma_1=after.sigma - opened,
             open_block=opened,
         )
 
-    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
-        return depth_one.best(sizes, steps=steps, spelling=depth_one.PLAIN)
-
-    def best_at(self, sizes: Any, task: SeqComp) -> Any:
-        return depth_one.best_at(sizes, task.m, task.branching[0], steps=task.L)
-
-    def signs(self, parameters: Any, sizes: Any) -> tuple[LogSign, ...]:
-        return depth_one.conditions(parameters, sizes)
+    def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> OneReadingSearch:
+        return OneReadingSearch(sizes, size)

@@ -1,20 +1,158 @@
-"""Theorem IV: two reading layers without bounded layers before or between fail L-SeqComp, L >=
-2, at a finite n.
+"""Theorem IV: two reading layers with no bounded layer before or between fail L-SeqComp, L >= 2,
+at a finite n.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
 
 from separatrix.architecture import Architecture
-from separatrix.numbers.logs import LogSign
-from separatrix.tasks import SeqComp
-from separatrix.theory import depth_two
+from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.depth import DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole
+from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
+from separatrix.theory.search.evolve import spread
+from separatrix.theory.search.integers import Floats
 
 
-class TheoremIV(DepthTheorem):
+@dataclass(frozen=True)
+class Sizes(CacheSizes):
+    """Bits: what one token reads of a prefix in each reading layer (h), bounded heads and open
+    blocks inside the first (sigma_1), bounded heads inside the second and bounded layers after it
+    (sigma_2), and the open block of a sparse second layer, owed once at the cut (open_2).
+    """
+
+    h_1: int
+    h_2: int
+    sigma_1: int
+    sigma_2: int
+    open_2: int = 0
+
+
+@dataclass(frozen=True)
+class Parameters(ProofParameters):
+    """m, n_1 of the task and r, q, t, g of the proof: 2 <= r <= q <= m, 1 <= t <= m, 1 <= g <=
+    n_1. Raises SizeError outside.
+    """
+
+    r: int
+    q: int
+    t: int
+    g: int
+
+    def __post_init__(self) -> None:
+        places = 2 <= self.r <= self.q <= self.m and 1 <= self.t <= self.m
+        if not (places and 1 <= self.g <= self.n_1):
+            raise SizeError(
+                "Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1; these are"
+                f" {self}"
+            )
+
+    @property
+    def branching(self) -> tuple[int, ...]:
+        return (self.n_1,)
+
+    @property
+    def least_last(self) -> int:
+        return self.g
+
+    def with_last(self, n_l: int) -> Self:
+        return replace(self, n_1=n_l)
+
+
+def contents(s: Sizes, r: N, q: N, t: N, g: N) -> Pigeonhole[N]:
+    """(a) t log(q/(r-1)) > sigma_1 + g h_1."""
+    return Pigeonhole(places=t, values=q, kept=r, bits=s.sigma_1 + g * s.h_1)
+
+
+def answers(s: Sizes, m: N, n_1: N, r: N, q: N, t: N, g: N) -> Counting[N]:
+    """(b) n_1 r log N_1 > sigma_1 + open_2 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 +
+    ceil(n_1/g) r sigma_2.
+    """
+    return Counting(
+        x=n_1,
+        r=r,
+        base=m,
+        each=s.h_1 + s.h_2,
+        owed=s.sigma_1 + s.open_2 + q * t * s.h_1,
+        g=g,
+        caches=s.sigma_2,
+        few=t,
+        more=s.h_1,
+    )
+
+
+@dataclass(frozen=True)
+class TwoReadingsSearch(Search[Parameters]):
+    """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
+
+    s: Sizes
+    size: tuple[int, ...] | None = None
+    least_steps: ClassVar[int] = 2
+    rounds: ClassVar[int] = 2
+
+    def effort(self, *, quick: bool) -> Effort:
+        if self.size is not None:
+            return Effort(tried=3, starts=30_000, children=4_000, generations=40)
+        if quick:
+            return Effort(tried=4, starts=20_000, children=1_000, generations=30)
+        return Effort(tried=4, descended=2, starts=40_000, children=2_500, generations=50)
+
+    def box(self) -> Box:
+        s = self.s
+        if self.size is not None:
+            m, n_1 = self.size
+            return (2, 1, 1), (float(m), float(m), float(n_1 if s.sigma_2 else 1))
+        groups = 1e4 + 1e3 * (s.h_1 + s.h_2 + s.sigma_1 + s.sigma_2)
+        # g grows with sigma_2, and q and t with g h_1
+        places = groups + 10.0 * s.h_1 * s.sigma_2
+        return (2, 1, 1), (places, places, groups if s.sigma_2 else 1)
+
+    def derive(self, points: Floats) -> Derived:
+        q, t, g = points
+        m = np.maximum(q, t)
+        n_1 = np.ones_like(q)
+        if self.size is not None:
+            m = np.full_like(q, float(self.size[0]))
+            n_1 = np.full_like(q, float(self.size[1]))
+        r = contents(self.s, np.ones_like(q), q, t, g).most_kept()
+        return Derived(answers(self.s, m, n_1, np.maximum(r, 2), q, t, g), r >= 2, m)
+
+    def families(self, value: Value, effort: Effort) -> list[Floats]:
+        """Starts are spread over the box, half of them with q = t."""
+        low, high = self.box()
+        if high[0] < low[0]:
+            return []
+        rng = np.random.default_rng(0)
+        bounds = zip(low, high, strict=True)
+        q, t, g = (spread(least, most, effort.starts, rng) for least, most in bounds)
+        t[::2] = q[::2]
+        return [effort.evolved(value, np.stack([q, t, g]), (low, high))]
+
+    def proof(self, point: Floats) -> Parameters | None:
+        q, t, g = (int(value) for value in point)
+        m = max(q, t)
+        if self.size is not None:
+            m = self.size[0]
+            # floats next to a large m may be above it
+            q = min(q, m)
+            t = min(t, m)
+        r = contents(self.s, 2, q, t, g).certified_kept()
+        return None if r is None else Parameters(m=m, n_1=g, r=r, q=q, t=t, g=g)
+
+    def inequalities(self, parameters: Parameters) -> tuple[Inequality, ...]:
+        p = parameters
+        return (
+            contents(self.s, p.r, p.q, p.t, p.g),
+            answers(self.s, p.m, p.n_1, p.r, p.q, p.t, p.g),
+        )
+
+
+class TheoremIV(DepthTheorem[Sizes, Parameters]):
     key = "IV"
     title = "two reading layers fail L-SeqComp, L >= 2, at finite n"
     statement = (
@@ -38,26 +176,22 @@ class TheoremIV(DepthTheorem):
         " count as in III."
     )
     reading_layers = 2
-    least_steps = 2
-    parameters = depth_two.Parameters
+    least_steps = TwoReadingsSearch.least_steps
+    parameters = Parameters
 
-    def sizes(self, architecture: Architecture, n: int) -> depth_two.Sizes | None:
+    def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         before, between, after = architecture.groups(n)
         if before.sigma or between.between:
             return None
-        (h_1, h_2), opened = (
-            readers(architecture),
-            open_bits(architecture, architecture.reading[1], n),
+        h_1, h_2 = readers(architecture)
+        opened = open_bits(architecture, architecture.reading[1], n)
+        return Sizes(
+            h_1=h_1,
+            h_2=h_2,
+            sigma_1=between.inside,
+            sigma_2=after.sigma - opened,
+            open_2=opened,
         )
-        return depth_two.Sizes(
-            h_1=h_1, h_2=h_2, sigma_1=between.inside, sigma_2=after.sigma - opened, open_2=opened
-        )
 
-    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
-        return depth_two.best(sizes, steps=steps, quick=quick)
-
-    def best_at(self, sizes: Any, task: SeqComp) -> Any:
-        return depth_two.best_at(sizes, task.m, task.branching[0], steps=task.L)
-
-    def signs(self, parameters: Any, sizes: Any) -> tuple[LogSign, ...]:
-        return depth_two.conditions(parameters, sizes)
+    def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> TwoReadingsSearch:
+        return TwoReadingsSearch(sizes, size)

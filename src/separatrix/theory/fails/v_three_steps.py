@@ -4,17 +4,274 @@ n.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
 
 from separatrix.architecture import Architecture
-from separatrix.numbers.logs import LogSign
-from separatrix.tasks import SeqComp
-from separatrix.theory import depth_three
+from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.depth import DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, ceil_ratio, smaller
+from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
+from separatrix.theory.search.evolve import spread
+from separatrix.theory.search.integers import Floats
 
 
-class TheoremV(DepthTheorem):
+@dataclass(frozen=True)
+class Sizes(CacheSizes):
+    """Bits: what one token reads of a prefix in each reading layer (h), bounded layers before
+    (sigma_0), between and inside the first (sigma_1), after and inside the second (sigma_2); open_1
+    and open_2 are the open blocks of sparse reading layers, owed at each cut.
+    """
+
+    h_1: int
+    h_2: int
+    sigma_0: int
+    sigma_1: int
+    sigma_2: int
+    open_1: int = 0
+    open_2: int = 0
+
+
+@dataclass(frozen=True)
+class Parameters(ProofParameters):
+    """m, n_1, n_2 of the task and the proof's t, X, beta <= m, 2 <= r <= q <= N_1, g <= n_2, u_0
+    < beta. Raises SizeError outside.
+    """
+
+    n_2: int
+    X: int
+    t: int
+    beta: int
+    q: int
+    r: int
+    g: int
+    u_0: int
+
+    def __post_init__(self) -> None:
+        positive = min(self.m, self.n_1, self.n_2, self.X, self.t, self.beta, self.g) >= 1
+        within_m = max(self.X, self.t, self.beta) <= self.m
+        if not (
+            positive
+            and within_m
+            and 2 <= self.r <= self.q <= self.N_1
+            and self.g <= self.n_2
+            and 0 <= self.u_0 < self.beta
+            and self.y >= 1
+        ):
+            raise SizeError(
+                "Theorem V needs 1 <= t, X, beta <= m, 2 <= r <= q <= N_1, 1 <= g <= n_2, u_0 <"
+                f" beta and y >= 1; these are {self}"
+            )
+
+    @property
+    def branching(self) -> tuple[int, ...]:
+        return self.n_1, self.n_2
+
+    @property
+    def least_last(self) -> int:
+        return self.g
+
+    def with_last(self, n_l: int) -> Self:
+        return replace(self, n_2=n_l)
+
+    @property
+    def N_1(self) -> int:
+        return self.n_1 * self.m
+
+    @property
+    def y(self) -> int:
+        return rich_blocks(self.m, self.X, self.beta, self.u_0)
+
+    @property
+    def late(self) -> int:
+        return late_reads(self.m, self.X, self.t)
+
+
+def rich_blocks(m: N, X: N, beta: N, u_0: N) -> N:
+    """y = ceil((X - b u_0) / (beta - u_0)), b = ceil(m / beta): blocks of a row with more than u_0
+    places in D.
+    """
+    blocks = ceil_ratio(m, beta)
+    return ceil_ratio(X - blocks * u_0, beta - u_0)
+
+
+def late_reads(m: N, X: N, t: N) -> N:
+    """m - t + Xt + 1: reads of a prefix by the tokens of z_1 and by z_0."""
+    return m - t + X * t + 1
+
+
+def poor_places(s: Sizes, N_1: N, q: N, u_0: N) -> Pigeonhole[N]:
+    """(u_0 + 1) log(N_1/(q-1)) > sigma_0: at most u_0 places of a block lose so many values."""
+    return Pigeonhole(places=u_0 + 1, values=N_1, kept=q, bits=s.sigma_0)
+
+
+def first_contents(s: Sizes, m: N, X: N, t: N, lost: N | None = None) -> Pigeonhole[N]:
+    """(a) X = 1 or t log(m/(X-1)) > sigma_0; for floats, `lost` = m - X."""
+    return Pigeonhole(places=t, values=m, kept=X, bits=s.sigma_0, gap=lost)
+
+
+def row_contents(s: Sizes, n_1: N, X: N, late: N, y: N, q: N, r: N, g: N) -> Pigeonhole[N]:
+    """(b) n_1 y log(q/(r-1)) > E + n_1 g h_1, E = min{X sigma_1, sigma_1 + late h_1} and the open
+    block of the first reading layer.
+    """
+    E = s.open_1 + smaller(X * s.sigma_1, s.sigma_1 + late * s.h_1)
+    return Pigeonhole(places=n_1 * y, values=q, kept=r, bits=E + n_1 * g * s.h_1)
+
+
+def answers(
+    s: Sizes, N_1: N, n_1: N, n_2: N, late: N, y: N, beta: N, q: N, r: N, g: N
+) -> Counting[N]:
+    """(c) n_2 r log N_2 > sigma_0 + sigma_1 + open_1 + open_2 + [N_1 + (q-1) n_1 y beta + late] h_1
+    + n_2 (h_1 + h_2) + ceil(n_2/g) r sigma_2.
+    """
+    caches = s.sigma_0 + s.sigma_1 + s.open_1 + s.open_2
+    return Counting(
+        x=n_2,
+        r=r,
+        base=N_1,
+        each=s.h_1 + s.h_2,
+        owed=caches + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1,
+        g=g,
+        caches=s.sigma_2,
+    )
+
+
+@dataclass(frozen=True)
+class ThreeStepsSearch(Search[Parameters]):
+    """Points (m, n_1, k, q, d, g), k = m - X and d = beta - u_0, or (k, q, d, g) at a task's size;
+    u_0 and t are the smallest and r the largest that the other inequalities allow.
+
+    k and d, not X and beta, because X / m and beta / u_0 come so close to 1 that only the
+    differences can be searched.
+    """
+
+    s: Sizes
+    size: tuple[int, ...] | None = None
+    least_steps: ClassVar[int] = 3
+
+    def effort(self, *, quick: bool) -> Effort:
+        if self.size is not None:
+            return Effort(tried=3, descended=1, starts=60_000, children=6_000, generations=40)
+        if quick:
+            return Effort(tried=3, starts=15_000, children=1_500, generations=35)
+        return Effort(tried=3, descended=1, starts=40_000, children=4_000, generations=60)
+
+    def box(self) -> Box:
+        s = self.s
+        if self.size is not None:
+            m, n_1, n_2 = self.size
+            d = float(m if s.sigma_0 else 1)
+            return (0, 2, 1, 1), (float(m - 1), float(n_1 * m), d, float(n_2 if s.sigma_2 else 1))
+        widest = 1e6 * (s.h_1 + s.h_2 + s.sigma_0 + s.sigma_1 + s.sigma_2)
+        # m grows with u_0 y, so with sigma_0 and g h_1, and g with sigma_2
+        places = widest + 1e2 * s.sigma_0 * (s.h_1 + 1) * (s.sigma_2 + 1)
+        rows = widest + 1e2 * s.sigma_0 * s.sigma_1
+        d = widest if s.sigma_0 else 1
+        g = widest if s.sigma_2 else 1
+        return (2, 1, 0, 2, 1, 1), (places, rows, places, widest, d, g)
+
+    def derive(self, points: Floats) -> Derived:
+        s = self.s
+        k, q, d, g = points[-4:]
+        m, n_1 = points[:2]
+        n_2 = one = np.ones_like(k)
+        if self.size is not None:
+            m, n_1, n_2 = (np.full_like(k, float(value)) for value in self.size)
+        N_1 = m * n_1
+        X = m - k
+        t = first_contents(s, m, X, one, lost=k).least_places()
+        u_0 = poor_places(s, N_1, q, one).least_places() - 1
+        beta = u_0 + d
+        y = rich_blocks(m, X, beta, u_0)
+        late = late_reads(m, X, t)
+        r = row_contents(s, n_1, X, late, y, q, one, g).most_kept()
+        allowed = (X >= 1) & (q <= N_1) & (beta <= m) & (t <= m) & (y >= 1) & (r >= 2)
+        counting = answers(s, N_1, n_1, n_2, late, y, beta, q, np.maximum(r, 2), g)
+        return Derived(counting, allowed, m + N_1)
+
+    def families(self, value: Value, effort: Effort) -> list[Floats]:
+        rng = np.random.default_rng(0)
+        low, high = self.box()
+        if self.size is not None:
+            if high[1] < low[1]:
+                return []
+            # k may be 0, which has no logarithm
+            bounds = [(max(a, 0.5), max(b, 1)) for a, b in zip(low, high, strict=True)]
+            start = np.stack([spread(a, b, effort.starts, rng) for a, b in bounds])
+            start[0, ::2] = 0
+            return [effort.evolved(value, start, (low, high))]
+        return [
+            effort.evolved(value, start, (low, high))
+            for start in (
+                self._spread(effort.starts, rng),
+                self._balanced(effort.starts, rng),
+            )
+        ]
+
+    def _spread(self, count: int, rng: np.random.Generator) -> Floats:
+        """First points spread over the box."""
+        sigma_0 = self.s.sigma_0
+        _, high = self.box()
+        m, n_1, q, g = (spread(1, high[axis], count, rng) for axis in (0, 1, 3, 5))
+        # (a) with t a share of m
+        narrow = -m * np.expm1(-np.log(2) * sigma_0 / (m * rng.uniform(0.3, 1, count)))
+        share = m * spread(1e-7, 1, count, rng)
+        k = np.choose(np.arange(count) % 3, (np.zeros(count), narrow, share))
+        u_0 = sigma_0 / np.log2(np.maximum(m * n_1 / q, 1.001))
+        d = u_0 * spread(1e-4, 10, count, rng) + 1
+        return np.stack([m, n_1, k, q, d, g])
+
+    def _balanced(self, count: int, rng: np.random.Generator) -> Floats:
+        """First points where (a), (b) and the cost of a group in (c) balance."""
+        s = self.s
+        g = s.sigma_2 / spread(3, 400, count, rng) + 1
+        gain = spread(0.05, 20, count, rng)  # log(q / r)
+        share = spread(1e-2, 1e2, count, rng)  # E / n_1 over g h_1
+        q = ((s.h_1 + s.h_2) / spread(3, 400, count, rng) + 2) * np.exp2(gain)
+        u_0 = s.sigma_0 / spread(5, 200, count, rng)
+        k = s.sigma_0 * spread(0.7, 3, count, rng)
+        d = u_0 * spread(1e-3, 10, count, rng) + 1
+        y = (1 + share) * (g * s.h_1 + 1) / gain
+        m = (y * d + k) * (u_0 + d) / d + 1
+        E = np.minimum(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
+        n_1 = E / (share * (g * s.h_1 + 1)) + 1
+        return np.stack([m, n_1, k, q, d, g])
+
+    def proof(self, point: Floats) -> Parameters | None:
+        s = self.s
+        k, q, d, g = (int(value) for value in point[-4:])
+        m, n_1 = (int(value) for value in (point if self.size is None else self.size)[:2])
+        # floats next to large integers may be above them
+        X = max(m - k, 1)
+        q = min(q, n_1 * m)
+        places = poor_places(s, n_1 * m, q, 0).certified_places()
+        t = first_contents(s, m, X, 1).certified_places()
+        if places is None or t is None:
+            return None
+        u_0 = places - 1
+        try:
+            least = Parameters(m=m, n_1=n_1, n_2=g, X=X, t=t, beta=u_0 + d, q=q, r=2, g=g, u_0=u_0)
+        except SizeError:
+            return None
+        r = row_contents(s, n_1, X, least.late, least.y, q, 2, g).certified_kept()
+        return None if r is None else replace(least, r=r)
+
+    def inequalities(self, parameters: Parameters) -> tuple[Inequality, ...]:
+        """That u_0 is large enough; (a), (b) and (c)."""
+        s = self.s
+        p = parameters
+        return (
+            poor_places(s, p.N_1, p.q, p.u_0),
+            first_contents(s, p.m, p.X, p.t),
+            row_contents(s, p.n_1, p.X, p.late, p.y, p.q, p.r, p.g),
+            answers(s, p.N_1, p.n_1, p.n_2, p.late, p.y, p.beta, p.q, p.r, p.g),
+        )
+
+
+class TheoremV(DepthTheorem[Sizes, Parameters]):
     key = "V"
     title = "two reading layers fail L-SeqComp, L >= 3, at finite n, bounded layers anywhere"
     statement = (
@@ -36,14 +293,14 @@ class TheoremV(DepthTheorem):
         " second query knows w only, and z_3 is counted as in III."
     )
     reading_layers = 2
-    least_steps = 3
-    parameters = depth_three.Parameters
+    least_steps = ThreeStepsSearch.least_steps
+    parameters = Parameters
 
-    def sizes(self, architecture: Architecture, n: int) -> depth_three.Sizes | None:
+    def sizes(self, architecture: Architecture, n: int) -> Sizes:
         before, between, after = architecture.groups(n)
         open_1, open_2 = (open_bits(architecture, index, n) for index in architecture.reading)
         h_1, h_2 = readers(architecture)
-        return depth_three.Sizes(
+        return Sizes(
             h_1=h_1,
             h_2=h_2,
             sigma_0=before.sigma,
@@ -53,13 +310,5 @@ class TheoremV(DepthTheorem):
             open_2=open_2,
         )
 
-    def best(self, sizes: Any, steps: int, *, quick: bool = False) -> Any:
-        return depth_three.best(sizes, steps=steps, quick=quick)
-
-    def best_at(self, sizes: Any, task: SeqComp) -> Any:
-        return depth_three.best_at(
-            sizes, task.m, task.branching[0], task.branching[1], steps=task.L
-        )
-
-    def signs(self, parameters: Any, sizes: Any) -> tuple[LogSign, ...]:
-        return depth_three.conditions(parameters, sizes)
+    def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> ThreeStepsSearch:
+        return ThreeStepsSearch(sizes, size)

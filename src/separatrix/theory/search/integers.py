@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
     """A smallest integer near a float estimate at which an exact predicate holds (it fails one
     below); None if none is near.
     """
+    if not isfinite(estimate):
+        return None
     value = max(1, int(estimate))
     step = 1
     while not holds(value):

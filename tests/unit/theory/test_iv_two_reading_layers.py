@@ -1,10 +1,13 @@
-"""Theorem IV: the inequalities against plain integers, the search against brute force, and which
-architectures it is about.
+"""Theorem IV: the inequalities against plain integers, the search against brute force, by hand and
+at the sizes of language models, and which architectures it is about.
 """
 
 from __future__ import annotations
 
-from itertools import product
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
@@ -13,17 +16,25 @@ from hypothesis import strategies as st
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.tasks import SeqComp
-from separatrix.theory import depth_two, judge
-from separatrix.theory.depth_two import Parameters, Sizes
-from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
+from separatrix.theory import judge
+from separatrix.theory.fails.iv_two_reading_layers import Parameters, Sizes, TheoremIV
 
 IV = TheoremIV()
 
 
 @given(
-    m=st.integers(2, 9), n_1=st.integers(1, 8), r=st.integers(2, 9), q=st.integers(2, 9), t=st.integers(1, 9), g=st.integers(1, 8),
-    h_1=st.integers(0, 4), h_2=st.integers(0, 4), s1=st.integers(0, 6), s2=st.integers(0, 6), o=st.integers(0, 6),
-)  # fmt: skip
+    m=st.integers(2, 9),
+    n_1=st.integers(1, 8),
+    r=st.integers(2, 9),
+    q=st.integers(2, 9),
+    t=st.integers(1, 9),
+    g=st.integers(1, 8),
+    h_1=st.integers(0, 4),
+    h_2=st.integers(0, 4),
+    s1=st.integers(0, 6),
+    s2=st.integers(0, 6),
+    o=st.integers(0, 6),
+)
 def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s1, s2, o) -> None:
     """q^t > (r-1)^t 2^(sigma_1 + g h_1), and N_1^(n_1 r) > 2^right, written out."""
     q = min(q, m)
@@ -32,9 +43,7 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
     r = min(r, q)
     groups = (n_1 + g - 1) // g
     right = s1 + o + n_1 * (h_1 + h_2) + (q * t + min(t, groups)) * h_1 + groups * r * s2
-    a, b = depth_two.conditions(
-        Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), Sizes(h_1, h_2, s1, s2, o)
-    )
+    a, b = IV.signs(Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), Sizes(h_1, h_2, s1, s2, o))
     assert a.positive is (q**t > (r - 1) ** t * 2 ** (s1 + g * h_1))
     assert b.positive is ((n_1 * m) ** (n_1 * r) > 2**right)
 
@@ -51,9 +60,9 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
 )
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every (m, n_1, r, q, t, g) with a prompt shorter than what the search found."""
-    found = depth_two.best(sizes)
+    found = IV.best(sizes, 2)
     assert found is not None
-    assert depth_two.holds(found, sizes)
+    assert IV.holds(found, sizes)
     n = found.length()
     for m in range(2, n // 2):
         for n_1 in range(1, (n - m - 3) // m + 1):
@@ -123,3 +132,70 @@ def test_heads_beside_the_first_layer_do_not_help_but_a_layer_before_does() -> N
     )
     assert "SOLVABLE" not in beside | after
     assert "SOLVABLE" in before & between
+
+
+LARGER = {
+    "h_1": (1, 4, 40),
+    "h_2": (1, 4, 40),
+    "sigma_1": (0, 3, 160),
+    "sigma_2": (0, 3, 160),
+    "open_2": (0, 9),
+}
+LARGE = (0, 10**7, 10**9)
+
+
+def _best(sizes: Sizes) -> Parameters:
+    found = IV.best(sizes, 2)
+    assert found is not None
+    return found
+
+
+def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
+    """(4, 4, 2, 3, 4, 4): 4 log2 3 = 6.3 > 2 + 4 and 4 * 2 log2 16 = 32 > 2 + 8 + (12 + 1) + 6 =
+    29; n = 4 + 16 + 2.
+    """
+    sizes = Sizes(1, 1, 2, 3)
+    assert IV.holds(Parameters(m=4, n_1=4, r=2, q=3, t=4, g=4), sizes)
+    assert _best(sizes).length() <= 22
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "values"), LARGER.items())
+def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> None:
+    """Parameters that show failure with larger caches show it with smaller ones, so the shortest
+    prompt cannot fall.
+    """
+    base = Sizes(4, 4, 3, 3)
+    lengths = [_best(replace(base, **{name: value})).length() for value in values]
+    assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize("h", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sigma_2", LARGE)
+def test_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
+    lengths: list[int] = []
+    for sigma_1 in LARGE:
+        sizes = Sizes(h, h, sigma_1, sigma_2)
+        began = time.process_time()
+        found = _best(sizes)
+        assert time.process_time() - began < 10
+        assert IV.holds(found, sizes)
+        assert not IV.holds(replace(found, n_1=found.n_1 - 1), sizes)
+        lengths.append(found.length())
+    assert all(10**6 * larger >= (10**6 - 1) * smaller for smaller, larger in pairwise(lengths))
+
+
+@pytest.mark.parametrize(
+    "sizes", [pytest.param(Sizes(1, 1, 0, 0), marks=pytest.mark.slow), Sizes(1, 1, 1, 2)]
+)
+def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
+    for m, n_1 in product(range(2, 5), range(1, 7)):
+        trials = (
+            Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
+            for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1))
+            for r in range(2, q + 1)
+        )
+        known = any(IV.holds(trial, sizes) for trial in trials)
+        found = IV.best_at(sizes, SeqComp(L=2, m=m, branching=(n_1,)))
+        assert (found is not None) is known, (m, n_1)
+        assert found is None or (found.size == (m, n_1) and IV.holds(found, sizes))

@@ -1,9 +1,11 @@
-"""Theorem V: the inequalities against plain integers, the search against brute force, and which
-architectures it is about.
+"""Theorem V: the inequalities against plain integers, the search against brute force, by hand and
+at the sizes of language models, and which architectures it is about.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil
@@ -15,9 +17,7 @@ from hypothesis import strategies as st
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.tasks import SeqComp
-from separatrix.theory import depth_three
-from separatrix.theory.depth_three import Parameters, Sizes
-from separatrix.theory.fails.v_three_steps import TheoremV
+from separatrix.theory.fails.v_three_steps import Parameters, Sizes, TheoremV
 
 V = TheoremV()
 
@@ -75,7 +75,7 @@ def test_the_inequalities_are_those_of_theory_md(place: tuple[dict[str, int], Si
     right += n_2 * (s.h_1 + s.h_2) + ceil(n_2 / g) * r * s.sigma_2
     parameters = Parameters(**p)
     assert (parameters.y, parameters.late) == (y, late)
-    blocks, a, b, c = depth_three.conditions(parameters, s)
+    blocks, a, b, c = V.signs(parameters, s)
     assert blocks.positive
     assert a.positive is (X == 1 or m**t > (X - 1) ** t * 2**s.sigma_0)
     assert b.positive is (q ** (n_1 * y) > (r - 1) ** (n_1 * y) * 2 ** (E + n_1 * g * s.h_1))
@@ -90,8 +90,8 @@ def test_u_0_may_not_be_too_small() -> None:
     good, bad = (
         Parameters(m=4, n_1=1, n_2=1, X=4, t=4, beta=4, q=3, r=2, g=1, u_0=u) for u in (2, 1)
     )
-    assert depth_three.conditions(good, sizes)[0].positive
-    assert not depth_three.conditions(bad, sizes)[0].positive
+    assert V.signs(good, sizes)[0].positive
+    assert not V.signs(bad, sizes)[0].positive
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every choice of parameters with a prompt shorter than what the search found; r as large as
     (b) allows, since (c) gains with r.
     """
-    found = depth_three.best(sizes)
+    found = V.best(sizes, 3)
     assert found is not None
-    assert depth_three.holds(found, sizes)
+    assert V.holds(found, sizes)
     for m, n_1, n_2 in product(range(2, found.length()), repeat=3):
         if m + m * n_1 * (1 + n_2) + 2 >= found.length():
             continue
@@ -133,7 +133,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
                     ]
                 except SizeError:
                     continue
-                assert not any(depth_three.holds(trial, sizes) for trial in trials), trials
+                assert not any(V.holds(trial, sizes) for trial in trials), trials
 
 
 @pytest.mark.parametrize(
@@ -192,3 +192,85 @@ def test_at_one_size_and_one_less() -> None:
     assert less is not None
     assert (here.status, less.status, here.n) == ("FAILS", "OPEN", 12_242)
     assert V.judge(two, SeqComp(L=2, m=34, branching=(358,))) is None
+
+
+LARGER = {"h_1": (2, 40), "h_2": (2, 40)} | {f"sigma_{i}": (0, 3, 160) for i in range(3)}
+
+
+def _best(sizes: Sizes) -> Parameters:
+    found = V.best(sizes, 3)
+    assert found is not None
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "values"), LARGER.items())
+def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> None:
+    """Parameters that show failure with larger caches show it with smaller ones, so the shortest
+    prompt cannot fall.
+    """
+    base = Sizes(40, 40, 3, 3, 3)
+    lengths = [_best(replace(base, **{name: value})).length() for value in values]
+    assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize(
+    ("h", "sigma"),
+    [
+        (10**5, (0, 0, 0)),
+        pytest.param(10**5, (10**7, 0, 0), marks=pytest.mark.slow),
+        (10**6, (0, 10**7, 10**9)),
+        pytest.param(10**6, (10**9, 0, 10**7), marks=pytest.mark.slow),
+        pytest.param(10**6, (10**7, 10**7, 10**7), marks=pytest.mark.slow),
+        pytest.param(10**6, (10**9, 10**9, 10**9), marks=pytest.mark.slow),
+    ],
+)
+def test_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) -> None:
+    sizes = Sizes(h, h, *sigma)
+    began = time.process_time()
+    found = _best(sizes)
+    assert time.process_time() - began < 20
+    assert V.holds(found, sizes)
+    assert not V.holds(replace(found, n_2=found.n_2 - 1), sizes)
+
+
+def test_the_search_beats_parameters_chosen_by_hand() -> None:
+    """h = 10^5, sigma = 10^7 everywhere. q = 10^9 of N_1 = 10^30 gives u_0 = floor(10^7 /
+    log2(10^30 / (10^9 - 1))) = floor(143,347.62); half of each block and 10^8 of 10^17 places are
+    given away; g h_1 = E / n_1 = 10^11 against y log2(10/6) = 2.5 * 10^11, and n_2 outweighs 10^44.
+    """
+    sizes = Sizes(10**5, 10**5, 10**7, 10**7, 10**7)
+    m = 10**17
+    by_hand = Parameters(
+        m=m,
+        n_1=10**13,
+        n_2=10**34,
+        X=m - 10**8,
+        t=10**16,
+        beta=290_000,
+        q=10**9,
+        r=6 * 10**8,
+        g=10**6,
+        u_0=143_347,
+    )
+    assert V.holds(by_hand, sizes)
+    assert _best(sizes).length() <= by_hand.length()
+
+
+@pytest.mark.parametrize(
+    "sizes", [pytest.param(Sizes(1, 1, 1, 0, 0), marks=pytest.mark.slow), Sizes(1, 1, 0, 1, 1)]
+)
+def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
+    for m, n_1, n_2 in product((2, 3), (1, 2), (3, 5)):
+        known = any(V.holds(trial, sizes) for trial in _every(m, n_1, n_2))
+        found = V.best_at(sizes, SeqComp(L=3, m=m, branching=(n_1, n_2)))
+        assert (found is not None) is known, (m, n_1, n_2)
+        assert found is None or (found.size == (m, n_1, n_2) and V.holds(found, sizes))
+
+
+def _every(m: int, n_1: int, n_2: int) -> Iterator[Parameters]:
+    """Every choice of the proof's parameters at a task size."""
+    for X, t, beta, q, g in product(*(range(1, top + 1) for top in (m, m, m, n_1 * m, n_2))):
+        for r, u_0 in product(range(2, q + 1), range(beta)):
+            if X - -(-m // beta) * u_0 >= 1:
+                yield Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0)

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.tasks import SeqComp
-from separatrix.theory import depth_one
-from separatrix.theory.depth_one import Parameters, Sizes
-from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
 
 III = TheoremIII()
 
@@ -37,13 +35,11 @@ def test_the_inequalities_are_those_of_theory_md(
     right = s0 + o + n_1 * h + min(r * s1, s1 + (r * t + 1) * h)
     first = r == 1 or m**t > (r - 1) ** t * 2**s0
     second = (n_1 * m) ** (n_1 * r) > 2**right
-    a, b = depth_one.conditions(
+    a, b = III.signs(
         Parameters(m=m, n_1=n_1, r=r, t=t), Sizes(h=h, sigma_0=s0, sigma_1=s1, open_block=o)
     )
     assert (a.positive, b.positive) == (first, second)
-    assert depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=t), Sizes(h, s0, s1, o)) is (
-        first and second
-    )
+    assert III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), Sizes(h, s0, s1, o)) is (first and second)
 
 
 @pytest.mark.parametrize("wrong", [{"r": 0}, {"r": 5}, {"t": 0}, {"t": 5}, {"n_1": 0}])
@@ -82,8 +78,8 @@ def test_the_block_open_at_the_cut_is_owed_once() -> None:
     it holds up to h + open = 43.
     """
     p = Parameters(m=12, n_1=1, r=12, t=1)
-    assert depth_one.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=3))
-    assert not depth_one.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=4))
+    assert III.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=3))
+    assert not III.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=4))
 
 
 def test_applies_to_one_reading_layer_and_two_steps_at_least() -> None:
@@ -134,6 +130,5 @@ def test_caches_that_grow_are_taken_at_the_length_in_question() -> None:
             n_1, rest = divmod(n - 2 - m, m)
             if rest == 0 and n_1 >= 1:
                 assert not any(
-                    depth_one.holds(Parameters(m=m, n_1=n_1, r=r, t=1), sizes)
-                    for r in range(1, m + 1)
+                    III.holds(Parameters(m=m, n_1=n_1, r=r, t=1), sizes) for r in range(1, m + 1)
                 )

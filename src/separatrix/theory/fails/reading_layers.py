@@ -1,0 +1,292 @@
+"""Theorems III, IV and V together: which groups of layers they see, at which n they bite, and how
+their verdicts read.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from math import prod
+from typing import ClassVar, Generic, TypeVar
+
+from separatrix.architecture import Architecture
+from separatrix.errors import CheckFailed, SizeError
+from separatrix.evidence.records import Verdict
+from separatrix.numbers.logs import LogSign
+from separatrix.tasks import SeqComp, Task
+from separatrix.tasks.seqcomp import LARGEST_PROMPT
+from separatrix.theory.base import FAILS, Sees, Theorem, number
+from separatrix.theory.search.driver import P, Search, at_size, holds, shortest
+from separatrix.theory.words import Words, WordsByTask
+
+_ROUNDS = 40
+_FAR = 1 << 200
+"""A length at which everything that stops growing has stopped."""
+_FROM = "from_"
+"""Before the names of the numbers that belong to the shortest prompt."""
+
+
+@dataclass(frozen=True)
+class CacheSizes:
+    """Bits that layers read and carry, by the names they have in a theorem."""
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Every size by name."""
+        return asdict(self)
+
+
+S = TypeVar("S", bound=CacheSizes)
+
+
+@dataclass(frozen=True)
+class Found(Generic[S, P]):
+    """Certified parameters: the prompt length they show failure at, and the sizes of the caches
+    at that length.
+    """
+
+    n: int
+    parameters: P
+    sizes: S
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Every parameter and size by name."""
+        return self.parameters.numbers | self.sizes.numbers
+
+
+class DepthTheorem(Theorem, Generic[S, P]):
+    """Failure of L-SeqComp for one number of reading layers; sizes may grow with n (log-linear
+    layers, windows not yet full).
+    """
+
+    shows = FAILS
+    sees = Sees.GROUPS
+    words: ClassVar[WordsByTask] = {
+        "seqcomp": Words(
+            "whatever the weights, in some prompt of {n} tokens, the shortest shown to fail",
+            "What one token can read of the past, and what the bounded layers carry, is too little"
+            " to tell all functions apart.",
+        )
+    }
+    reading_layers: ClassVar[int]
+    parameters: type[P]
+    """What the proof chooses, and the m and n_l that it is about."""
+
+    @abstractmethod
+    def sizes(self, architecture: Architecture, n: int) -> S | None:
+        """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
+        where it does not apply.
+        """
+
+    @abstractmethod
+    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> Search[P]:
+        """Where to look for parameters: for tasks of any size, or with this m and first n_l."""
+
+    def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:
+        """Certified parameters with the shortest prompt found, or None; `quick` may look less
+        far.
+        """
+        return shortest(self.search(sizes), steps, quick=quick)
+
+    def best_at(self, sizes: S, task: SeqComp) -> P | None:
+        """Certified parameters at the task's own size, or None."""
+        return at_size(self.search(sizes, self._size(task)), self.best(sizes, task.L))
+
+    def signs(self, parameters: P, sizes: S) -> tuple[LogSign, ...]:
+        """The theorem's inequalities, certified; the counting one last. Raises Undecided where
+        one stays open.
+        """
+        return tuple(one.sign() for one in self.search(sizes).inequalities(parameters))
+
+    def holds(self, parameters: P, sizes: S) -> bool:
+        """Whether the theorem shows failure with these parameters, certified; a tie that stays
+        open counts as no.
+        """
+        return holds(self.search(sizes).inequalities(parameters))
+
+    def _size(self, task: SeqComp) -> tuple[int, ...]:
+        """The m and n_l that the proof is about; further functions are fixed to identities,
+        whatever their n_l.
+        """
+        return (task.m, *task.branching[: self.least_steps - 1])
+
+    def applies(self, architecture: Architecture, task: Task) -> bool:
+        """Whether the theorem is about these reading layers and this task."""
+        return (
+            isinstance(task, SeqComp)
+            and self.least_steps <= task.L
+            and len(architecture.reading) == self.reading_layers
+            and self.sizes(architecture, task.length) is not None
+        )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        if not isinstance(task, SeqComp) or not self.applies(architecture, task):
+            return None
+        sizes = self._sizes_at(architecture, task.length)
+        parameters = self.best_at(sizes, task)
+        here = None if parameters is None else Found(task.length, parameters, sizes)
+        least = self.threshold(architecture, task.L)
+        if parameters is not None and (least is None or parameters.length(task.L) < least.n):
+            # the task's further n_l are larger than they must be
+            n = parameters.length(task.L)
+            least = Found(n, parameters, self._sizes_at(architecture, n))
+        return self._state(architecture, task, here, least)
+
+    def again(
+        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
+    ) -> Verdict | None:
+        """The verdict with these parameters, every inequality evaluated again; no search runs.
+        Raises CheckFailed where one does not hold.
+        """
+        if not isinstance(task, SeqComp) or not self.applies(architecture, task):
+            return None
+        theirs = {name: n for name, n in numbers.items() if not name.startswith(_FROM)}
+        least = self._read(architecture, task.L, _named_least(numbers))
+        here = self._read(architecture, task.L, theirs, task)
+        return self._state(architecture, task, here, least)
+
+    def _read(
+        self,
+        architecture: Architecture,
+        steps: int,
+        numbers: Mapping[str, int],
+        task: SeqComp | None = None,
+    ) -> Found[S, P] | None:
+        """What a verdict says was found, checked; with a task, at the size of this task."""
+        if not numbers:
+            return None
+        names = [field.name for field in fields(self.parameters)]
+        try:
+            parameters = self.parameters(**{name: numbers[name] for name in names})
+        except (KeyError, SizeError) as error:
+            raise CheckFailed(
+                f"the parameters of Theorem {self.key} are incomplete or out of range: {error}"
+            ) from None
+        n = parameters.length(steps) if task is None else task.length
+        found = Found(n, parameters, self._sizes_at(architecture, n))
+        if task is not None and parameters.size != self._size(task):
+            raise CheckFailed(f"the parameters of Theorem {self.key} are not those of {task.spec}")
+        if not self._shows(found):
+            raise CheckFailed(
+                f"an inequality of Theorem {self.key} does not hold with these parameters"
+            )
+        return found
+
+    def _shows(self, found: Found[S, P]) -> bool:
+        """Whether every inequality holds; raises Undecided where one stays open."""
+        return all(sign.positive for sign in self.signs(found.parameters, found.sizes))
+
+    def _sizes_at(self, architecture: Architecture, n: int) -> S:
+        """The sizes of an architecture that the theorem applies to."""
+        sizes = self.sizes(architecture, n)
+        assert sizes is not None
+        return sizes
+
+    def smallest(self, task: Task, verdict: Verdict) -> SeqComp | None:
+        """The composition whose m and n_l the verdict names as those of the shortest prompt."""
+        named = _named_least(verdict.numbers)
+        if not isinstance(task, SeqComp) or "m" not in named:
+            return None
+        branching = [named[f"n_{level}"] for level in range(1, self.least_steps)]
+        # further functions are identities of one row each
+        branching += [1] * (task.L - 1 - len(branching))
+        if named["m"] * prod(branching) * task.L >= LARGEST_PROMPT:
+            return None
+        return SeqComp(L=task.L, m=named["m"], branching=tuple(branching))
+
+    def threshold(self, architecture: Architecture, steps: int) -> Found[S, P] | None:
+        """The shortest prompt of L-SeqComp found to fail, over all m and n_l, with caches sized for
+        that prompt; None if none is found.
+
+        Caches only grow, and so does the shortest failing prompt with them: start with the caches
+        of a short prompt, find the prompt that fails with those, take its caches, and so on until
+        they stay.
+        """
+        n = 4
+        found: list[P] = []
+        for _ in range(_ROUNDS):
+            sizes = self._sizes_at(architecture, n)
+            if sizes == self._sizes_at(architecture, _FAR):
+                break
+            parameters = self.best(sizes, steps, quick=True) or self.best(sizes, steps)
+            if parameters is None:
+                return None
+            found = [parameters]
+            if parameters.length(steps) <= n:
+                break
+            n = parameters.length(steps)
+        last = self.best(self._sizes_at(architecture, n), steps)
+        if last is not None:
+            found.append(last)
+        for parameters in sorted(found, key=lambda p: p.length(steps)):
+            n = parameters.length(steps)
+            failing = Found(n, parameters, self._sizes_at(architecture, n))
+            if self._shows(failing):
+                return failing
+        return None
+
+    def _state(
+        self,
+        architecture: Architecture,
+        task: SeqComp,
+        here: Found[S, P] | None,
+        least: Found[S, P] | None,
+    ) -> Verdict | None:
+        """The verdict from certified parameters: at the task's size, at the shortest prompt found,
+        or both; None where there are none.
+        """
+        decided = here or least
+        if decided is None:
+            return None
+        layers = f"{self.reading_layers} reading layers"
+        if self.reading_layers == 1:
+            layers = "one reading layer"
+        sizes = self._sizes_at(architecture, task.length).numbers
+        # open blocks are named only where there are any
+        bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
+        numbers = dict(here.numbers) if here else {}
+        shortest_prompt = ""
+        if least is not None:
+            numbers |= {_FROM + name: value for name, value in least.numbers.items()}
+            shortest_prompt = (
+                f"for L = {task.L} the shortest prompts shown to fail have n ="
+                f" {number(least.n)} tokens ({_listed(least.parameters.numbers)})"
+            )
+        if here is None:
+            said = f"no failure is shown at this size; {shortest_prompt}"
+        else:
+            said = (
+                "whatever the weights, some prompt of this size is answered wrongly"
+                f" ({_listed(here.parameters.numbers)})"
+            )
+            if least is not None and least.parameters != here.parameters:
+                said += f"; {shortest_prompt}"
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS" if here else "OPEN",
+            f"{layers} ({_listed(bits)} bits): {said}",
+            n=(least or decided).n,
+            numbers=numbers,
+            sign=self.signs(decided.parameters, decided.sizes)[-1],
+        )
+
+
+def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of a verdict that belong to the shortest prompt, by their own names."""
+    return {
+        name.removeprefix(_FROM): value for name, value in numbers.items() if name.startswith(_FROM)
+    }
+
+
+def open_bits(architecture: Architecture, index: int, t: int) -> int:
+    """Bits of the open blocks and windows of the reading heads of layer `index`: what straddles
+    a cut must be known (theory.md, section 1).
+    """
+    return sum(part.open_bits(t) for part in architecture.layers[index])
+
+
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())

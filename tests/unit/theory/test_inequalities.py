@@ -1,0 +1,232 @@
+"""The two inequalities behind Theorems III, IV and V: exact and in floats they say the same, and
+what they are solved for is the last that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from separatrix.errors import SizeError
+from separatrix.theory.fails import iii_one_reading_layer as iii
+from separatrix.theory.fails import iv_two_reading_layers as iv
+from separatrix.theory.fails import v_three_steps as v
+from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
+from separatrix.theory.search.driver import ProofParameters
+
+BITS = st.one_of(st.just(0), st.integers(1, 60), st.integers(61, 10**6))
+
+
+def one_of(top: int) -> st.SearchStrategy[int]:
+    return st.one_of(st.integers(1, min(top, 40)), st.integers(1, top))
+
+
+def _columns(*values: int) -> list[np.ndarray]:
+    return [np.array([float(value), float(value)]) for value in values]
+
+
+def _agree(exact: Sequence[Any], floats: Sequence[Any]) -> None:
+    """Every inequality has the certified sign as floats too, unless it is close to a tie."""
+    assert len(exact) == len(floats)
+    for certified, columns in zip(exact, floats, strict=True):
+        with np.errstate(all="ignore"):
+            slack = columns.slack()
+        assert slack.shape == (2,)
+        assert slack[0] == slack[1]
+        if isinstance(certified, Counting):
+            close = 1e-9 * float(columns.left()[0] + columns.right()[0])
+        else:
+            close = 1e-9 * (1 + float(np.max(columns.bits)))
+        if abs(slack[0]) > close:
+            assert certified.sign().positive is bool(slack[0] > 0)
+
+
+@st.composite
+def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes, iii.Spelling]:
+    m = draw(one_of(10**6))
+    p = iii.Parameters(
+        m=m, n_1=draw(one_of(10**4)), r=draw(st.integers(1, m)), t=draw(st.integers(1, m))
+    )
+    spelling = iii.Spelling(
+        e_1=draw(st.integers(1, 3)),
+        s_0=draw(st.integers(1, 3)),
+        s_w=draw(st.integers(1, 3)),
+        K=draw(st.none() | st.integers(2, 1000)),
+    )
+    return p, iii.Sizes(*draw(st.tuples(one_of(300), BITS, BITS, BITS))), spelling
+
+
+@given(parameters_iii())
+def test_theorem_iii_exact_and_in_floats(
+    drawn: tuple[iii.Parameters, iii.Sizes, iii.Spelling],
+) -> None:
+    p, s, spelling = drawn
+    exact = iii.OneReadingSearch(s, spelling=spelling).inequalities(p)
+    m, n_1, r, t = _columns(p.m, p.n_1, p.r, p.t)
+    _agree(exact, [iii.contents(s, m, r, t), iii.answers(s, m, n_1, r, t, spelling)])
+
+
+@st.composite
+def parameters_iv(draw: st.DrawFn) -> tuple[iv.Parameters, iv.Sizes]:
+    m = draw(st.integers(2, 10**6))
+    n_1 = draw(one_of(10**6))
+    q = draw(st.integers(2, m))
+    p = iv.Parameters(
+        m=m,
+        n_1=n_1,
+        r=draw(st.integers(2, q)),
+        q=q,
+        t=draw(st.integers(1, m)),
+        g=draw(st.integers(1, n_1)),
+    )
+    return p, iv.Sizes(*draw(st.tuples(one_of(300), one_of(300), BITS, BITS, BITS)))
+
+
+@given(parameters_iv())
+def test_theorem_iv_exact_and_in_floats(drawn: tuple[iv.Parameters, iv.Sizes]) -> None:
+    p, s = drawn
+    m, n_1, r, q, t, g = _columns(p.m, p.n_1, p.r, p.q, p.t, p.g)
+    floats = [iv.contents(s, r, q, t, g), iv.answers(s, m, n_1, r, q, t, g)]
+    _agree(iv.TwoReadingsSearch(s).inequalities(p), floats)
+
+
+@st.composite
+def parameters_v(draw: st.DrawFn) -> tuple[v.Parameters, v.Sizes]:
+    m = draw(st.integers(2, 10**5))
+    n_1 = draw(one_of(10**3))
+    n_2 = draw(one_of(10**6))
+    beta = draw(st.integers(1, m))
+    q = draw(st.integers(2, n_1 * m))
+    try:
+        p = v.Parameters(
+            m=m,
+            n_1=n_1,
+            n_2=n_2,
+            X=draw(st.integers(max(1, m // 2), m)),
+            t=draw(st.integers(1, m)),
+            beta=beta,
+            q=q,
+            r=draw(st.integers(2, q)),
+            g=draw(st.integers(1, n_2)),
+            u_0=draw(st.integers(0, (beta - 1) // 4)),
+        )
+    except SizeError:
+        assume(False)
+        raise
+    return p, v.Sizes(*draw(st.tuples(one_of(300), one_of(300), *[BITS] * 5)))
+
+
+@given(parameters_v())
+def test_theorem_v_exact_and_in_floats(drawn: tuple[v.Parameters, v.Sizes]) -> None:
+    p, s = drawn
+    m, n_1, n_2, X, t, beta, q, r, g, u_0 = _columns(
+        p.m, p.n_1, p.n_2, p.X, p.t, p.beta, p.q, p.r, p.g, p.u_0
+    )
+    y = v.rich_blocks(m, X, beta, u_0)
+    late = v.late_reads(m, X, t)
+    assert (y[0], late[0]) == (p.y, p.late)
+    N_1 = n_1 * m
+    floats = [
+        v.poor_places(s, N_1, q, u_0),
+        v.first_contents(s, m, X, t, lost=m - X),
+        v.row_contents(s, n_1, X, late, y, q, r, g),
+        v.answers(s, N_1, n_1, n_2, late, y, beta, q, r, g),
+    ]
+    _agree(v.ThreeStepsSearch(s).inequalities(p), floats)
+
+
+@given(one_of(10**9), BITS, st.data())
+def test_the_fewest_places_are_the_fewest(values: int, bits: int, data: st.DataObject) -> None:
+    kept = data.draw(st.integers(1, values))
+    hole = Pigeonhole(places=1, values=values, kept=kept, bits=bits)
+    places = hole.certified_places()
+    assert places is not None
+    assert certainly(replace(hole, places=places))
+    assert kept == 1 or places == 1 or not certainly(replace(hole, places=places - 1))
+
+
+@given(st.integers(1, 10**6), st.integers(2, 10**9), BITS)
+def test_the_most_contents_are_the_most(places: int, values: int, bits: int) -> None:
+    hole = Pigeonhole(places=places, values=values, kept=2, bits=bits)
+    kept = hole.certified_kept()
+    if kept is None:
+        assert not certainly(hole)
+        return
+    assert certainly(replace(hole, kept=kept))
+    assert kept == values or not certainly(replace(hole, kept=kept + 1))
+    columns = Pigeonhole(*_columns(places, values, 2), bits=bits)
+    assert abs(columns.most_kept()[0] - kept) <= 1 + 1e-9 * kept
+
+
+def test_values_next_to_each_other_keep_their_difference() -> None:
+    """10^30 values, all but 1 kept: t log2(10^30 / (10^30 - 2)) > 1 first at t = 10^30 ln(2) / 2,
+    though both numbers are the same float.
+    """
+    values = 10**30
+    hole = Pigeonhole(places=1, values=values, kept=values - 1, bits=1)
+    places = hole.certified_places()
+    assert places is not None
+    assert abs(places / (values * np.log(2) / 2) - 1) < 1e-12
+    m, kept, gap = (np.array([float(value)]) for value in (values, values - 1, 1))
+    found = Pigeonhole(np.ones(1), m, kept, 1, gap=gap).least_places()
+    assert abs(found[0] / places - 1) < 1e-12
+
+
+@pytest.mark.parametrize("sigma", [0, 7])
+@pytest.mark.parametrize("more", [0, 5])
+@pytest.mark.parametrize("g", [1, 3, 10])
+def test_the_smallest_x_by_trying_all(g: int, more: int, sigma: int) -> None:
+    for r, owed in ((2, 40), (5, 900), (9, 4_000)):
+        exact = Counting(x=1, r=r, base=6, each=4, owed=owed, g=g, caches=sigma, few=4, more=more)
+        expected = next((x for x in range(1, 20_000) if certainly(replace(exact, x=x))), np.inf)
+        columns = Counting(
+            *_columns(1, r, 6),
+            4,
+            *_columns(owed, g),
+            caches=sigma,
+            few=np.full(2, 4.0),
+            more=more,
+        )
+        found = columns.least(60)
+        assert found[0] == expected
+
+
+def test_a_value_kept_always_and_ties() -> None:
+    assert certainly(Pigeonhole(places=1, values=5, kept=1, bits=10**9))
+    tie = Pigeonhole(places=10, values=8, kept=3, bits=20)  # 10 log2(8/2) = 20
+    assert not certainly(tie)
+    assert certainly(replace(tie, bits=19))
+    assert certainly(replace(tie, places=11))
+
+
+def test_integers_and_floats_round_alike() -> None:
+    a = [1, 5, 9, 10, 11, 30]
+    columns = [np.array(a, float), np.full(6, 5.0)]
+    assert ceil_ratio(*columns).tolist() == [ceil_ratio(x, 5) for x in a]
+    assert smaller(*columns).tolist() == [smaller(x, 5) for x in a]
+
+
+def test_every_theorem_names_its_size_and_length() -> None:
+    parameters: list[tuple[ProofParameters, tuple[int, ...], int]] = [
+        (iii.Parameters(m=5, n_1=3, r=2, t=1), (5, 3), 5 + 15 + 2),
+        (iv.Parameters(m=5, n_1=3, r=2, q=4, t=1, g=2), (5, 3), 5 + 15 + 2),
+        (
+            v.Parameters(m=5, n_1=3, n_2=4, X=5, t=1, beta=1, q=4, r=2, g=2, u_0=0),
+            (5, 3, 4),
+            5 + 15 + 60 + 2,
+        ),
+    ]
+    for p, size, n in parameters:
+        assert p.size == size
+        assert p.length() == p.length(len(size)) == n
+        last = int(np.prod(size))
+        assert p.length(len(size) + 2) == n + 2 * last
+        assert p.with_last(7).branching[-1] == 7
+        with pytest.raises(SizeError):
+            p.with_last(p.least_last - 1)
