@@ -89,6 +89,7 @@ class Grid:
         """
         low = -(1 << self.bits - 1)
         high = (1 << self.bits - 1) - 1
+        # beyond the outermost levels the nearest border is the last one between two of them
         border = (x / self.step).floor().clamp(low, high - 1) + 0.5
         return torch.where(x.isfinite(), (x - border * self.step).abs(), 0.0)
 
@@ -149,7 +150,7 @@ def run(
     """
     if model.head.weight.dtype != torch.float64 or tokens.shape[1] < 1:
         raise SizeError(
-            "a quantised run needs a model in float64 and at least one token; `quantise.exact`"
+            "a quantised run needs a model in float64 and at least one token; `caches.exact`"
             " makes a float64 copy"
         )
     if after is None:

@@ -1,8 +1,8 @@
 """Checks a certificate: rebuilds the model inside it, runs it on the inputs and derives every
 recorded detail again.
 
-It imports nothing of the searches. `quantise` defines what a model with rounded numbers is; every
-claim about the run is checked here.
+It imports nothing of the searches. `separatrix.caches` defines what a model with rounded numbers
+is; every claim about the run is checked here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def verify_certificate(record: Certificate) -> list[str]:
         model = embedded_model(record.model, record.weights)
         _belong_together(record, task, model)
         inputs = _inputs(record, task)
-        said, derived = _FORMS[record.form](record, task, model, inputs)
+        said, derived = _CHECKS_BY_FORM[record.form](record, task, model, inputs)
     except EvidenceError:
         raise
     except SeparatrixError as error:
@@ -103,9 +103,10 @@ def _inputs(record: Certificate, task: Task) -> Tokens:
     """The prompts (1 or 2, length), once they are instances with the recorded answers and the
     model's output is wrong on one of them.
     """
-    if record.form not in _FORMS:
+    if record.form not in _CHECKS_BY_FORM:
+        known = ", ".join(_CHECKS_BY_FORM)
         raise EvidenceError(
-            f"unknown form of certificate '{str(record.form)[:20]}'; known: {', '.join(_FORMS)}"
+            f"unknown form of certificate '{str(record.form)[:20]}'; known: {known}"
         )
     wanted = 1 if record.form == "wrong_answer" else 2
     if len(record.inputs) != wanted or len(record.answers) != wanted:
@@ -197,7 +198,8 @@ def _block_swap(
             f"the scores of the last block opened and the next differ by {gap:.1e}: which is opened"
             " depends on rounding"
         )
-    message, (slot,) = codes[0].shape[1] // blocks * grid.bits, slots
+    message = codes[0].shape[1] // blocks * grid.bits
+    (slot,) = slots
     said = [
         (
             f"they differ in block {slot} only, whose two contents send one message of {message:,}"
@@ -240,7 +242,7 @@ def _wrong_answer(
     ], {"margin": gap}
 
 
-_FORMS: dict[
+_CHECKS_BY_FORM: dict[
     str, Callable[[Certificate, Task, Model, Tokens], tuple[list[str], dict[str, Any]]]
 ] = {
     "collision": _collision,
@@ -315,6 +317,7 @@ def _compare(recorded: dict[str, Any], derived: dict[str, Any]) -> None:
             f"the details are not those of this form; missing or unknown: {', '.join(odd)[:120]}"
         )
     for name, value in derived.items():
+        # another machine may differ in the last digits of float64, which can move the rounding
         near = (
             [f"{value * (1 + off):.3e}" for off in (-1e-6, 0.0, 1e-6)]
             if isinstance(value, float)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import EvidenceError
-from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.canonical import canonical, json_object, sha256
 from separatrix.evidence.records import FORMAT_VERSION, Evidence, from_envelope, to_plain
 
 
@@ -49,12 +49,10 @@ def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidenc
             f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads"
             f" version {FORMAT_VERSION}"
         )
-    body = data.get("body")
-    if (
-        set(data) != {"separatrix", "kind", "sha256", "body"}
-        or not isinstance(body, dict)
-        or not isinstance(body.get("records"), dict)
-    ):
+    body = json_object(data.get("body"))
+    envelopes = None if body is None else json_object(body.get("records"))
+    known = {"separatrix", "kind", "sha256", "body"}
+    if set(data) != known or body is None or envelopes is None:
         raise EvidenceError(
             "a bundle has exactly the fields separatrix, kind, sha256, body, and its body has"
             " records"
@@ -63,7 +61,7 @@ def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidenc
         raise EvidenceError(
             "the content hash of this bundle does not match its content: it was edited or damaged"
         )
-    records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
+    records = {digest: from_envelope(envelope) for digest, envelope in envelopes.items()}
     for digest, record in records.items():
         if record.digest != digest:
             raise EvidenceError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any, cast
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -13,6 +14,16 @@ def canonical(value: object) -> str:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
+
+
+def json_object(value: object) -> dict[str, Any] | None:
+    """The value where it is a JSON object, None where it is anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def json_list(value: object) -> list[Any] | None:
+    """The value where it is a JSON array, None where it is anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 def sha256(data: str | bytes) -> str:

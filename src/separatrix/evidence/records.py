@@ -10,10 +10,10 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from separatrix.errors import EvidenceError
-from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.canonical import canonical, json_list, json_object, sha256
 
 FORMAT_VERSION = 1
 Status = Literal["FAILS", "SOLVABLE", "OPEN"]
@@ -64,7 +64,7 @@ class Verdict(Evidence):
     """FAILS: the smallest n at which this theorem bites; None where no n is named."""
     log2_n: str | None = None
     """For an n too large to write: its base-2 logarithm, an exact integer or formula as text."""
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
     method: Literal["integers", "balls", ""] = ""
     slack: str = ""
     """Left side minus right side of the deciding inequality, in bits, enclosed; "" where nothing
@@ -116,7 +116,7 @@ class Certificate(Evidence):
     """The task's right answer for each input."""
     output: int
     """What the model answers (to both inputs, for the forms with two)."""
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +144,12 @@ KINDS: dict[str, type[Evidence]] = {
 
 
 def to_plain(value: Any) -> Any:
+    """The value as JSON writes it: mappings with keys of text, lists for tuples."""
     if isinstance(value, Mapping):
-        return {str(k): to_plain(v) for k, v in value.items()}
+        mapping = cast("Mapping[object, Any]", value)
+        return {str(key): to_plain(entry) for key, entry in mapping.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [to_plain(v) for v in value]
+        return [to_plain(entry) for entry in cast("Sequence[Any]", value)]
     return value
 
 
@@ -165,9 +167,12 @@ def _fits(value: Any, hint: Any, where: str) -> Any:
     """`value` as the annotated type, or EvidenceError naming the field."""
     origin = get_origin(hint)
     args = get_args(hint)
+    entries = json_list(value)
+    mapping = json_object(value)
     if hint is Any:
         return value
     if origin is Literal:
+        # True == 1, so the type has to agree too
         if value in args and type(value) in {type(a) for a in args}:
             return value
     elif origin in (Union, types.UnionType):
@@ -176,14 +181,14 @@ def _fits(value: Any, hint: Any, where: str) -> Any:
                 return _fits(value, arm, where)
             except EvidenceError:
                 continue
-    elif origin is tuple and isinstance(value, list):
-        arms = [args[0]] * len(value) if args[-1] is Ellipsis else list(args)
-        if len(arms) == len(value):
-            return tuple(_fits(v, a, where) for v, a in zip(value, arms, strict=True))
-    elif origin is list and isinstance(value, list):
-        return [_fits(v, args[0], where) for v in value]
-    elif origin is dict and isinstance(value, dict):
-        return {k: _fits(v, args[1], f"{where}.{_listed([k])}") for k, v in value.items()}
+    elif origin is tuple and entries is not None:
+        arms = [args[0]] * len(entries) if args[-1] is Ellipsis else list(args)
+        if len(arms) == len(entries):
+            return tuple(_fits(v, a, where) for v, a in zip(entries, arms, strict=True))
+    elif origin is list and entries is not None:
+        return [_fits(v, args[0], where) for v in entries]
+    elif origin is dict and mapping is not None:
+        return {k: _fits(v, args[1], f"{where}.{_listed([k])}") for k, v in mapping.items()}
     elif hint is type(None) and value is None:
         return None
     elif isinstance(hint, type) and type(value) is hint:
@@ -198,36 +203,38 @@ def from_envelope(data: object) -> Evidence:
     """The record in an envelope. Raises EvidenceError for another version, an unknown kind or
     field, a wrong type or a wrong hash.
     """
-    if not isinstance(data, dict) or "separatrix" not in data:
+    envelope = json_object(data)
+    if envelope is None or "separatrix" not in envelope:
         raise EvidenceError(
             "this JSON is not Separatrix evidence: the field 'separatrix' is missing"
         )
-    if type(data["separatrix"]) is not int or data["separatrix"] != FORMAT_VERSION:
+    version = envelope["separatrix"]
+    if type(version) is not int or version != FORMAT_VERSION:
         raise EvidenceError(
-            f"evidence of format version {repr(data['separatrix'])[:60]}; this program reads"
+            f"evidence of format version {repr(version)[:60]}; this program reads"
             f" version {FORMAT_VERSION}"
         )
-    if set(data) != {"separatrix", "kind", "sha256", "body"}:
+    if set(envelope) != {"separatrix", "kind", "sha256", "body"}:
         raise EvidenceError(
             "an evidence record has the fields separatrix, kind, sha256, body; this one has"
-            f" {_listed(sorted(map(str, data)))}"
+            f" {_listed(sorted(map(str, envelope)))}"
         )
-    kind = data["kind"]
-    body = data["body"]
+    kind = envelope["kind"]
+    body = json_object(envelope["body"])
     if not isinstance(kind, str) or kind not in KINDS:
         raise EvidenceError(
             f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}"
         )
     cls = KINDS[kind]
     names = {f.name for f in fields(cls)}
-    if not isinstance(body, dict) or set(body) != names:
-        odd = sorted(names.symmetric_difference(body)) if isinstance(body, dict) else ["body"]
+    if body is None or set(body) != names:
+        odd = ["body"] if body is None else sorted(names.symmetric_difference(body))
         raise EvidenceError(
             f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}"
         )
     hints = get_type_hints(cls)
     record = cls(**{name: _fits(body[name], hints[name], name) for name in names})
-    if record.digest != data["sha256"]:
+    if record.digest != envelope["sha256"]:
         raise EvidenceError(
             f"the content hash of this {kind} does not match its content: it was edited or damaged"
         )

@@ -87,6 +87,7 @@ class BinomialSum(Count):
         """log2 of the sum of the terms j, j + step, ... down to 1 or up to `upper`, each smaller
         than the one before.
         """
+        # the first term is taken out; the loop adds the others relative to it
         first = log2_ball(self.base) * j + Binomial(self.upper, j).log2_ball()
         term = arb(1)
         total = arb(0)
@@ -102,6 +103,7 @@ class BinomialSum(Count):
             left = left - 1
             if left < 0:
                 break
+            # what is not added: a geometric series, or `left` + 1 terms no larger than this one
             rest = (
                 arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
             )

@@ -197,12 +197,10 @@ class OneMoreThanPower(Count):
             raise SizeError(f"{self}: the exponent is at least 1")
 
     def compare_bits(self, bits: int) -> LogSign:
-        with ctx.workprec(
-            64
-        ):  # no power of two lies strictly between 2^exponent and 2^exponent + 1, nor equals the latter
-            return LogSign(
-                1 if self.exponent >= bits else -1, "integers", decimal(self.log2_ball() - bits)
-            )
+        # no power of two lies strictly between 2^exponent and 2^exponent + 1, nor is the latter one
+        sign = 1 if self.exponent >= bits else -1
+        with ctx.workprec(64):
+            return LogSign(sign, "integers", decimal(self.log2_ball() - bits))
 
     def log2_ball(self) -> arb:
         return self.exponent + (arb(2) ** -self.exponent).log1p() / arb.const_log2()

@@ -15,10 +15,13 @@ def first_size(
     """
     if start > limit or (near is None and not holds(limit)):
         return None
-    low, high = start - 1, limit + 1  # fails at low and holds at high, or they are out of range
+    # it fails at low and holds at high, or they are out of range
+    low = start - 1
+    high = limit + 1
     value = max(start, min(near or start, limit))
     step = 1
     while low < value < high:
+        # steps away from a good guess double until the answer lies between low and high
         if holds(value):
             high = value
             value = value - step if near is not None else low
@@ -28,5 +31,8 @@ def first_size(
         step *= 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
     return None if high > limit else high

@@ -38,10 +38,12 @@ class LogSign:
 
 
 def log2_ball(x: int) -> arb:
+    """An enclosure of log2 x at the precision in force."""
     return arb(fmpz(x)).log() / arb.const_log2()
 
 
 def decimal(ball: arb) -> str:
+    """A ball for people: twelve digits and the radius."""
     return ball.str(12, radius=True)
 
 
@@ -60,18 +62,18 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     size = abs(bits) + sum(abs(c) * x.bit_length() for c, x in terms)
     whole = _whole_bits(terms)
     if whole is not None:
-        return LogSign(
-            (whole > bits) - (whole < bits),
-            "integers",
-            enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1)),
-        )
+        # both sides are integers of bits: a precision that holds their difference shows it exactly
+        shown = enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1))
+        return LogSign((whole > bits) - (whole < bits), "integers", shown)
     if size <= EXACT_BITS:
         return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
+    # balls grow as they are added up; a sign is certain once the ball excludes zero
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             ball = sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits
             if ball > 0 or ball < 0:
                 return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
+    # no precision tells a tie from a tiny difference: integers do, where they can be written
     if size <= LARGEST_EXACT:
         return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
     raise Undecided(
@@ -87,12 +89,15 @@ def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
     odd: dict[int, int] = {}
     whole = 0
     for c, x in terms:
+        # x = 2^twos times an odd number; x & -x keeps the lowest bit that is set
         twos = (x & -x).bit_length() - 1
-        whole, odd[x >> twos] = whole + c * twos, odd.get(x >> twos, 0) + c
+        whole += c * twos
+        odd[x >> twos] = odd.get(x >> twos, 0) + c
     return whole if all(x == 1 or not c for x, c in odd.items()) else None
 
 
 def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
+    """The sign by integers: powers with a negative exponent go to the other side."""
     left = fmpz(1)
     right = fmpz(1)
     for c, x in (*terms, (-bits, 2)):
@@ -104,5 +109,6 @@ def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
 
 
 def enclose(terms: Sequence[tuple[int, int]], bits: int, precision: int) -> str:
+    """sum(c * log2(x)) - bits for people, at a precision."""
     with ctx.workprec(precision):
         return decimal(sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits)

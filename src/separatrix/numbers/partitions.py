@@ -42,6 +42,7 @@ class Partitions(Count):
             before = total
             power = ((1 - arb(fmpz(i)) / fmpz(b)).log() * fmpz(n)).exp()
             total += choices * power * (-1) ** i
+            # the sums before and after a term lie on either side of the whole
             if i and choices * power < arb(2) ** -ctx.prec:
                 total = total.union(before)
                 break

@@ -26,6 +26,7 @@ def wilson(correct: int, total: int) -> tuple[str, str]:
         z2 = Z95 * Z95
         centre = (share + z2 / (2 * n)) / (1 + z2 / n)
         half = (share * (1 - share) / n + z2 / (4 * n * n)).sqrt() * Z95 / (1 + z2 / n)
+        # 40 digits inside: only these two roundings count, and both go outward
         six = Decimal("0.000001")
         low = max(Decimal(0), centre - half).quantize(six, ROUND_FLOOR)
         high = min(Decimal(1), centre + half).quantize(six, ROUND_CEILING)

@@ -54,6 +54,7 @@ def exp_upper(x: Fraction) -> Fraction:
             " smaller n"
         )
     with ctx.workprec(_PRECISION):
+        # e^x rises, so a larger argument, and the upper end of its ball, are at or above
         return _rational(_ball(max(x, -_STEEPEST)).exp().upper())
 
 
@@ -87,6 +88,7 @@ def averaging(keys: int) -> Fraction:
     `keys` additions, keys/16 rescalings of at most 66 u each, and a constant for exp, product and
     division: all below gamma(6 keys + 256).
     """
+    # keys (1 + 66/16) < 6 keys; exp's 64, the product, the division and their constants < 256
     return gamma(6 * keys + 256)
 
 
@@ -97,6 +99,8 @@ def off_target(keys: int, gap: Fraction) -> Fraction:
     exp's argument is a difference rounded by u relative, its result is off by 64 u; 2^-126 per key
     covers underflow.
     """
+    # the difference of two scores may come out smaller by u relative; 256 u covers exp's 64 u and
+    # the same once more for the weight it is divided by
     return keys * (exp_upper(-gap * (1 - U)) * (1 + 256 * U) + _TINY)
 
 
@@ -108,6 +112,8 @@ def mixing(keys: int, mass: Fraction) -> Fraction:
     r_j = mass is at most (2 tau + 2 mass (1 + tau)) / (1 - tau).
     """
     tau = averaging(keys)
+    # numerator: |v (t - t')| <= 2 tau, and each r_j adds at most |v_j - v| (1 + tau) <= 2 (1 + tau)
+    # denominator: at least 1 - tau, since no weight is negative
     return (2 * tau + 2 * mass * (1 + tau)) / (1 - tau)
 
 
@@ -128,6 +134,7 @@ class Threshold:
 
     def error(self, y: Fraction) -> Fraction:
         """Rounding error of its outputs, for inputs of at most y in absolute value."""
+        # the bias is one more term; relu rounds nothing and enlarges no difference
         hidden = self.up_sum * y + self.up_bias
         off = gamma(self.up_terms + 1) * hidden
         return self.down_sum * off + gamma(self.down_terms + 1) * (
@@ -164,7 +171,9 @@ class Fetch:
         `before`. Raises SizeError when a threshold is missed.
         """
         moved = self.query_gain * before
+        # of one score: the query is off, and its products and sums are rounded
         score = self.key_sum * (moved + gamma(self.terms) * (self.query + moved))
+        # the right score may come out lower and another higher
         mass = off_target(self.keys - 1, self.gap - 2 * score)
         off = self.value * (mixing(self.keys, mass) + self.shut)
         if self.gap <= 2 * score or off >= self.threshold.radius:
@@ -175,7 +184,8 @@ class Fetch:
         return FetchBounds(score, mass, off, self.threshold.error(self.value + off))
 
 
-SHUT = Fraction(1, 1 << 46) + gamma(16)  # e^-32 < 2^-46
+# sigmoid(-32) < e^-32 < 2^-46
+SHUT = Fraction(1, 1 << 46) + gamma(16)
 """What a sparse layer with lambda = sigmoid(-32) or less, and compressed values of 0, takes from
 the output of its selected blocks.
 """
@@ -271,6 +281,7 @@ class Match:
         carry that much more rounding.
         """
         _, gap = self.gaps()
+        # scores lie up to `widest` from the maximum: u of that, for this key and for the blank one
         rest = off_target(self.earlier, gap - 2 * U * (self.widest + self.score_error()))
         tau = averaging(self.earlier + 2)
         return self.value * rest * (1 + tau) / (1 - tau)
@@ -283,6 +294,7 @@ class Match:
         blank = off_target(1, over)
         rest = off_target(self.earlier, over + under)
         tau = averaging(self.earlier + 2)
+        # relative to the match: itself and the query's own key weigh 1 each, more matches only help
         return self.value * (1 - tau) / ((1 + tau) * (2 + blank + rest))
 
     def margin(self) -> Fraction:
@@ -309,6 +321,7 @@ class Readout:
         at most `before`.
         """
         size = self.row_sum * (self.value + before) + self.bias
+        # two logits, each off by what its coordinates are off and by the rounding of its sum
         return self.gap - 2 * (self.row_sum * before + gamma(self.terms + 1) * size)
 
 
@@ -317,19 +330,19 @@ def _ball(x: Fraction) -> arb:
 
 
 def _rational(x: arb) -> Fraction:
+    """An end of a ball, a dyadic number, exactly."""
     mantissa, exponent = x.mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def _decimal(x: Fraction, rounding: str) -> str:
+    """x with 12 significant digits, rounded towards one side."""
     with localcontext() as context:
         context.prec = _DIGITS
         context.rounding = rounding
         context.Emin = -(10**9)
         context.Emax = 10**9
+        # integers are taken as they are: the division is the only rounding
         value = (Decimal(x.numerator) / Decimal(x.denominator)).normalize()
-    return (
-        format(value, "f")
-        if Fraction(1, 10**6) <= abs(x) < 10**12 or x == 0
-        else format(value, "e")
-    )
+    plain = Fraction(1, 10**6) <= abs(x) < 10**12 or x == 0
+    return format(value, "f" if plain else "e")

@@ -91,6 +91,7 @@ def swap_blocks(
         contents = np.unique(sets[1:, place], axis=0)
         clock.count(len(contents))
         for first, second in _twins(copy, sets[0], contents, place, grid, rng):
+            # a value in one of the twins only: the query for it has two right answers
             for v in rng.permutation(np.setxor1d(first, second)):
                 found = _swap(model, copy, task, (first, second), int(v), slot, place, grid, rng)
                 if found is not None:
@@ -159,6 +160,7 @@ def _swap(
     """
     cut = task.prefix_length
     fillings = task.sample(FILLINGS, rng).tokens
+    # no token outside the twins may be v, or the answer would not hang on them
     others = np.setdiff1d(np.unique(fillings[:, :cut]), [v])
     if not len(others):
         return None

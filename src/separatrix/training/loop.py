@@ -59,6 +59,7 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
         seed=run.seed,
     ).to(device)
     rng = np.random.default_rng([run.seed, 1])
+    # weights decay, biases and gains do not
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
     groups = [
@@ -107,7 +108,8 @@ def _rate(step: int, steps: int) -> float:
     warm = max(10, steps // 20)
     if step < warm:
         return (step + 1) / warm
-    return 0.1 + 0.45 * (1 + float(np.cos(np.pi * min(1.0, (step - warm) / max(1, steps - warm)))))
+    progress = min(1.0, (step - warm) / max(1, steps - warm))
+    return 0.1 + 0.45 * (1 + float(np.cos(np.pi * progress)))
 
 
 def _tensors(batch: Batch, device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -141,9 +143,8 @@ def count_correct(
     for start in range(0, total, batch):
         tokens, targets = _tensors(task.sample(min(batch, total - start), rng), device)
         if task.several:
-            correct += int(
-                ((model.every(tokens).argmax(-1) == targets) | (targets == NO_ANSWER)).all(1).sum()
-            )
+            right = model.every(tokens).argmax(-1) == targets
+            correct += int((right | (targets == NO_ANSWER)).all(1).sum())
         else:
             correct += int((model(tokens).argmax(-1) == targets).sum())
     return correct
