@@ -133,9 +133,8 @@ def test_the_margin_is_a_lower_bound_of_every_lead(case: str) -> None:
     claimed = Fraction(built(case).record.proof["final_margin"])
     smallest = Fraction(float(lead.min()))
     assert 0 < claimed <= smallest
-    assert case == "match2" or claimed > Fraction(
-        199, 100
-    )  # +-1 codes that differ in a bit: a lead of 2
+    # +-1 codes that differ in a bit: a lead of 2
+    assert case == "match2" or claimed > Fraction(199, 100)
 
 
 @pytest.mark.parametrize("case", ["eva", "seqcomp"])
