@@ -81,7 +81,7 @@ def chain_proof(
     `before` bounds the error of what the first hop links to. Raises SizeError when n is so large
     that float32 misses a threshold.
     """
-    layers = []
+    layers: list[dict[str, Any]] = []
     for hop in hops:
         fetch = hop_fetch(hop, keys=keys)
         bounds = fetch.bounds(before)
