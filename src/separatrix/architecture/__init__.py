@@ -12,6 +12,7 @@ from typing import Any
 
 from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
 from separatrix.errors import SizeError, SpecError
+from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import (
     MECHANISMS,
     CacheItem,
@@ -73,7 +74,9 @@ class Architecture:
                 "an architecture has at least one layer, and every layer at least one mechanism"
             )
         if len(self.layers) > MOST_LAYERS:
-            raise SizeError(f"{len(self.layers):,} layers; at most {MOST_LAYERS:,} are read")
+            raise SizeError(
+                f"{len(self.layers):,} layers; an architecture has at most {MOST_LAYERS:,}"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Architecture:
@@ -116,61 +119,42 @@ class Architecture:
         """Inverse of `to_json`. Raises SpecError for missing or unknown fields, and what
         `mechanism` raises.
         """
+        body = json_object(data)
         if (
-            not isinstance(data, dict)
-            or set(data) != {"name", "layers", "notes", "vocabulary", "context"}
-            or not isinstance(data["layers"], list)
+            body is None
+            or set(body) != {"name", "layers", "notes", "vocabulary", "context"}
+            or (runs := json_list(body["layers"])) is None
         ):
             raise SpecError(
                 "an architecture in JSON has exactly the fields name, layers (a list), notes,"
                 " vocabulary, context"
             )
         layers: list[Layer] = []
-        for number, run in enumerate(data["layers"]):
-            if (
-                not isinstance(run, dict)
-                or set(run) != {"times", "heads"}
-                or type(run["times"]) is not int
-                or not isinstance(run["heads"], list)
-            ):
+        for number, run in enumerate(runs, 1):
+            times, heads = _run(run)
+            if type(times) is not int or heads is None:
                 raise SpecError(
-                    f"layers[{number}] must have exactly the fields times (an integer) and heads (a"
-                    " list)"
+                    f"entry {number} of layers must have exactly the fields times (an integer) and"
+                    " heads (a list)"
                 )
-            if not 1 <= run["times"] <= MOST_LAYERS - len(layers):
+            if not 1 <= times <= MOST_LAYERS - len(layers):
                 raise SizeError(
-                    f"layers[{number}].times is {run['times']}; the stack may have 1 to"
+                    f"times is {times} in entry {number} of layers; the stack may have 1 to"
                     f" {MOST_LAYERS:,} layers"
                 )
-            parts = []
-            for part in run["heads"]:
-                if not isinstance(part, dict) or not isinstance(part.get("mechanism"), str):
-                    raise SpecError(
-                        f"layers[{number}]: each entry of heads is an object with a 'mechanism'"
-                    )
-                name = part["mechanism"]
-                sizes = {k: v for k, v in part.items() if k != "mechanism"}
-                if name in MECHANISMS:
-                    check_size_names(MECHANISMS[name], sizes, where=f" in layers[{number}]")
-                parts.append(mechanism(name, where=f" in layers[{number}]", **sizes))
-            layers += [tuple(parts)] * run["times"]
-        name = data["name"]
-        notes = data["notes"]
-        numbers = (data["vocabulary"], data["context"])
-        if (
-            not isinstance(name, str)
-            or not isinstance(notes, list)
-            or not all(isinstance(note, str) for note in notes)
-        ):
+            layers += [tuple(_head(part, number) for part in heads)] * times
+        notes = _texts(body["notes"])
+        if not isinstance(body["name"], str) or notes is None:
             raise SpecError("name must be a text and notes a list of texts")
-        if any(
-            number is not None and (type(number) is not int or number < 1) for number in numbers
-        ):
-            raise SizeError(
-                f"vocabulary and context are {numbers[0]!r} and {numbers[1]!r}; each must be a"
-                " positive integer or null"
-            )
-        return cls(tuple(layers), name, tuple(notes), *numbers)
+        vocabulary = body["vocabulary"]
+        context = body["context"]
+        for size in (vocabulary, context):
+            if size is not None and (type(size) is not int or size < 1):
+                raise SizeError(
+                    f"vocabulary and context are {vocabulary!r} and {context!r}; each must be a"
+                    " positive integer or null"
+                )
+        return cls(tuple(layers), body["name"], notes, vocabulary, context)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
@@ -212,7 +196,7 @@ class Architecture:
         kinds, which = self._kinds
         bounded = [bounded_bits(layer, t) for layer in kinds]
         marks = (-1, *self.reading)
-        groups = []
+        groups: list[Group] = []
         for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
             inside = bounded[which[left]] if left >= 0 else 0
             between = sum(bounded[number] for number in which[left + 1 : right])
@@ -273,3 +257,33 @@ def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:
     return Architecture(
         tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), name
     )
+
+
+def _run(data: object) -> tuple[Any, list[Any] | None]:
+    """The fields `times` and `heads` of a run of equal layers, the latter None if it has others."""
+    run = json_object(data)
+    if run is None or set(run) != {"times", "heads"}:
+        return None, None
+    return run["times"], json_list(run["heads"])
+
+
+def _head(data: object, number: int) -> Mechanism:
+    """The mechanism that an entry of `heads` of layers[number] stands for."""
+    head = json_object(data) or {}
+    name = head.get("mechanism")
+    if not isinstance(name, str):
+        raise SpecError(
+            f"entry {number} of layers: each of its heads is an object with a 'mechanism'"
+        )
+    sizes = {key: value for key, value in head.items() if key != "mechanism"}
+    if name in MECHANISMS:
+        check_size_names(MECHANISMS[name], sizes, where=f" in entry {number} of layers")
+    return mechanism(name, where=f" in entry {number} of layers", **sizes)
+
+
+def _texts(data: object) -> tuple[str, ...] | None:
+    """A list of texts; None for anything else."""
+    entries = json_list(data)
+    if entries is None or not all(isinstance(entry, str) for entry in entries):
+        return None
+    return tuple(entries)

@@ -23,7 +23,7 @@ MOST = 10**12
 class Settings:
     """Sizes by (mechanism, size), and what holds for the whole model."""
 
-    sizes: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    sizes: Mapping[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     dtype: str | None = None
     vocabulary: int | None = None
     context: int | None = None

@@ -4,7 +4,7 @@
     architecture := stack ["@" sizes]
     stack        := item ("+" item)*
     item         := (layer | "(" stack ")") ["*" integer]
-    layer        := heads ("|" heads)*            head-wise hybrid: several kinds of heads in one layer
+    layer        := heads ("|" heads)*     head-wise hybrid: several kinds of heads in one layer
     heads        := name ["(" sizes ")"]
     sizes        := size ("," size)*
     size         := name "=" value | number format (fp32, bf16, fp16, pN)
@@ -45,7 +45,7 @@ class _Token(NamedTuple):
 
 
 def _tokenise(text: str) -> list[_Token]:
-    tokens = []
+    tokens: list[_Token] = []
     place = 0
     while text[place:].strip():
         match = _TOKEN.match(text, place)
@@ -195,7 +195,7 @@ class _Parser:
     def _limit(self, layers: int) -> None:
         if layers > MOST_LAYERS:
             raise SizeError(
-                f"'{self.text[:40]}' has {layers:,} layers; at most {MOST_LAYERS:,} are read"
+                f"'{self.text[:40]}' has {layers:,} layers; a stack has at most {MOST_LAYERS:,}"
             )
 
     def _peek(self) -> _Token:
@@ -279,7 +279,7 @@ def _format_sizes(sizes: dict[str, Any]) -> str:
 
 
 def _format_layer(layer: Layer, common: dict[str, Any]) -> str:
-    texts = []
+    texts: list[str] = []
     for part in layer:
         own = {
             f.name: getattr(part, f.name)
@@ -294,7 +294,7 @@ def _fold(words: Sequence[str]) -> str:
     """Words joined by ' + ', repeats written 'a*3' or '(a + b)*3', the longest repeat at each
     place first.
     """
-    items = []
+    items: list[str] = []
     i = 0
     while i < len(words):
         best_period = 1

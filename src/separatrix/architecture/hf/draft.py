@@ -43,7 +43,7 @@ class Draft:
     """
 
     cls: type[Mechanism]
-    sizes: Mapping[str, Value] = field(default_factory=dict)
+    sizes: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
     def __post_init__(self) -> None:
         check_size_names(self.cls, self.sizes)

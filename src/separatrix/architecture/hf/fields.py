@@ -12,6 +12,7 @@ from typing import Any
 
 from separatrix.architecture.hf.draft import Size, Unknown
 from separatrix.errors import ConfigError
+from separatrix.evidence.canonical import json_list, json_object
 
 LARGEST = 10**9
 MOST_LAYERS = 10_000
@@ -70,13 +71,13 @@ class Fields:
         inner = self.data.get(name)
         if inner is None:
             return self
-        if not isinstance(inner, dict):
+        own = json_object(inner)
+        if own is None:
             raise self.error(
                 f"'{name}' is {shown(inner)}; it must be an object with fields of its own"
             )
-        return Fields(
-            {**self.data, **{f"{name}.{key}": value for key, value in inner.items()}}, self.where
-        )
+        nested = {f"{name}.{key}": value for key, value in own.items()}
+        return Fields({**self.data, **nested}, self.where)
 
     def find(self, *names: str) -> str | None:
         """The spelling under which a field is there. Raises ConfigError when two spellings
@@ -180,26 +181,24 @@ class Fields:
         """
         value = self.data[name]
         layers = self.layers()
-        if not isinstance(value, list | str):
+        entries = value if isinstance(value, str) else json_list(value)
+        if entries is None:
             raise self.error(f"'{name}' is {shown(value)}; it must list the kind of every layer")
-        if not value or (not tiled and len(value) != layers):
+        if not entries or (not tiled and len(entries) != layers):
             rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
-            raise self.error(f"'{name}' has {len(value)} entries and {rule}; correct one of them")
-        for number, word in enumerate(value):
+            raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
+        for number, word in enumerate(entries):
             if type(word) not in (str, int) or word not in words:
                 raise self.error(
                     f"'{name}'[{number}] is {shown(word)}; this model type has"
                     f" {', '.join(str(known) for known in words)}"
                 )
-        return [words[value[i % len(value)]] for i in range(layers)]
+        return [words[entries[i % len(entries)]] for i in range(layers)]
 
     def recurrent_looks(self) -> list[str]:
         """The fields that a model with recurrent layers has, by how their names begin."""
-        return [
-            name
-            for name in self.data
-            if isinstance(name, str) and name.startswith(_RECURRENT) and self.has(name)
-        ]
+        # keys of a dict from Python may be no texts
+        return [name for name in self.data if str(name).startswith(_RECURRENT) and self.has(name)]
 
     def refuse_recurrent_looks(self) -> None:
         """Raises ConfigError where there is such a field, for a model whose layers no field

@@ -9,6 +9,7 @@ from separatrix.architecture.hf.draft import Draft, Reading, Size, Unknown
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.lists import indices
 from separatrix.architecture.hf.recurrent import scaled
+from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import Full, Window
 
 STATE = (
@@ -31,7 +32,8 @@ def hybrid(
         for i in indices(part, f"{name}.layers", len(layers), base=0):
             if i in taken:
                 raise fields.error(
-                    f"'{taken[i]}' and '{name}' both take layer {i}; give it to one of them"
+                    f"'{taken[i]}' and '{name}' both take layer {i}, as the file numbers them from"
+                    " 0; give it to one of them"
                 )
             taken[i] = name
             layers[i] = (attention, *beside)
@@ -45,22 +47,24 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
     value = fields.data.get("attn")
     if value is None:
         return []
-    if isinstance(value, dict):
-        value = [value]
+    whole = json_object(value)
+    entries = json_list(value)
+    if whole is not None:
+        entries = [whole]
         names = ["attn"]
-    elif isinstance(value, list):
-        if len(value) > fields.layers():
+    elif entries is not None:
+        if len(entries) > fields.layers():
             raise fields.error(
-                f"'attn' has {len(value)} entries, more than the model has layers"
+                f"'attn' has {len(entries)} entries, more than the model has layers"
                 f" ({fields.layers()}); correct it"
             )
-        names = [f"attn[{i}]" for i in range(len(value))]
+        names = [f"attn[{i}]" for i in range(len(entries))]
     else:
         raise fields.error(
             f"'attn' is {shown(value)}; it must be null, an object, or a list of objects"
         )
-    specs = []
-    for name, inner in zip(names, value, strict=True):
+    specs: list[tuple[str, Fields]] = []
+    for name, inner in zip(names, entries, strict=True):
         part = Fields({**fields.data, name: inner}, fields.where).section(name)
         if not part.has(f"{name}.layers"):
             raise fields.error(

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.evidence.canonical import json_list
 
 
 def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list[int]:
@@ -68,20 +69,23 @@ def partition(fields: Fields, first: str, second: str, layers: int) -> list[bool
 
 def _integers(fields: Fields, name: str, layers: int) -> list[int]:
     value = fields.data[name]
-    if not isinstance(value, list):
+    numbers = json_list(value)
+    if numbers is None:
         raise fields.error(f"'{name}' is {shown(value)}; it must be a list of layer numbers")
-    if len(value) > layers:
+    if len(numbers) > layers:
         raise fields.error(
-            f"'{name}' has {len(value)} entries, more than the model has layers ({layers}); correct"
-            " one of them"
+            f"'{name}' has {len(numbers)} entries, more than the model has layers ({layers});"
+            " correct one of them"
         )
-    for place, number in enumerate(value):
+    for place, number in enumerate(numbers, 1):
         if type(number) is not int:
-            raise fields.error(f"'{name}'[{place}] is {shown(number)}; it must be a layer number")
-    if len(set(value)) < len(value):
-        twice = next(number for number in value if value.count(number) > 1)
+            raise fields.error(
+                f"entry {place} of '{name}' is {shown(number)}; it must be a layer number"
+            )
+    if len(set(numbers)) < len(numbers):
+        twice = next(number for number in numbers if numbers.count(number) > 1)
         raise fields.error(f"'{name}' names layer {shown(twice)} twice; remove one")
-    return sorted(value)
+    return sorted(numbers)
 
 
 def spelled(fields: Fields, spellings: Sequence[tuple[str, Mapping[Any, str]]]) -> list[str] | None:

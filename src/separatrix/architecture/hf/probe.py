@@ -29,6 +29,7 @@ from separatrix.architecture.hf.families.own_heads import mimo, smallthinker
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.stack import attention_reading, every, listed
 from separatrix.errors import ConfigError
+from separatrix.evidence.canonical import json_object
 from separatrix.mechanisms import Full, PositionWise, ShortConvolution
 
 _RECURRENT = "recurrent"
@@ -136,7 +137,7 @@ def probe(fields: Fields, known: Iterable[str]) -> Reading:
         near = fields.nearest(known)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise fields.error(
-            f"{_unknown(fields)}{hint}, and by its usual fields:"
+            f"{_unknown(fields)}{hint}, and its usual fields do not tell the layers either:"
             f" {str(error).removeprefix(f'{fields.where}: ')}"
         ) from None
     return Reading(reading.layers, (*notes, *reading.notes))
@@ -182,8 +183,8 @@ def _explicit(fields: Fields) -> Reading | None:
         if kind in kinds:
             times = kinds.count(kind)
             raise fields.error(
-                f"'{name}' makes {times} of {len(kinds)} layers {kind}, and which recurrence that"
-                " is cannot be known; pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+                f"'{name}' makes {times} of {len(kinds)} layers {kind}, but does not say"
+                " which recurrence that is; pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
             )
     return _made(fields, kinds, but=("conv_L_cache",) if "conv" in kinds else ())
 
@@ -229,7 +230,8 @@ def _head_dim(fields: Fields) -> Size:
     for name in ("kv_lora_rank", "v_head_dim"):
         if fields.has(name):
             raise fields.error(
-                f"'{name}' is there, so what these layers cache cannot be known; pass --pattern"
+                f"'{name}' is there, and what these layers cache then follows from the model's code"
+                " alone; pass --pattern"
             )
     return head_dim_or_quotient(fields)
 
@@ -267,8 +269,8 @@ def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:
     for name in (*(() if typed else _OTHERS), *_ODD):
         if fields.has(name) and name not in but:
             raise fields.error(
-                f"'{name}' is there, and what it means for the layers cannot be known; "
-                "pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+                f"'{name}' is there, and only the model's code tells what it means for the layers;"
+                " pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
             )
 
 
@@ -278,5 +280,5 @@ def _names(fields: Fields, *words: str) -> bool:
 
 
 def _freq(fields: Fields) -> bool:
-    inner = fields.data.get("sparse_attention_config")
-    return isinstance(inner, dict) and inner.get("sparse_attention_freq") is not None
+    inner = json_object(fields.data.get("sparse_attention_config"))
+    return inner is not None and inner.get("sparse_attention_freq") is not None

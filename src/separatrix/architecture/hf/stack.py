@@ -16,6 +16,7 @@ from separatrix.architecture.hf.attention import (
 )
 from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.evidence.canonical import json_list
 
 WORDS = {
     "full_attention": "full",
@@ -46,8 +47,9 @@ def listed(
     value = fields.data[name]
     layers = fields.layers()
     predicted = fields.optional_size("num_nextn_predict_layers", low=0)
-    if isinstance(value, list) and predicted and len(value) == layers + predicted:
-        fields = Fields({**fields.data, name: value[:layers]}, fields.where)
+    entries = json_list(value)
+    if predicted and entries is not None and len(entries) == layers + predicted:
+        fields = Fields({**fields.data, name: entries[:layers]}, fields.where)
     return fields.kinds(name, words)
 
 
@@ -91,7 +93,7 @@ def drafts(
 
 def attention_reading(fields: Fields, layers: list[Draft], notes: Sequence[str] = ()) -> Reading:
     """A reading of attention layers alone, with the assumptions that go with it. Raises
-    ConfigError for what is not read so.
+    ConfigError for what is not supported.
     """
     refuse_unread(fields)
     return Reading.of(
@@ -117,23 +119,23 @@ def refuse_unread(fields: Fields) -> None:
     for name in _OWN_SIZES:
         if fields.has(name) and fields.data[name] not in ([], {}):
             raise fields.error(
-                f"'{name}' gives single layers sizes or sources of their own, which is not read;"
-                " pass the stack as a spec"
+                f"'{name}' gives single layers sizes or sources of their own, which is not"
+                " supported; pass the stack as a spec"
             )
     shared = fields.optional_size("num_kv_shared_layers", low=0)
     if shared:
         raise fields.error(
             f"'num_kv_shared_layers' is {shared}: layers that reuse keys and values of other layers"
-            " are not read; pass the stack as a spec"
+            " are not supported; pass the stack as a spec"
         )
     if fields.flag("use_cla"):
         raise fields.error(
-            "'use_cla' is true: layers that reuse keys and values of other layers are not read;"
-            " pass the stack as a spec"
+            "'use_cla' is true: layers that reuse keys and values of other layers are not"
+            " supported; pass the stack as a spec"
         )
     if fields.flag("is_encoder_decoder"):
         raise fields.error(
-            "'is_encoder_decoder' is true; only models that read left to right are judged"
+            "'is_encoder_decoder' is true; only models that read left to right can be judged"
         )
     ahead = fields.data.get("use_bidirectional_attention")
     if ahead not in (None, False, "vision"):
