@@ -11,7 +11,7 @@ import typer
 
 from separatrix.cli import complete
 from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
-from separatrix.cli.printing import JsonFlag, print_json, print_rows
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
 from separatrix.progress import bar, seconds_of
 
 MOST_DESCRIBED = 9
@@ -44,12 +44,12 @@ def construct(
     if as_json:
         print_json({"file": str(path), "record": built.record.envelope()})
         return
-    typer.echo(built.record.statement)
+    print_text(built.record.statement)
     proof = dict(built.record.proof)
     layers = [from_one(layer) for layer in proof.pop("layers")]
     print_rows([_row(layer) for layer in layers], False)
     for key, value in proof.items():
-        typer.echo(f"{key.replace('_', ' ')}: {value}")
+        print_text(f"{key.replace('_', ' ')}: {value}")
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
 
 
@@ -93,7 +93,7 @@ def refute(
         if as_json:
             print_json({"found": False, "reason": str(found)})
         else:
-            typer.echo(str(found))
+            print_text(str(found))
         raise typer.Exit(1)
     write_atomic(out, canonical(found.envelope()) + "\n")
     if as_json:
@@ -101,7 +101,7 @@ def refute(
         return
     from separatrix.report.certificate import describe_certificate
 
-    typer.echo(describe_certificate(found))
+    print_text(describe_certificate(found))
     typer.echo(f"written to {out}    check it: separatrix verify {out}")
 
 
@@ -138,11 +138,10 @@ def verify(
     if len(checked) <= MOST_DESCRIBED:
         for one in checked:
             record = one.record
-            typer.echo(
+            print_text(
                 f"{record.kind} {record.digest[:12]}  {record.architecture}  on  {record.task}"
             )
-            for check in one.checks:
-                typer.echo(f"  - {check}")
+            print_text("\n".join(f"  - {check}" for check in one.checks))
     kinds = Counter(one.record.kind for one in checked)
     counted = (f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
     typer.echo(f"holds: {', '.join(counted)}")

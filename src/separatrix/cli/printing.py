@@ -91,7 +91,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> 
     # one cap for all columns: narrow ones keep their width, wide ones share what is left
     cap = next(cap for cap in range(room, 0, -1) if _total(natural, least, cap) <= room)
     widths = [max(low, min(high, cap)) for low, high in zip(least, natural, strict=True)]
-    head = _row_lines(headings, widths)
+    head = _row_lines(headings, widths, at_the_foot=True)
     return Laid([*head, *(line for row in rows for line in _row_lines(row, widths))], len(head))
 
 
@@ -103,15 +103,18 @@ def _longest_word(text: str) -> int:
     return max(map(len, text.split()), default=0)
 
 
-def _row_lines(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _row_lines(
+    cells: Sequence[str], widths: Sequence[int], *, at_the_foot: bool = False
+) -> list[str]:
+    """The lines of a row; cells with fewer lines stand at its top, or `at_the_foot`."""
     wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     height = max(map(len, wrapped))
-    lines = []
-    for number in range(height):
-        pieces = (cell[number] if number < len(cell) else "" for cell in wrapped)
-        padded = (piece.ljust(width) for piece, width in zip(pieces, widths, strict=True))
-        lines.append((" " * GAP).join(padded).rstrip())
-    return lines
+    columns = []
+    for cell, width in zip(wrapped, widths, strict=True):
+        blank = [""] * (height - len(cell))
+        lines = [*blank, *cell] if at_the_foot else [*cell, *blank]
+        columns.append([line.ljust(width) for line in lines])
+    return [(" " * GAP).join(pieces).rstrip() for pieces in zip(*columns, strict=True)]
 
 
 def _paragraph(headings: Sequence[str], row: Sequence[str], most: int) -> list[str]:
@@ -168,5 +171,5 @@ def wrapped_line(line: str, most: int, *, indent: int = 0) -> list[str]:
     return wrap(text, most, indent=" " * start, hanging=" " * hang)
 
 
-_COLUMN = re.compile(r"\S+(?: \S+)*   *(?=\S)")
-"""A first column: words, and two blanks or more behind them."""
+_COLUMN = re.compile(r"(?:-|\S+(?: \S+)* ) +(?=\S)")
+"""A first column: words with two blanks or more behind them, or the dash of a list."""

@@ -89,8 +89,8 @@ def test_the_table_of_results(
 def test_cells_are_wrapped_between_words() -> None:
     laid = table(["name", "what it is"], [["a", "one two three"], ["long-name", "four"]], 20)
     assert laid.lines == [
-        "name       what it",
-        "           is",
+        "           what it",
+        "name       is",
         "a          one two",
         "           three",
         "long-name  four",
@@ -119,6 +119,7 @@ def test_long_lines_go_on_at_their_own_beginning() -> None:
     assert wrapped_line("one two", 10, indent=2) == ["  one two"]
     assert wrapped_line("", 10, indent=2) == [""]
     assert wrapped_line("size  one two", 12) == ["size  one", "      two"]
+    assert wrapped_line("  - one two three", 12) == ["  - one two", "    three"]
     assert wrapped_line("a long name  b", 12) == ["a long name", "b"]
     assert wrap("", 10) == [""]
 
