@@ -51,9 +51,56 @@ def _choose(upper: int, lower: int, what: str) -> Binomial:
     return Binomial(upper, lower)
 
 
+def _eva(n: int, V: int) -> Count:
+    return Power(V, n)
+
+
+def _strings(n: int) -> Count:
+    return Power(2, n)
+
+
+def _two_sum(n: int, M: int) -> Count:
+    return _choose((M - 1) // 2, n, "values of the half range")
+
+
+def _match2_distinct(n: int, M: int) -> Count:
+    return _choose(M, n, "values")
+
+
+def _match2(n: int, M: int) -> Count:
+    return BinomialSum(M, min(n, M))
+
+
+def _recall_distinct(n: int, K: int, V: int) -> Count:
+    return Product((_choose(K, n, "keys"), Power(V, n)))
+
+
+def _recall(n: int, K: int, V: int) -> Count:
+    return BinomialSum(K, min(n, K), V)
+
+
+def _counting(n: int) -> Count:
+    return Exact(n + 1)
+
+
+def _counting_queried(n: int, V: int) -> Count:
+    return Binomial(n + V - 1, V - 1)
+
+
+def _dyck_valid(k: int, D: int, n: int) -> Count:
+    return stack_classes(k=k, D=D, t=n, dead=False)
+
+
+def _dyck(k: int, D: int, n: int) -> Count:
+    return stack_classes(k=k, D=D, t=n, dead=True)
+
+
 COUNTS: dict[str, PrefixCount] = {
     "eva": PrefixCount(
-        *("Eva, and a sequence indexed by position", "V^n", ("n", "V"), lambda n, V: Power(V, n)),
+        "Eva, and a sequence indexed by position",
+        "V^n",
+        ("n", "V"),
+        _eva,
         sketch=(
             "Two functions f differ at some x, and the continuation x asks for it; equal ones have"
             " the same answers. Hence [Ye26]: L H d (d+1) p >= n log n for V = n."
@@ -61,12 +108,18 @@ COUNTS: dict[str, PrefixCount] = {
         source="[Ye26]; theory.md, section 3",
     ),
     "equality": PrefixCount(
-        *("equality of two strings of n bits", "2^n", ("n",), lambda n: Power(2, n)),
+        "equality of two strings of n bits",
+        "2^n",
+        ("n",),
+        _strings,
         sketch="After a string u the continuation u is accepted and every other is not.",
         source="[Bha24]; theory.md, section 3",
     ),
     "disjointness": PrefixCount(
-        *("disjointness of two sets of n elements", "2^n", ("n",), lambda n: Power(2, n)),
+        "disjointness of two sets of n elements",
+        "2^n",
+        ("n",),
+        _strings,
         sketch=(
             "Two sets differ at some element, and the continuation that holds this element alone"
             " meets one of them."
@@ -77,7 +130,7 @@ COUNTS: dict[str, PrefixCount] = {
         "2-Sum as a decision, n distinct values of the half range",
         "binom(N', n), N' = floor((M-1)/2)",
         ("n", "M"),
-        lambda n, M: _choose((M - 1) // 2, n, "values of the half range"),
+        _two_sum,
         sketch=(
             "No two values of 1..N' cancel, so the answer hangs on what follows; of two sets one"
             " holds some x that the other lacks, and -x tells. Between n log(N'/n) and n log(e"
@@ -85,12 +138,10 @@ COUNTS: dict[str, PrefixCount] = {
         ),
     ),
     "match2-distinct": PrefixCount(
-        *(
-            "2-Sum per query, n distinct values",
-            "binom(M, n)",
-            ("n", "M"),
-            lambda n, M: _choose(M, n, "values"),
-        ),
+        "2-Sum per query, n distinct values",
+        "binom(M, n)",
+        ("n", "M"),
+        _match2_distinct,
         sketch="The answers to all queries -x list the values seen.",
         source="[San23]; theory.md, section 3",
     ),
@@ -98,7 +149,7 @@ COUNTS: dict[str, PrefixCount] = {
         "2-Sum per query, values may repeat",
         "sum over j = 1..min(n, M) of binom(M, j)",
         ("n", "M"),
-        lambda n, M: BinomialSum(M, min(n, M)),
+        _match2,
         sketch=(
             "The answers to all queries list the set of values seen, of which n tokens hold between"
             " 1 and min(n, M)."
@@ -109,26 +160,24 @@ COUNTS: dict[str, PrefixCount] = {
         'recall, n distinct keys of K, absent keys answered "none"',
         "binom(K, n) V^n",
         ("n", "K", "V"),
-        lambda n, K, V: Product((_choose(K, n, "keys"), Power(V, n))),
+        _recall_distinct,
         sketch="Asking for every key lists the keys that were written and their values.",
     ),
     "recall": PrefixCount(
         'recall, keys may repeat, the last write wins, absent keys answered "none"',
         "sum over j = 1..min(n, K) of binom(K, j) V^j",
         ("n", "K", "V"),
-        lambda n, K, V: BinomialSum(K, min(n, K), V),
+        _recall,
         sketch=(
             "Asking for every key lists the keys that were written and their last values: between 1"
             " and min(n, K) keys."
         ),
     ),
     "recall-promise": PrefixCount(
-        *(
-            "recall with the queried key promised present (MQAR)",
-            "V^n (promise)",
-            ("n", "V"),
-            lambda n, V: Power(V, n),
-        ),
+        "recall with the queried key promised present (MQAR)",
+        "V^n (promise)",
+        ("n", "V"),
+        _eva,
         sketch=(
             "With the same keys, different values are told apart. No larger set is: prefixes told"
             " apart two by two are disjoint subcubes of all V^K assignments, each a V^-n part of"
@@ -136,21 +185,24 @@ COUNTS: dict[str, PrefixCount] = {
         ),
     ),
     "counting": PrefixCount(
-        *("counting ones", "n + 1", ("n",), lambda n: Exact(n + 1)),
+        "counting ones",
+        "n + 1",
+        ("n",),
+        _counting,
         sketch="What matters of n bits is how many are ones, from 0 to n.",
     ),
     "counting-queried": PrefixCount(
         "counting the queried symbol",
         "binom(n + V - 1, V - 1)",
         ("n", "V"),
-        lambda n, V: Binomial(n + V - 1, V - 1),
+        _counting_queried,
         sketch="Asking for every symbol lists the V counts, which are n in total.",
     ),
     "dyck-valid": PrefixCount(
         "bounded Dyck-(k, D), valid prefixes of n brackets",
         "sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=False),
+        _dyck_valid,
         sketch=(
             "What matters is the stack of open brackets; closing them in order is accepted after"
             " this stack and after no other."
@@ -161,7 +213,7 @@ COUNTS: dict[str, PrefixCount] = {
         "bounded Dyck-(k, D), prefixes of n brackets, invalid ones too",
         "1 + sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        lambda k, D, n: stack_classes(k=k, D=D, t=n, dead=True),
+        _dyck,
         sketch=(
             "As for valid prefixes, and one class for those that nothing can repair. A recurrent"
             " layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one state for each stack and one for"
