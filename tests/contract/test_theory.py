@@ -21,12 +21,14 @@ from separatrix.errors import CheckFailed
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import THEOREMS, Theorem, judge, recheck
+from separatrix.theory.base import CacheTheorem, Sees
+from separatrix.theory.fails.reading_layers import DepthTheorem
 
 
 def test_every_theorem_is_registered() -> None:
     concrete = set()
-    for module in pkgutil.iter_modules(separatrix.theory.__path__):
-        for value in vars(importlib.import_module(f"separatrix.theory.{module.name}")).values():
+    for module in pkgutil.walk_packages(separatrix.theory.__path__, "separatrix.theory."):
+        for value in vars(importlib.import_module(module.name)).values():
             if (
                 isinstance(value, type)
                 and issubclass(value, Theorem)
@@ -55,6 +57,10 @@ def test_every_theorem_is_registered() -> None:
 def test_every_theorem_says_what_it_is(key: str) -> None:
     theorem = THEOREMS[key]
     assert theorem.key == key
+    assert theorem.at_once or theorem.after_thought
+    # design asks such theorems in a way of their own
+    assert (theorem.sees is Sees.CACHE) == isinstance(theorem, CacheTheorem)
+    assert (theorem.sees is Sees.GROUPS) == isinstance(theorem, DepthTheorem)
     assert all(
         len(text) > 5
         for text in (theorem.title, theorem.statement, theorem.source, theorem.proof_sketch)
@@ -141,6 +147,37 @@ def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
             recheck(Verdict(theorem=key, **body))
 
 
+@settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(ARCHITECTURES, TASKS)
+def test_a_theorem_shows_only_what_its_traits_say(architecture: Architecture, task: Task) -> None:
+    for key, theorem in THEOREMS.items():
+        for verdict in judge(architecture, task, among=lambda other, own=theorem: other is own):
+            assert verdict.theorem == key
+            assert verdict.status == "OPEN" or verdict.status in theorem.shows
+            words = theorem.told(verdict, task, architecture, thought=not theorem.at_once)
+            assert all(text and "{" not in text for text in words)
+            if isinstance(task, SeqComp):
+                assert theorem.least_steps <= task.L
+
+
+@settings(
+    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(ARCHITECTURES, TASKS)
+def test_the_smallest_task_that_a_verdict_names_fails(
+    architecture: Architecture, task: Task
+) -> None:
+    for verdict in judge(architecture, task):
+        smallest = THEOREMS[verdict.theorem].smallest(task, verdict)
+        if verdict.n is None:
+            assert smallest is None
+        elif smallest is not None:
+            there = judge(architecture, smallest)
+            assert (verdict.theorem, "FAILS") in {(v.theorem, v.status) for v in there}
+
+
 CONTEXTS = (2, 8192, 262_144)
 CARDS = [
     pytest.param(
@@ -174,10 +211,8 @@ def test_cards_of_released_models(name: str, context: int) -> None:
     ("spec", "n"),
     [
         ("linear @ heads=1, head_dim=1", 65),  # two fp32 numbers
-        (
-            "loglinear @ heads=1, head_dim=1",
-            289,
-        ),  # 8 states of 32 bits for n in 128..255 hold 256 > 255; 9 of them hold 288 for n in 256..511
+        # 8 states of 32 bits for n in 128..255 hold 256 > 255; 9 hold 288 for n in 256..511
+        ("loglinear @ heads=1, head_dim=1", 289),
         ("window(size=4) @ heads=1, head_dim=1, p8", 65),  # four keys and values of 8 bits
     ],
 )

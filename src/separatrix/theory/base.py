@@ -67,10 +67,19 @@ class Theorem(ABC):
     """Whether it speaks of models that may write a chain of thought before they answer."""
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
+    n_is_shortest: ClassVar[bool] = False
+    """Whether the n of a verdict is the length of the shortest prompt shown to fail, not a size
+    from which all prompts do.
+    """
     words: ClassVar[WordsByTask] = {}
     """How its verdicts are told, by the name of the task."""
     words_after_thought: ClassVar[WordsByTask] = {}
     """The same where the model may write a chain of thought first."""
+
+    @property
+    def cited(self) -> str:
+        """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
+        return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
 
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -100,8 +109,8 @@ class Theorem(ABC):
         """
         words = (self.words_after_thought if thought else self.words).get(task.name)
         if words is None:
-            why = f"This is theorem {self.key}: {self.title}. `separatrix theorems show {self.key}`"
-            return Words(verdict.statement, f"{why} tells its premises and why it holds.")
+            why = f"{self.cited} says: {self.title}. `separatrix theorems show {self.key}` tells"
+            return Words(verdict.statement, f"{why} its premises, and why it holds.")
         numbers = task.sizes() | verdict.numbers
         if verdict.n is not None:
             numbers |= {"n": verdict.n, "fewer": verdict.n - 1}

@@ -20,5 +20,9 @@ class NothingKnown(Theorem):
     proof_sketch = "Nothing is claimed."
     shows = NEITHER
 
+    @property
+    def cited(self) -> str:
+        return ""
+
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
         return self.verdict(architecture, task, "OPEN", "no theorem here decides it")

@@ -76,6 +76,11 @@ def _vacuous_words(paper: str) -> WordsByTask:
 class _Asymptotic(Theorem):
     shows = NEITHER
 
+    @property
+    def cited(self) -> str:
+        paper, number = self.key.split("-")
+        return f"[{paper}, Theorem {number}]"
+
     def _vacuous(
         self, architecture: Architecture, task: SeqComp, steps: int, exponent: int
     ) -> Verdict:

@@ -63,6 +63,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
 
     shows = FAILS
     sees = Sees.GROUPS
+    n_is_shortest = True
     words: ClassVar[WordsByTask] = {
         "seqcomp": Words(
             "whatever the weights, in some prompt of {n} tokens, the shortest shown to fail",

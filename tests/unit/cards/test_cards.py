@@ -1,0 +1,139 @@
+"""The lines of a card: sizes by hand, statuses as `judge` gives them, sentences in good English."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.cards import CardLine, card
+from separatrix.cards.composition import filling
+from separatrix.cards.question import failure
+from separatrix.cards.summary import in_todays_words, model_summary
+from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
+from separatrix.theory import THEOREMS, judge, recheck
+
+
+def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
+    return {line.question: line for line in card(Architecture.parse(spec), context)}
+
+
+@pytest.mark.parametrize(
+    ("context", "steps", "m"),
+    [
+        (8, 1, 4),  # the largest power of two below 8
+        (9, 1, 7),  # 7 + 2 tokens; 8 is below 9
+        (100, 1, 64),
+        (100, 3, 32),  # 3 * 32 + 2 tokens
+        (2, 5, 2),  # no smaller m
+    ],
+)
+def test_the_composition_that_fills_a_context(context: int, steps: int, m: int) -> None:
+    assert filling(context, steps) == SeqComp(L=steps, m=m, branching=(1,) * (steps - 1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "layers", "suffice"),
+    [
+        ("gdn + full", 1, "1 full layer suffices, {} of its key dimensions used"),
+        ("gdn + full*2", 2, "2 full layers suffice, {} of their key dimensions used"),
+    ],
+)
+def test_one_layer_suffices_and_two_suffice(spec: str, layers: int, suffice: str) -> None:
+    """8 bits name 256 or 255 values, L + 1 more tell the steps apart."""
+    (solved,) = (line for question, line in lines(spec).items() if ", L <=" in question[:17])
+    assert solved.text == suffice.format(8 + layers + 1)
+
+
+def test_as_many_steps_as_judge_says() -> None:
+    for spec in ("gdn*2 + full*3 @ head_dim=16", "full*5 @ head_dim=14", "full*4 @ value_dim=8"):
+        stack = Architecture.parse(spec)
+        solved = [
+            steps
+            for steps in range(1, 65)
+            if judge(stack, filling(300, steps))[0].status == "SOLVABLE"
+        ]
+        titles = [line.question for line in card(stack, 300)]
+        most = max(solved, default=0)
+        shown = f"composition, L <= {most} step{'s' if most > 1 else ''}"
+        assert (shown in titles) == bool(solved), spec
+
+
+def test_permutations_against_a_cache_of_a_few_bits() -> None:
+    """120 products need 7 bits; a state of two numbers of 3 bits holds 6, of two of 4 bits 8."""
+    few = lines("linear @ heads=1, head_dim=1, p3")["permutation tracking (S_5)"]
+    assert (few.status, few.n, few.theorem) == ("FAILS", 2, "I")
+    assert few.verdict is not None
+    assert few.verdict.task == "permutation:n=2,k=5"
+    recheck(few.verdict)
+    enough = lines("linear @ heads=1, head_dim=1, p4")["permutation tracking (S_5)"]
+    assert (enough.status, enough.theorem, enough.verdict) == ("OPEN", "none", None)
+
+
+def test_one_full_layer_on_one_step_and_on_two() -> None:
+    """The layer reads h bits; of m^m tables it cannot tell all apart once m log2 m > h."""
+    found = lines("full @ heads=1, head_dim=4, p8")
+    h = 5 * 8
+    m = next(m for m in range(2, 100) if m * math.log2(m) > h)
+    one = found["composition, 1 step"]
+    two = found["composition, 2 steps"]
+    assert (one.status, one.theorem, one.n) == ("FAILS", "I'", m + 2)
+    assert (two.status, two.theorem, two.n) == ("FAILS", "I'", 2 * m + 2)
+    for line in (one, two):
+        assert line.verdict is not None
+        assert parse_task(line.verdict.task).length == line.n
+
+
+def test_the_card_takes_the_bound_with_the_smallest_n() -> None:
+    """A cache that grows by few bits a token is bounded by Theorem I as well."""
+    stack = Architecture.parse("full @ heads=1, head_dim=1, format=p1")
+    line = {found.question: found for found in card(stack, 64)}["composition, 2 steps"]
+    tasks = SeqComp(L=2, m=2, branching=(1,))
+    ns = [v.n for v in judge(stack, tasks) if v.n is not None]
+    assert len(ns) > 1
+    assert line.n == min(ns)
+    assert (
+        "keys and values"
+        in lines("full @ heads=1, head_dim=1, format=p1")[
+            "recall of one of n facts (vocabulary 50,000)"
+        ].explain
+    )
+
+
+def test_what_a_bounded_cache_keeps_is_named() -> None:
+    explain = lines("linear + window(size=4) @ heads=1, head_dim=1")["composition, 2 steps"].explain
+    assert "The second function must be kept whole" in explain
+    assert "states and windows of" in explain
+
+
+def test_every_explanation_is_of_whole_sentences() -> None:
+    for spec in ("full", "gdn", "mlp", "sparse*3", "full|gdn", "loglinear + full*2", "shortconv"):
+        for line in card(Architecture.parse(spec), 1000):
+            assert line.explain[0].isupper(), line
+            assert line.explain.endswith("."), line
+            assert not {"{", "}"} & set(line.text + line.explain), line
+
+
+def test_failure_is_none_where_nothing_fails() -> None:
+    stack = Architecture.parse("full")
+    assert failure(stack, Eva(n=4, V=4)) is None
+    found = failure(Architecture.parse("mlp"), Permutation(n=3, k=3))
+    assert found is not None
+    assert THEOREMS[found.theorem].after_thought
+
+
+def test_summaries_of_earlier_versions_are_read() -> None:
+    stack = Architecture.parse("gdn + full")
+    now: dict[str, Any] = model_summary(stack, 512, {})
+    texts = [line["text"] for line in now["lines"]]
+    (place,) = (i for i, text in enumerate(texts) if text.startswith("1 full layer suffices"))
+    said = now["lines"][place]["text"]
+    before = said.replace("layer suffices", "layers suffice").replace("its", "their")
+    old = now | {"lines": [*now["lines"]]}
+    old["lines"][place] = now["lines"][place] | {"text": before}
+    assert old != now
+    assert in_todays_words(old) == now
+    wrong = now | {"lines": [{"text": "2 full layers suffice, 9 of their"}, {"text": 7}, None]}
+    assert in_todays_words(wrong) == wrong
