@@ -39,6 +39,7 @@ def finite(mixer: Mixer) -> None:
         for size in SIZES:
             x = _hard(mixer, size).to(dtype)
             where = f"inputs of size {size:g}"
+            # one pass for all three kinds where they fit together, else kind by kind
             if _fits(exact, x, dtype, where):
                 _check(half, x, f"{name}, {where}")
                 continue
@@ -70,10 +71,8 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
 def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
     x = x.detach().requires_grad_()
     y = mixer(x)
-    return {
-        "the outputs": y.detach(),
-        **{f"the gradient by {name}": found for name, found in gradients(mixer, x, [y]).items()},
-    }
+    found = {f"the gradient by {name}": grad for name, grad in gradients(mixer, x, [y]).items()}
+    return {"the outputs": y.detach(), **found}
 
 
 def _fits(exact: Mixer, x: Tensor, dtype: torch.dtype, where: str) -> bool:

@@ -41,6 +41,7 @@ def forms_agree(mixer: Mixer) -> None:
         whole = [mixer(x[:, :tokens]) for tokens in LENGTHS]
         for tokens, y in zip(LENGTHS, whole, strict=True):
             close(steps[:, :tokens], y, f"T={tokens}, batch {batch}: outputs of step and forward")
+        # one function of all lengths at once: a single backward pass through the loop of steps
         by_step = gradients(mixer, x, [steps[:, :tokens] for tokens in LENGTHS])
         all_close(by_step, gradients(mixer, x, whole), f"batch {batch}, step and forward")
 
@@ -49,7 +50,8 @@ def chunks_do_not_matter(mixer: Mixer) -> None:
     """Any chunk size (1, 7, 16, 100, 1000) gives the outputs and gradients of the default one,
     at every length of `forms_agree`.
     """
-    mixer, x = copy.deepcopy(mixer), inputs(mixer, 2, max(LENGTHS)).requires_grad_()
+    mixer = copy.deepcopy(mixer)  # the loop below sets its chunk
+    x = inputs(mixer, 2, max(LENGTHS)).requires_grad_()
     wanted = [mixer(x[:, :tokens]) for tokens in LENGTHS]
     by_default = gradients(mixer, x, wanted)
     for mixer.chunk in CHUNKS:
@@ -101,6 +103,7 @@ def causal(mixer: Mixer) -> None:
             gap <= ROUNDING * largest([y, z]),
             f"a change of token {t} moves outputs of forward before it, by {gap:.3g}",
         )
+        # a constant would be causal, too
         demand(
             not torch.equal(y[:, t:], z[:, t:]),
             f"a change of token {t} of 130 moves no output of forward from it on",
@@ -122,9 +125,8 @@ def split_is_one_pass(mixer: Mixer) -> None:
         if t in (1, 17, 32, 64):
             states[t] = {name: tensor.clone() for name, tensor in state.items()}
         _, state = one.step(x[:, t], state, t)
-    stream(
-        copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7)
-    )  # a store outside of state and weights would now hold other tokens
+    # a store outside of state and weights would now hold other tokens
+    stream(copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7))
     for cut, state in states.items():
         end = min(cut + 30, x.shape[1])
         rest, _ = stream(copy.deepcopy(unused), x[:, cut:end], state, cut)

@@ -76,6 +76,7 @@ def survives_saving(mixer: Mixer) -> None:
         {name: tensor.contiguous() for name, tensor in mixer.state_dict().items()}
     )
     other = type(mixer)(mixer.mechanism, width=mixer.width).double()
+    # what the file does not hold stays NaN
     for tensor in other.state_dict().values():
         if tensor.is_floating_point():
             tensor.fill_(float("nan"))

@@ -1,4 +1,4 @@
-"""What the laws share: drawn mixers, inputs, the loop of steps, and comparisons that say what
+"""Tools of the laws: drawn mixers, inputs, the loop of steps, and comparisons that say what
 differs.
 """
 

@@ -81,7 +81,8 @@ def _register(
     cls = own_mechanism(
         maker, name=name, title=title, symbol=symbol, source=source, cache_numbers=cache_numbers
     )
-    MECHANISMS[cls.name], MIXERS[cls.name] = cls, OwnMixer
+    MECHANISMS[cls.name] = cls
+    MIXERS[cls.name] = OwnMixer
     return maker
 
 

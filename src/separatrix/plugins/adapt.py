@@ -42,9 +42,14 @@ def adapt(
 
         @sx.register_mechanism
         def qwen_gdn(width: int, *, heads: int = 2):
-            config = Qwen3NextConfig(hidden_size=width, linear_num_value_heads=heads,
-            num_hidden_layers=1, layer_types=["linear_attention"]) return
-            sx.adapt(Qwen3NextGatedDeltaNet(config, 0), cache=lambda: DynamicCache(config=config))
+            config = Qwen3NextConfig(
+                hidden_size=width,
+                linear_num_value_heads=heads,
+                num_hidden_layers=1,
+                layer_types=["linear_attention"],
+            )
+            layer = Qwen3NextGatedDeltaNet(config, 0)
+            return sx.adapt(layer, cache=lambda: DynamicCache(config=config))
 
     Raises SpecError for a layer without a cache argument, MissingExtraError where the default
     cache's library is not installed.

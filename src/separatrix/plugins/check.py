@@ -104,7 +104,8 @@ def find(
         chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
     check_size_names(cls, chosen, where=" in --set")
     if not own and "width" not in chosen and getattr(cls, "width", 0) is None:
-        chosen["width"] = width or DEFAULT_WIDTH  # RWKV's token shift is as wide as the model
+        # RWKV's token shift is as wide as the model
+        chosen["width"] = width or DEFAULT_WIDTH
     mechanism = cls(**chosen)
     model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
     try:

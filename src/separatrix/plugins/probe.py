@@ -1,5 +1,5 @@
-"""What is measured of a user's module before anything is claimed of it: the shapes of its state,
-token by token.
+"""Measurement of a user's module before anything is claimed of it: the shapes of its state, token
+by token.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Probe:
 
     def _start(self) -> None:
         """The module and its first state; an error is kept for the first question."""
+        # tensors on meta have shapes and no memory; some modules need real ones
         for self._device in ("meta", "cpu"):
             try:
                 with self._running():

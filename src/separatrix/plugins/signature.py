@@ -1,5 +1,5 @@
-"""What a class or function must look like to be registered, read from its signature before it is
-ever called. Raises SpecError.
+"""Checks of a class or function that is to be registered, by its signature, before it is ever
+called. They raise SpecError.
 """
 
 from __future__ import annotations

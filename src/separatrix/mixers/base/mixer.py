@@ -1,4 +1,4 @@
-"""What every token mixer is: parameters, a parallel form (`forward`), a recurrence (`step`, the
+"""The base of token mixers: parameters, a parallel form (`forward`), a recurrence (`step`, the
 truth) and the state it carries.
 
 Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
@@ -122,21 +122,19 @@ class Mixer(nn.Module, ABC):
     def _check_input(self, x: Tensor, axes: int) -> None:
         name = self.mechanism.name
         if x.dim() != axes:
-            raise SizeError(
-                f"{name}: x has shape {tuple(x.shape)}; it must be"
-                f" {'(batch, tokens, width)' if axes == 3 else '(batch, width)'}"
-            )
+            wanted = "(batch, tokens, width)" if axes == 3 else "(batch, width)"
+            raise SizeError(f"{name}: x has shape {tuple(x.shape)}; it must be {wanted}")
         if 0 in x.shape[:-1]:
+            tokens = f" of {x.shape[1]} tokens" if axes == 3 else ""
             raise SizeError(
-                f"{name}: x has {x.shape[0]}"
-                f" sequences{f' of {x.shape[1]} tokens' if axes == 3 else ''}; it needs at least 1"
-                " of each"
+                f"{name}: x has {x.shape[0]} sequences{tokens}; it needs at least 1 of each"
             )
         if x.shape[-1] != self.width:
             raise SizeError(
                 f"{name}: x has {x.shape[-1]} numbers per token; this mixer was made for"
                 f" width={self.width}"
             )
+        # autocast converts at every product by itself
         if x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
             raise SizeError(
                 f"{name}: x is {x.dtype}, the parameters are {self._like.dtype}; convert one of"
@@ -209,11 +207,8 @@ def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n
     size = min(size, x.shape[2])
     missing = -x.shape[2] % size
     # in one piece: a matrix product would copy it to that each time
-    return rearrange(
-        F.pad(x, (0, 0, 0, missing)) if missing else x.contiguous(),
-        "b h (n c) d -> b h n c d",
-        c=size,
-    )
+    whole = F.pad(x, (0, 0, 0, missing)) if missing else x.contiguous()
+    return rearrange(whole, "b h (n c) d -> b h n c d", c=size)
 
 
 def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Float[Tensor, "b h t d"]:

@@ -114,6 +114,7 @@ class RecurrentMixer(Projections, Mixer):
         at least.
         """
         copies = self.heads // self.qk
+        # sums over tokens need more digits than half formats have
         q, k, v = (wide(x) for x in projected)
         k, v = (rearrange(x, "b t (n c) -> b (t n) c", n=self.updates) for x in (k, v))
         return (
@@ -132,6 +133,7 @@ class RecurrentMixer(Projections, Mixer):
         `beside` what is added between norm and gate.
         """
         if self.norm is not None:
+            # of each head by itself: y / rms(y), then scaled
             y = y * (y.square().mean(-1, keepdim=True) + self.epsilon).rsqrt() * self.norm
         merged = merge_heads(y if beside is None else y + beside).to(x.dtype)
         if self.gate is not None and self.activation is not None:
@@ -154,4 +156,5 @@ def divide(
 ) -> Float[Tensor, "*b e"]:
     """The quotient, and 0 where the denominator is 0."""
     zero = denominator == 0
+    # both ways finite: a quotient that is not taken still has a gradient, and NaN times 0 is NaN
     return torch.where(zero, 0.0, numerator / torch.where(zero, 1.0, denominator))

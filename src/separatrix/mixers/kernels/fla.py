@@ -118,14 +118,12 @@ def log_linear(
     """sum_{j<=i} weights[i, level(i, j)] <q_i, k_j> v_j."""
     q, k = (_theirs(x, dtype, LOGLINEAR_MULTIPLE) for x in (q, k))
     power = max(MULTIPLE, 1 << (v.shape[-1] - 1).bit_length())
-    scales = (
-        F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1]))).to(dtype).transpose(1, 2)
-    )  # multiplied with no widening
+    padded = F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1])))
+    scales = padded.to(dtype).transpose(1, 2)  # multiplied with no widening
     no_decay = torch.zeros(scales.shape[:3], device=scales.device)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="Triton>3.2.0"
-        )  # said on every call; fla 0.6 itself asks for 3.3
+        # said on every call; fla 0.6 itself asks for 3.3
+        warnings.filterwarnings("ignore", message="Triton>3.2.0")
         return _ours(
             operator(q, k, _theirs(v, dtype, power), g=no_decay, level_scales=scales, scale=1.0), v
         )
@@ -162,9 +160,8 @@ KERNELS = {
     "gla": Kernel("fla.ops.gla", "chunk_gla", gla, FULL),
     "gated_delta_rule": Kernel("fla.ops.gated_delta_rule", "chunk_gated_delta_rule", delta, FULL),
     "kda": Kernel("fla.ops.kda", "chunk_kda", delta, FULL),
-    "rwkv7": Kernel(
-        "fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF
-    ),  # warns that float32 fails on some platforms
+    # warns that float32 fails on some platforms
+    "rwkv7": Kernel("fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF),
     # sizes of fla's own layer: the state of a head stays in one block
     "log_linear": Kernel(
         "fla.ops.log_linear_attn",

@@ -55,6 +55,7 @@ def choose(
     q = q.detach()
     keys = keys.detach()
     chosen = []
+    # scores of a part of the queries at a time: memory stays linear in t
     for first, last in spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * blocks), block):
         own = torch.arange(start + first, start + last, device=q.device)[:, None] // block
         seen = min(blocks, (start + last - 1) // block)
@@ -65,6 +66,7 @@ def choose(
             -math.inf,
         )
         found = largest(scores, k)
+        # early queries have fewer complete blocks than choices
         found = torch.where(found < own, found, blocks)
         chosen.append(F.pad(found, (0, min(k, blocks) - found.shape[-1]), value=blocks))
     return torch.cat(chosen, 2)
@@ -78,6 +80,7 @@ def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
 
 def best(scores: Float[Tensor, "b h t m"], k: int) -> Bool[Tensor, "b h t m"]:
     """Marks the k largest of m scores, the earlier of equal ones first."""
+    # topk promises nothing about equal scores, a stable sort does
     order = torch.sort(scores, dim=-1, descending=True, stable=True).indices
     return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, order[..., :k], True)
 

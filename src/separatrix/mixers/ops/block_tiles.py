@@ -125,6 +125,7 @@ def _attended(
         rows = q.flatten(1, 2)
         parts = _tiles(rows, keys, values, chosen.flatten(1, 2))  # n i k, n i k, n i k e
         maxima, totals, numerators = (x.unflatten(1, q.shape[1:3]) for x in parts)
+        # partial softmaxes are added up at the scale of the largest score
         top = torch.maximum(largest, maxima.amax(-1))
         own = (largest - top).exp()
         others = (maxima - top[..., None]).exp()
@@ -139,9 +140,8 @@ def _own(q: Tensor, k: Tensor, v: Tensor, block: int) -> tuple[Tensor, Tensor, T
     """
     tokens = q.shape[2]
     size = min(block, tokens)
-    q, k, v = (
-        F.pad(x, (0, 0, 0, -tokens % size)).unflatten(-2, (-1, size)) for x in (q, k, v)
-    )  # n r c B d, n c B d
+    # n r c B d, n c B d
+    q, k, v = (F.pad(x, (0, 0, 0, -tokens % size)).unflatten(-2, (-1, size)) for x in (q, k, v))
     causal = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
     scores = (q @ k[:, None].transpose(-1, -2)).masked_fill(~causal, -math.inf)
     parts = _partial(scores, v[:, None])
@@ -167,9 +167,8 @@ def _tiles(
     blocks = keys.shape[1]
     pairs = queries * picks
     size = tile_size(pairs, blocks)
-    tiles = (
-        pairs // size + blocks + 1
-    )  # enough for any distribution, and one more for the pairs of no block
+    # enough for any distribution, and one more for the pairs of no block
+    tiles = pairs // size + blocks + 1
     slot, pair, block = place(chosen.flatten(1), blocks, size, tiles)
     offset = torch.arange(groups, device=q.device)[:, None]
     used = pair < pairs
@@ -178,10 +177,11 @@ def _tiles(
     none = (chosen == blocks).flatten()
     q = _Moved.apply(q.flatten(0, 1), to_query, to_slot.flatten(), ~none, picks)
     tile = (block + offset * blocks).flatten()
+    # (n tiles) B d
     keys, values = (
         _Copied.apply(x.flatten(0, 1).flatten(1), tile).unflatten(1, x.shape[2:])
         for x in (keys, values)
-    )  # (n tiles) B d
+    )
     top, total, sums = _partial(q.unflatten(0, (-1, size)) @ keys.transpose(-1, -2), values)
     to_pair = (pair.clamp(max=pairs - 1) + offset * pairs).flatten()
     back = (to_slot.flatten(), to_pair, used.flatten(), 1)

@@ -38,6 +38,7 @@ def decayed(
 ) -> Float[Tensor, "b h t e"]:
     """y_i of the recurrence for every i."""
     if q.shape[2] <= chunk:
+        # one chunk: no state comes in, and none is asked for
         log_a = bounded(log_a)
         return scores(q, k, log_a, log_a.cumsum(2)) @ v
     return in_segments(partial(_segment, chunk=chunk), q, k, v, log_a, chunk=chunk)
@@ -50,6 +51,7 @@ def _segment(
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
     log_a = bounded(log_a)
     total = log_a.cumsum(3)
+    # R' = exp(G_c) R + added; the decay up to the end of the chunk, so at most 1
     added = (after(log_a).exp() * k).mT @ v  # b h n d e
     states, last = carry(total[:, :, :, -1:].mT.exp(), added, state)
     return join_chunks(scores(q, k, log_a, total) @ v + (total.exp() * q) @ states, tokens), last
@@ -81,11 +83,13 @@ def bounded(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     would cost the differences of G their digits, and at last overflow.
     """
     format_ = torch.finfo(log_a.dtype)
+    # tiny * eps is the smallest number above 0; one e-fold below it rounds to 0
     return log_a.clamp_min(log(format_.tiny * format_.eps) - 1)
 
 
 def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     """log a_{j+1} + ... + log a_c for every j."""
+    # summed up from the end: G_c - G_j would lose the digits that the two have in common
     return F.pad(log_a[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(-2).flip(-2)
 
 

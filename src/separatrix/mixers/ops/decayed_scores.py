@@ -32,6 +32,7 @@ def scores_by_halves(
 ) -> Float[Tensor, "... c m c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
     tokens = k.shape[-2]
+    # halves of halves need a power of two; filled-up tokens neither decay nor are read
     missing = (1 << (tokens - 1).bit_length()) - tokens
     if missing:
         q = F.pad(q, (0, 0, 0, 0, 0, missing))
@@ -91,17 +92,13 @@ def _gradients(q: Tensor, k: Tensor, total: Tensor, grad: Tensor) -> tuple[Tenso
         across = across.flatten(-3, -2)
         by_late = (across @ early).unflatten(-2, late.shape[-3:-1])
         by_early = across.mT @ late.flatten(-3, -2)
-    (q_one, q_two), (k_one, k_two) = (
-        x.unbind(axis)
-        for x, axis in zip(
-            _gradients(*_halves(q, k, total), torch.stack([upper, lower], -4)),
-            (-4, -3),
-            strict=True,
-        )
-    )
-    return torch.cat([q_one, torch.addcmul(q_two, by_late, decay_late)], -3), torch.cat(
-        [torch.addcmul(k_one, by_early, decay_early), k_two], -2
-    )
+    # each half by itself, and what passes across the middle on top
+    by_q, by_k = _gradients(*_halves(q, k, total), torch.stack([upper, lower], -4))
+    q_one, q_two = by_q.unbind(-4)
+    k_one, k_two = by_k.unbind(-3)
+    by_q = torch.cat([q_one, torch.addcmul(q_two, by_late, decay_late)], -3)
+    by_k = torch.cat([torch.addcmul(k_one, by_early, decay_early), k_two], -2)
+    return by_q, by_k
 
 
 def _halves(q: Tensor, k: Tensor, total: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,6 +112,7 @@ def _across(
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """The later queries and the earlier keys, decayed from and to the middle, and these decays."""
     half = k.shape[-2] // 2
+    # both differences are at most 0
     middle = total[..., half - 1 : half, :]
     late = (total[..., half:, :] - middle).exp()[..., None, :]
     early = (middle - total[..., :half, :]).exp()

@@ -86,17 +86,20 @@ class Delta:
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
         log_a = bounded(log_a)
         self.total = log_a.cumsum(3)
+        # keys and queries ask for the same decayed keys: one product for both
         asked = k[..., None, :] if q is None else torch.stack([k, split_chunks(q, chunk)], -2)
         own, *reads = lower_scores(asked, k, log_a, self.total).unbind(-2)
         if q is not None:
             self.q = asked[..., 1, :]
             self.reads = reads[0].tril()
         self.lower = self.b * own.tril(-1)
+        # U = U_v + U_r R: both right-hand sides in one solve, R comes later
         u = self.solve(self.b * torch.cat([v, -self.total.exp() * k], -1))
         self.u_v, self.u_r = u.split([v.shape[-1], k.shape[-1]], -1)
         if alone:
             return
         end = self.total[:, :, :, -1:]
+        # R' = exp(G_c) R + (exp(G_c - G_j) k_j) u_j^T, split by what of u hangs on R
         self.added, changed = ((after(log_a).exp() * k).mT @ u).split(
             [v.shape[-1], k.shape[-1]], -1
         )
@@ -181,15 +184,16 @@ def _low_rank_segment(
 ) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
     q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
-    total = log_a.cumsum(3)
+    total = log_a.cumsum(3)  # down to -EXPONENT, since the chunks are that short
     size = q.shape[3]
     # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
+    # r_i reads before its own token, q_i after it
     asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
     written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
     later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu()
     unseen = torch.cat([later, later.triu(1)]).repeat(1, 2)
     changes, reads = (asked @ written.mT).masked_fill(unseen, 0).split(size, -2)
-    n, m = changes.split(size, -1)
+    n, m = changes.split(size, -1)  # of the module's docstring
     u = solve(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1))
     u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
     values = torch.cat([u_v, v], 3)
