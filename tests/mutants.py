@@ -388,9 +388,8 @@ def record(copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
     """Runs the whole suite once without a change."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        parts = _split(
-            [p for name in FOLDERS for p in sorted((copy / "tests" / name).glob("test_*.py"))], jobs
-        )
+        files = [p for name in FOLDERS for p in sorted((copy / "tests" / name).rglob("test_*.py"))]
+        parts = _split(files, jobs)
         running = [_forked(_record_some, copy, folder, files) for files in parts]
         for process in running:
             process.join()
@@ -406,7 +405,7 @@ def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
     _log_to(folder / f"log.{os.getpid()}")
     recorder = Recorder(folder, copy / "src" / "separatrix")
     pytest.main(
-        ["-q", "-p", "no:cacheprovider", *(str(p.relative_to(ROOT)) for p in files)],
+        ["-q", "-p", "no:cacheprovider", *(str(p.relative_to(copy)) for p in files)],
         plugins=[recorder],
     )
 
