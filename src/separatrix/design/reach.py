@@ -17,6 +17,7 @@ from separatrix.tasks import SeqComp
 from separatrix.theory.fails import iii_one_reading_layer as one_layer
 from separatrix.theory.fails import iv_two_reading_layers as two_layers
 from separatrix.theory.fails import v_three_steps as three_steps
+from separatrix.theory.fails.reading_layers import CacheSizes
 from separatrix.theory.inequalities import Counting, Mask, Pigeonhole
 from separatrix.theory.search.integers import Floats
 
@@ -26,7 +27,7 @@ _COARSE = 60
 _ONE = np.ones(1)
 
 
-def surely_silent(sizes: Any, task: SeqComp) -> bool:
+def surely_silent(sizes: CacheSizes, task: SeqComp) -> bool:
     """True only where no parameters of the theorem can show failure at the task's m and n_l;
     False says nothing.
     """
@@ -97,7 +98,7 @@ def _three_steps(s: three_steps.Sizes, task: SeqComp) -> float:
     """
     m, n_1, n_2 = (np.full(1, float(size)) for size in (task.m, *task.branching[:2]))
     N_1 = n_1 * m
-    # the contents that lose the fewest places, q = 2, or none of N_1 = 1
+    # the fewest places are lost with q = 2
     least_beta = np.floor(s.sigma_0 / np.log2(np.maximum(N_1, 2)) * (1 - _MARGIN)) + 1
     groups = float(n_2[0]) if s.sigma_2 else 1.0
     X, X_high = (edges[:, None, None] for edges in _intervals(task.m, _COARSE))
@@ -107,13 +108,13 @@ def _three_steps(s: three_steps.Sizes, task: SeqComp) -> float:
     late = m + (X - 1) * t + 1
     # y is at most this
     blocks = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least_beta))
-    Y = np.maximum(Y, least_beta)
+    places = np.maximum(Y, least_beta)
 
     def counting(r: Floats, q: Floats) -> Counting[Floats]:
-        return three_steps.answers(s, N_1, n_1, n_2, late, Y, _ONE, q, r, g_high)
+        return three_steps.answers(s, N_1, n_1, n_2, late, places, _ONE, q, r, g_high)
 
     share = three_steps.row_contents(s, n_1, X, late, blocks, _ONE, _ONE, g).share()
-    allowed = (t <= m) & (Y_high >= Y) & (least_beta <= m)
+    allowed = (t <= m) & (Y_high >= places) & (least_beta <= m)
     return _chosen(N_1, share, counting, allowed)
 
 
@@ -137,7 +138,7 @@ def _chosen(
     return max(bounds)
 
 
-_BOUNDS: dict[type, Callable[[Any, SeqComp], float]] = {
+_BOUNDS: dict[type[CacheSizes], Callable[[Any, SeqComp], float]] = {
     one_layer.Sizes: _one_layer,
     two_layers.Sizes: _two_layers,
     three_steps.Sizes: _three_steps,

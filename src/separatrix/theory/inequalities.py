@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import expm1, log1p, log2
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,33 @@ from separatrix.errors import Undecided
 from separatrix.numbers.logs import LogSign, log_difference
 from separatrix.theory.search.integers import LN2, Floats, least_factor, settle
 
-N = TypeVar("N", int, Floats)
-"""Exact integers, or arrays of integers kept as floats."""
+
+class Number(Protocol):
+    """What an inequality is written in: exact integers, or arrays of integers kept as floats."""
+
+    def __add__(self, other: Any, /) -> Self: ...
+    def __radd__(self, other: Any, /) -> Self: ...
+    def __sub__(self, other: Any, /) -> Self: ...
+    def __mul__(self, other: Any, /) -> Self: ...
+    def __rmul__(self, other: Any, /) -> Self: ...
+
+
+N = TypeVar("N", bound=Number)
 Mask = NDArray[np.bool_]
 
 
 def smaller(a: N, b: N) -> N:
     """The smaller of two numbers, or of two arrays elementwise."""
-    return cast(N, min(a, b) if isinstance(a, int) else np.minimum(a, b))
+    if isinstance(a, int) and isinstance(b, int):
+        return cast(N, min(a, b))
+    return cast(N, np.minimum(cast(Floats, a), cast(Floats, b)))
 
 
 def ceil_ratio(a: N, b: N) -> N:
     """a / b, rounded up."""
-    return cast(N, -(-a // b) if isinstance(a, int) else np.ceil(a / b))
+    if isinstance(a, int) and isinstance(b, int):
+        return cast(N, -(-a // b))
+    return cast(N, np.ceil(cast(Floats, a) / cast(Floats, b)))
 
 
 def certainly(inequality: Inequality) -> bool:
@@ -163,8 +177,9 @@ class Counting(Generic[N]):
 
     def _with_groups(self, owed: N, groups: N) -> N:
         """What is owed, with what so many groups owe."""
-        first: N = smaller(cast(N, self.few), groups) * self.more if self.more else 0
-        return owed + first + groups * self.r * self.caches
+        if self.more:
+            owed = owed + smaller(cast(N, self.few), groups) * self.more
+        return owed + groups * self.r * self.caches
 
     def in_groups(self: Counting[Floats], x: Floats) -> Mask:
         """Whether a group has at most x values, for each x."""
@@ -180,7 +195,8 @@ class Counting(Generic[N]):
         if self.g is None:
             return self._least_within(owed)
         x = groups = np.ones_like(self.r)
-        part = self.each + self.r * self.caches / self.g
+        each = np.full_like(self.r, self.each)
+        part = each + self.r * self.caches / self.g
         for _ in range(2 if self.more else 1):
             begun = owed + np.minimum(self.few, groups) * self.more if self.more else owed
             x = least_factor(self.base, self.r, part, begun)
@@ -188,7 +204,7 @@ class Counting(Generic[N]):
         constant = not self.more and not self.caches
         for _ in range(0 if constant else rounds):
             whole = self._with_groups(owed, groups)
-            x = np.maximum(x, least_factor(self.base, self.r, np.float64(self.each), whole))
+            x = np.maximum(x, least_factor(self.base, self.r, each, whole))
             before = groups
             groups = np.ceil(x / self.g)
             if np.array_equal(before, groups):
@@ -197,7 +213,7 @@ class Counting(Generic[N]):
 
     def _least_within(self: Counting[Floats], owed: Floats) -> Floats:
         """The smallest x where there are no groups, and at most `most` answers."""
-        x = least_factor(self.base, self.r, np.float64(self.each), owed)
+        x = least_factor(self.base, self.r, np.full_like(self.r, self.each), owed)
         if self.most is None:
             return x
         gain = self.r * np.log2(self.most) - self.each  # by each x once x base >= most

@@ -185,12 +185,16 @@ def test_the_smallest_x_by_trying_all(g: int, more: int, sigma: int) -> None:
     for r, owed in ((2, 40), (5, 900), (9, 4_000)):
         exact = Counting(x=1, r=r, base=6, each=4, owed=owed, g=g, caches=sigma, few=4, more=more)
         expected = next((x for x in range(1, 20_000) if certainly(replace(exact, x=x))), np.inf)
+        one, contents, base, bits, group, few = _columns(1, r, 6, owed, g, 4)
         columns = Counting(
-            *_columns(1, r, 6),
-            4,
-            *_columns(owed, g),
+            x=one,
+            r=contents,
+            base=base,
+            each=4,
+            owed=bits,
+            g=group,
             caches=sigma,
-            few=np.full(2, 4.0),
+            few=few,
             more=more,
         )
         found = columns.least(60)

@@ -49,7 +49,7 @@ def descend(
 @cache
 def _lattice(coordinates: int) -> Floats:
     """Steps (d, count) that change up to three coordinates by -3..3 each."""
-    steps = set()
+    steps: set[tuple[int, ...]] = set()
     for chosen in combinations(range(coordinates), min(3, coordinates)):
         for moves in product(range(-_REACH, _REACH + 1), repeat=len(chosen)):
             step = [0] * coordinates

@@ -46,8 +46,8 @@ def best_pairs(value: Callable[[Floats], Floats]) -> Floats:
 
 def _around(centre: float, width: float) -> Floats:
     """Integers within a factor of `width` and 3 more: all of them, or 60 spread evenly."""
-    low = max(1.0, np.floor(centre / width) - 3)
-    high = np.ceil(centre * width) + 3
+    low = max(1.0, float(np.floor(centre / width)) - 3)
+    high = float(np.ceil(centre * width)) + 3
     if high - low > 60:
         return np.unique(np.round(np.linspace(low, high, 60)))
     return np.arange(low, high + 1)

@@ -27,7 +27,7 @@ def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
     fits = turn < 490
     unit = np.exp2(np.where(fits, turn, 0))
     z = owed * LN2 / (r * unit)
-    y = 1 + z
+    y: Floats = 1 + z
     for _ in range(5):
         y = (y + z) / (1 + np.log(y))
     x = np.maximum(np.round(y * unit), 1)
