@@ -295,3 +295,6 @@ UNKNOWN = {
     "own heads": {**MIMO, "model_type": "brand_new"},
 }
 """Files of model types that nobody reads, which say enough."""
+
+WITHOUT_RECURRENCE = ("alternating", "decoders", "deepseek", "minimax_softmax", "own_heads")
+"""The files of families with softmax attention alone; all other families have recurrent layers."""

@@ -1,7 +1,7 @@
 """Reading an architecture from a Hugging Face config.json: `json` only, no remote code, no guesses.
 
-A family is one function from the fields of the file to a `Reading`, and a line in the registry of
-its kind.
+A family is one function from the fields of the file to a `Reading`, in a file of its own that says
+which model types it reads.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.hf import attention_only, with_recurrence
 from separatrix.architecture.hf.built import built
 from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.families import CLASSES, FAMILIES
+from separatrix.architecture.hf.families.mamba_ssm import is_native, mamba_ssm
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.file import config_file, label, load_json
 from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.probe import probe
 from separatrix.architecture.settings import Settings
+from separatrix.evidence.canonical import json_list, json_object
 
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
-
-FAMILIES: dict[str, Family] = {**with_recurrence.FAMILIES, **attention_only.FAMILIES}
-"""`model_type` -> reader."""
-
-CLASSES = {**with_recurrence.CLASSES, **attention_only.CLASSES}
-"""`architectures[0]` -> `model_type`, for files without one."""
 
 _NESTED = ("text_config", "llm_config", "language_config")
 _ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
@@ -70,40 +66,41 @@ def from_config(
 
 def _text_fields(data: Any, where: str) -> Fields:
     """The fields of the language model, wherever they are nested."""
+    outer = json_object(data)
+    if outer is None:
+        raise Fields({}, where).error(
+            f"holds {shown(data)}, which is no JSON object; pass the model's config.json"
+        )
     for _ in range(4):
-        if not isinstance(data, dict):
-            raise Fields({}, where).error(
-                f"holds {shown(data)}, which is no JSON object; pass the model's config.json"
-            )
-        nested = [key for key in _NESTED if data.get(key) is not None]
+        nested = [key for key in _NESTED if outer.get(key) is not None]
         if not nested:
-            return Fields(data, where)
-        inner = data[nested[0]]
-        if not isinstance(inner, dict):
-            raise Fields(data, where).error(
-                f"'{nested[0]}' is {shown(inner)}; it must be an object with the language model's"
-                " fields"
+            return Fields(outer, where)
+        inner = json_object(outer[nested[0]])
+        if inner is None:
+            raise Fields(outer, where).error(
+                f"'{nested[0]}' is {shown(outer[nested[0]])}; it must be an object with the"
+                " language model's fields"
             )
-        above = {key: data[key] for key in _ABOVE if data.get(key) is not None}
+        above = {key: outer[key] for key in _ABOVE if outer.get(key) is not None}
         if "dtype" in inner or "torch_dtype" in inner:
             above = {key: value for key, value in above.items() if "dtype" not in key}
-        data = above | {key: value for key, value in inner.items() if value is not None}
-    raise Fields(data, where).error(
+        outer = above | {key: value for key, value in inner.items() if value is not None}
+    raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
     )
 
 
 def _family(fields: Fields) -> Family:
     kind = fields.data.get("model_type")
-    native = with_recurrence.without_type(fields)
-    if native is not None:
-        return native
+    if is_native(fields):
+        return mamba_ssm
     if isinstance(kind, str) and kind in FAMILIES:
         return FAMILIES[kind]
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise fields.unknown_family(FAMILIES)
     classes = fields.data.get("architectures")
-    first = classes[0] if isinstance(classes, list) and classes else None
+    listed = json_list(classes)
+    first = listed[0] if listed else None
     if isinstance(first, str) and first in CLASSES:
         family = FAMILIES[CLASSES[first]]
         return family if kind is None else partial(_by_class, family, first)

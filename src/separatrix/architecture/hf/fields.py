@@ -187,10 +187,10 @@ class Fields:
         if not entries or (not tiled and len(entries) != layers):
             rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
             raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
-        for number, word in enumerate(entries):
+        for number, word in enumerate(entries, 1):
             if type(word) not in (str, int) or word not in words:
                 raise self.error(
-                    f"'{name}'[{number}] is {shown(word)}; this model type has"
+                    f"entry {number} of '{name}' is {shown(word)}; it must be one of"
                     f" {', '.join(str(known) for known in words)}"
                 )
         return [words[entries[i % len(entries)]] for i in range(layers)]

@@ -137,7 +137,7 @@ def probe(fields: Fields, known: Iterable[str]) -> Reading:
         near = fields.nearest(known)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise fields.error(
-            f"{_unknown(fields)}{hint}, and its usual fields do not tell the layers either:"
+            f"{_unknown(fields)}{hint}, and its usual fields do not tell:"
             f" {str(error).removeprefix(f'{fields.where}: ')}"
         ) from None
     return Reading(reading.layers, (*notes, *reading.notes))

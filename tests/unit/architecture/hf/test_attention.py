@@ -30,10 +30,10 @@ from support.hf_attention_configs import (
     SMALLTHINKER,
     STEP,
     UNKNOWN,
+    WITHOUT_RECURRENCE,
 )
 
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
-from separatrix.architecture.hf.attention_only import FAMILIES as READERS
 from separatrix.architecture.outline import UnknownSizes
 from separatrix.errors import ConfigError
 from separatrix.mechanisms import Compressed, Full, Indexed, Latent, Window
@@ -85,6 +85,14 @@ def test_layers_keys_and_windows(name: str) -> None:
     cache = read.cache(100)
     assert (cache["kv"].numbers if "kv" in cache else 0) == 100 * per_token
     assert (cache["window"].numbers if "window" in cache else 0) == windows
+
+
+READERS = {
+    kind: read
+    for kind, read in FAMILIES.items()
+    if read.__module__.rpartition(".")[2] in WITHOUT_RECURRENCE
+}
+"""Model type -> reader, of softmax attention alone."""
 
 
 def test_every_reader_has_a_small_file() -> None:
@@ -287,9 +295,12 @@ TYPED = UNKNOWN["typed"]
         (NEW | {"hybrid_override_pattern": "M*M*M*"}, "makes 3 of 6 layers recurrent"),
         (
             NEW | {"layer_types": ["linear_attention_v2"] * 6},
-            "'layer_types'[0] is 'linear_attention_v2'",
+            "entry 1 of 'layer_types' is 'linear_attention_v2'",
         ),
-        (NEW | {"layer_types": ["window_attention"] * 6}, "'layer_types'[0] is 'window_attention'"),
+        (
+            NEW | {"layer_types": ["window_attention"] * 6},
+            "entry 1 of 'layer_types' is 'window_attention'",
+        ),
         (NEW | {"layer_types": ["full_attention"] * 5}, "has 5 entries"),
         (
             NEW | {"layer_types": ["full_attention"] * 6, "mamba_d_state": 4},
@@ -329,7 +340,7 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         ),
         (LLAMA | {"hidden_size": 97}, "hidden_size / num_attention_heads is 97 / 6"),
         (LLAMA | {"num_key_value_heads": 4}, "does not divide"),
-        (LLAMA | {"layer_types": ["linear_attention"] * 6}, "'layer_types'[0]"),
+        (LLAMA | {"layer_types": ["linear_attention"] * 6}, "entry 1 of 'layer_types'"),
         (LLAMA | {"use_bidirectional_attention": True}, "left to right"),
         (
             QWEN2 | {"use_sliding_window": False, "layer_types": ["sliding_attention"] * 6},
@@ -341,10 +352,10 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (GEMMA3 | {"layer_types": ["full_attention"] * 7}, "has 7 entries"),
         (GEMMA3N | {"num_kv_shared_layers": 2}, "'num_kv_shared_layers' is 2"),
         (without(GEMMA3N, "num_kv_shared_layers"), "'num_kv_shared_layers' is missing"),
-        (EXAONE | {"sliding_window_pattern": "LLX"}, "'sliding_window_pattern'[2] is 'X'"),
+        (EXAONE | {"sliding_window_pattern": "LLX"}, "entry 3 of 'sliding_window_pattern' is 'X'"),
         (LLAMA4 | {"no_rope_layers": [1] * 5}, "'no_rope_layers' has 5 entries"),
-        (LLAMA4 | {"no_rope_layers": [2] * 6}, "'no_rope_layers'[0] is 2"),
-        (LLAMA4 | {"no_rope_layers": [True] * 6}, "'no_rope_layers'[0] is True"),
+        (LLAMA4 | {"no_rope_layers": [2] * 6}, "entry 1 of 'no_rope_layers' is 2"),
+        (LLAMA4 | {"no_rope_layers": [True] * 6}, "entry 1 of 'no_rope_layers' is True"),
         (MIMO | {"hybrid_layer_pattern": [0, 1]}, "'hybrid_layer_pattern' has 2 entries"),
         (MIMO | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (
@@ -357,7 +368,7 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
             STEP | {"attention_other_setting": {"num_attention_heads": 8}},
             "3 key-value heads do not divide 8 heads",
         ),
-        (MINIMAX_M2 | {"attn_type_list": [1, 1, 0, 1, 1, 1]}, "'attn_type_list'[2] is 0"),
+        (MINIMAX_M2 | {"attn_type_list": [1, 1, 0, 1, 1, 1]}, "entry 3 of 'attn_type_list' is 0"),
         (MINIMAX_M3 | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (without(MINIMAX_M3, "sparse_attention_config"), "sparse_attention_freq"),
         (
@@ -375,7 +386,10 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (DEEPSEEK_INDEXED | {"index_topk_pattern": "FSFSFS"}, "share an indexer"),
         (DEEPSEEK_V4 | {"num_nextn_predict_layers": 0}, "'compress_ratios' has 7 entries"),
         (DEEPSEEK_V4 | {"num_nextn_predict_layers": 2}, "'compress_ratios' has 7 entries"),
-        (DEEPSEEK_V4 | {"compress_ratios": [0, 4, 8, 4, 128, 4]}, "'compress_ratios'[2] is 8"),
+        (
+            DEEPSEEK_V4 | {"compress_ratios": [0, 4, 8, 4, 128, 4]},
+            "entry 3 of 'compress_ratios' is 8",
+        ),
         (DEEPSEEK_V4 | {"num_key_value_heads": 2}, "one vector serves all heads"),
         (without(DEEPSEEK_V4, "compress_ratios"), "which layers compress is unknown"),
         (DEEPSEEK_V4 | {"layer_types": ["sliding_attention"] * 6}, "disagree"),

@@ -127,23 +127,29 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
 @pytest.mark.parametrize(
     ("config", "field"),
     [
-        (QWEN | {"layer_types": ["full_attention"] * 7 + ["full"]}, "'layer_types'[7] is 'full'"),
+        (
+            QWEN | {"layer_types": ["full_attention"] * 7 + ["full"]},
+            "entry 8 of 'layer_types' is 'full'",
+        ),
         (
             QWEN | {"layer_types": ["linear_attention_v2"] * 8},
-            "'layer_types'[0] is 'linear_attention_v2'",
+            "entry 1 of 'layer_types' is 'linear_attention_v2'",
         ),
-        (QWEN | {"layer_types": ["sliding_attention"] * 8}, "'layer_types'[0]"),
-        (QWEN | {"layer_types": [1] * 8}, "'layer_types'[0] is 1"),
-        (QWEN | {"layer_types": [["full_attention"]] * 8}, "'layer_types'[0]"),
+        (QWEN | {"layer_types": ["sliding_attention"] * 8}, "entry 1 of 'layer_types'"),
+        (QWEN | {"layer_types": [1] * 8}, "entry 1 of 'layer_types' is 1"),
+        (QWEN | {"layer_types": [["full_attention"]] * 8}, "entry 1 of 'layer_types'"),
         (QWEN | {"layer_types": 8}, "'layer_types' is 8"),
         (QWEN | {"layer_types": {"0": "full_attention"}}, "'layer_types' is"),
-        (NEMOTRON | {"hybrid_override_pattern": "M-M*Mm"}, "'hybrid_override_pattern'[5] is 'm'"),
+        (
+            NEMOTRON | {"hybrid_override_pattern": "M-M*Mm"},
+            "entry 6 of 'hybrid_override_pattern' is 'm'",
+        ),
         (NEMOTRON | {"hybrid_override_pattern": 5}, "'hybrid_override_pattern' is 5"),
         (
             GEMMA | {"_block_types": ["recurrent", "full_attention"]},
-            "'_block_types'[1] is 'full_attention'",
+            "entry 2 of '_block_types' is 'full_attention'",
         ),
-        (GEMMA | {"_block_types": "recurrent"}, "'_block_types'[0] is 'r'"),
+        (GEMMA | {"_block_types": "recurrent"}, "entry 1 of '_block_types' is 'r'"),
     ],
 )
 def test_words_outside_the_vocabulary(config: dict[str, Any], field: str) -> None:

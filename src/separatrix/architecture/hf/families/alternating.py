@@ -54,7 +54,9 @@ def exaone(fields: Fields) -> Reading:
 
 
 def cwm(fields: Fields) -> Reading:
-    """CWM: `layer_types`; full attention in layers 0, 4, 8, ... where they are absent."""
+    """CWM: `layer_types`; where they are absent, full attention in the first and every fourth layer
+    after it.
+    """
     kinds = listed(fields)
     notes = []
     if kinds is None:
@@ -92,3 +94,27 @@ def llama4(fields: Fields) -> Reading:
             ]
             notes = [] if given else [period_note(4, "no_rope_layer_interval")]
     return attention_reading(fields, drafts(fields, kinds), notes)
+
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("gemma2", "gpt_oss", "vaultgemma"), alternating(2)),
+    **dict.fromkeys(("gemma3", "gemma3_text"), alternating(6, field="sliding_window_pattern")),
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), gemma_3n),
+    "cohere2": alternating(4, field="sliding_window_pattern", kv_heads=True, head_dim=True),
+    "olmo3": alternating(4, kv_heads=True, head_dim=True),
+    **dict.fromkeys(("exaone4", "exaone_moe"), exaone),
+    "afmoe": alternating(4, field="global_attn_every_n_layers", kv_heads=True),
+    "cwm": cwm,
+    **dict.fromkeys(("llama4", "llama4_text"), llama4),
+}
+CLASSES: dict[str, str] = {
+    "Olmo3ForCausalLM": "olmo3",
+    "Cohere2ForCausalLM": "cohere2",
+    "Gemma2ForCausalLM": "gemma2",
+    "Gemma3ForCausalLM": "gemma3_text",
+    "Gemma3ForConditionalGeneration": "gemma3",
+    "GptOssForCausalLM": "gpt_oss",
+    "Exaone4ForCausalLM": "exaone4",
+    "Llama4ForCausalLM": "llama4_text",
+    "Llama4ForConditionalGeneration": "llama4",
+}

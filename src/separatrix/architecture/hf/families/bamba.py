@@ -5,6 +5,7 @@ attention.
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import (
@@ -78,3 +79,15 @@ def _mamba2(fields: Fields, width: Size) -> Draft:
         groups=groups,
         conv=fields.size("mamba_d_conv"),
     )
+
+
+FAMILIES: dict[str, Family] = {
+    "bamba": bamba,
+    "granitemoehybrid": granite,
+    "falcon_h1": falcon_h1,
+}
+CLASSES: dict[str, str] = {
+    "BambaForCausalLM": "bamba",
+    "GraniteMoeHybridForCausalLM": "granitemoehybrid",
+    "FalconH1ForCausalLM": "falcon_h1",
+}

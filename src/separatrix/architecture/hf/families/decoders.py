@@ -129,3 +129,69 @@ def _older(fields: Fields, kv_heads: Size) -> Reading:
     return attention_reading(
         fields, [Draft(Full, {**sizes, "heads": heads})] * fields.layers(*_LAYERS)
     )
+
+
+_BOTH = decoder(kv_heads=True, head_dim=True)
+_KV_STATED = decoder(kv_heads=False, head_dim=True)
+_HEAD_DIM_STATED = decoder(kv_heads=True, head_dim=False)
+_STATED = decoder(kv_heads=False, head_dim=False)
+_QWEN2 = decoder(kv_heads=False, head_dim=True, switched=True)
+_QWEN3 = decoder(kv_heads=False, head_dim=False, switched=True)
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("llama", "olmo", "olmo2", "olmoe", "flex_olmo"), _BOTH),
+    **dict.fromkeys(("cohere", "phi", "phi3", "granite", "granitemoe", "granitemoeshared"), _BOTH),
+    **dict.fromkeys(("apertus", "arcee", "nanochat", "jais2"), _BOTH),
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), _BOTH),
+    **dict.fromkeys(("mistral", "mixtral", "ministral", "phimoe", "starcoder2"), _KV_STATED),
+    **dict.fromkeys(("glm4_moe", "stablelm", "bitnet", "ernie4_5_moe"), _KV_STATED),
+    "qwen3_vl_moe_text": _KV_STATED,
+    "seed_oss": _HEAD_DIM_STATED,
+    **dict.fromkeys(("gemma", "glm", "glm4", "ernie4_5", "helium", "internlm3"), _STATED),
+    **dict.fromkeys(("hy_v3", "solar_open", "ministral3", "nemotron", "qwen3_vl_text"), _STATED),
+    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text"), _QWEN2),
+    **dict.fromkeys(("qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
+    "qwen3": _QWEN3,
+    "dots1": dots1,
+    **dict.fromkeys(("qwen2_moe", "qwen3_moe", "smollm3"), undecided),
+    **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom", "mpt"), multi_head),
+    **dict.fromkeys(("codegen", "persimmon", "xglm"), multi_head),
+    "gpt_bigcode": multi_query,
+    "falcon": falcon,
+    "dbrx": dbrx,
+}
+CLASSES: dict[str, str] = {
+    "LlamaForCausalLM": "llama",
+    "OlmoForCausalLM": "olmo",
+    "Olmo2ForCausalLM": "olmo2",
+    "OlmoeForCausalLM": "olmoe",
+    "CohereForCausalLM": "cohere",
+    "PhiForCausalLM": "phi",
+    "Phi3ForCausalLM": "phi3",
+    "PhimoeForCausalLM": "phimoe",
+    "GraniteForCausalLM": "granite",
+    "GraniteMoeForCausalLM": "granitemoe",
+    "MistralForCausalLM": "mistral",
+    "MixtralForCausalLM": "mixtral",
+    "Starcoder2ForCausalLM": "starcoder2",
+    "GlmForCausalLM": "glm",
+    "Glm4ForCausalLM": "glm4",
+    "Glm4MoeForCausalLM": "glm4_moe",
+    "StableLmForCausalLM": "stablelm",
+    "GemmaForCausalLM": "gemma",
+    "SeedOssForCausalLM": "seed_oss",
+    "Ernie4_5ForCausalLM": "ernie4_5",
+    "Ernie4_5_MoeForCausalLM": "ernie4_5_moe",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen2MoeForCausalLM": "qwen2_moe",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+    "Dots1ForCausalLM": "dots1",
+    "SmolLM3ForCausalLM": "smollm3",
+    "GPT2LMHeadModel": "gpt2",
+    "GPTNeoXForCausalLM": "gpt_neox",
+    "OPTForCausalLM": "opt",
+    "BloomForCausalLM": "bloom",
+    "FalconForCausalLM": "falcon",
+    "DbrxForCausalLM": "dbrx",
+}

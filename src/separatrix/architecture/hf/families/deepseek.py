@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import latent_attention
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.stack import attention_reading, listed
+from separatrix.evidence.canonical import json_list
 from separatrix.mechanisms import Compressed, Indexed, Window
 
 _INDEXED = {"indexed_attention": "indexed", "deepseek_sparse_attention": "indexed"}
@@ -27,8 +29,8 @@ def mla(fields: Fields) -> Reading:
     """All layers latent attention (DeepSeek-V2 and V3, Kimi K2, ...)."""
     if fields.flag("use_mla") is False:
         raise fields.error(
-            "'use_mla' is false: this variant without latent attention is not read; pass the stack"
-            " as a spec"
+            "'use_mla' is false: this variant without latent attention is not supported; pass the"
+            " stack as a spec"
         )
     if fields.has("index_topk"):
         raise fields.error(
@@ -75,7 +77,7 @@ def dsa(fields: Fields) -> Reading:
 
 def refuse_shared_indexers(fields: Fields) -> None:
     """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
-    indexer keys, which is not read.
+    indexer keys, which is not supported.
     """
     every = fields.optional_size("index_topk_freq")
     types = fields.data.get("indexer_types")
@@ -84,17 +86,18 @@ def refuse_shared_indexers(fields: Fields) -> None:
         ("indexer_types", types, "full"),
         ("index_topk_pattern", pattern, "F"),
     ):
+        entries = value if isinstance(value, str) else json_list(value)
         if value is not None and (
-            not isinstance(value, list | str) or any(entry not in (own, "full") for entry in value)
+            entries is None or any(entry not in (own, "full") for entry in entries)
         ):
             raise fields.error(
-                f"'{name}' is {shown(value)}: layers that share an indexer are not read; pass the"
-                " stack as a spec"
+                f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass"
+                " the stack as a spec"
             )
     if every is not None and every > 1 and types is None and pattern is None:
         raise fields.error(
-            f"'index_topk_freq' is {every}: layers that share an indexer are not read; pass the"
-            " stack as a spec"
+            f"'index_topk_freq' is {every}: layers that share an indexer are not supported; pass"
+            " the stack as a spec"
         )
 
 
@@ -150,3 +153,18 @@ def _rates(fields: Fields) -> dict[str, Size]:
     """Tokens per compressed entry, by kind of layer."""
     inner = fields.section("compress_rates")
     return {kind: inner.size(f"compress_rates.{word}", old) for kind, word, old in _RATES}
+
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2", "mistral4", "glm4_moe_lite"), mla),
+    **dict.fromkeys(("minicpm3", "axk1", "youtu"), mla),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), dsa),
+    "deepseek_v4": deepseek_v4,
+}
+CLASSES: dict[str, str] = {
+    "GlmMoeDsaForCausalLM": "glm_moe_dsa",
+    "DeepseekV2ForCausalLM": "deepseek_v2",
+    "DeepseekV3ForCausalLM": "deepseek_v3",
+    "DeepseekV32ForCausalLM": "deepseek_v32",
+    "DeepseekV4ForCausalLM": "deepseek_v4",
+}

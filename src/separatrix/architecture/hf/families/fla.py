@@ -50,7 +50,7 @@ def expanded(cls: type[Mechanism]) -> Family:
         if kv is not None and kv != heads and conv != 0:
             raise fields.error(
                 "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
-                " not read; pass a spec"
+                " not supported; pass the stack as a spec"
             )
         sizes = {
             "heads": heads,
@@ -131,8 +131,8 @@ def linear_attn(fields: Fields) -> Reading:
     name = fields.data.get("feature_map")
     if not isinstance(name, str) or name not in _FEATURES:
         raise fields.error(
-            f"'feature_map' is {shown(name)}; read are {', '.join(_FEATURES)}, which keep the"
-            " dimension of keys"
+            f"'feature_map' is {shown(name)}; it must be one of {', '.join(_FEATURES)}, which keep"
+            " the dimension of keys"
         )
     normaliser = fields.flag("norm_feature_map")
     if normaliser is None:
@@ -162,4 +162,14 @@ FAMILIES: dict[str, Family] = {
     "kda": gated(KDA),
     "hgrn2": hgrn2,
     "linear_attn": linear_attn,
+}
+CLASSES: dict[str, str] = {
+    "GLAForCausalLM": "gla",
+    "RetNetForCausalLM": "retnet",
+    "DeltaNetForCausalLM": "delta_net",
+    "GatedDeltaNetForCausalLM": "gated_deltanet",
+    "GatedDeltaProductForCausalLM": "gated_deltaproduct",
+    "KDAForCausalLM": "kda",
+    "HGRN2ForCausalLM": "hgrn2",
+    "LinearAttentionForCausalLM": "linear_attn",
 }

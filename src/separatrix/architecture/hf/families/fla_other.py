@@ -8,6 +8,7 @@ from separatrix.architecture.hf.families.mamba import heads_of
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import LARGEST, Fields, shown
 from separatrix.architecture.hf.recurrent import mamba, scaled
+from separatrix.evidence.canonical import json_list
 from separatrix.mechanisms import RWKV, LogLinear, ShortConvolution
 
 _SHIFT = (
@@ -45,7 +46,7 @@ def rwkv7(fields: Fields) -> Reading:
         number = fields.size("num_heads", "head_dim") if heads is None else heads
         each = fields.quotient(hidden, number, "hidden_size / num_heads")
     drafts: dict[int, Draft] = {}
-    layers = []
+    layers: list[Draft] = []
     for width in _value_dims(fields, hidden):
         value = fields.quotient(width, number, "value_dim / num_heads")
         key = value if isinstance(value, int) else 0
@@ -60,21 +61,22 @@ def rwkv7(fields: Fields) -> Reading:
 def _value_dims(fields: Fields, hidden: Size) -> list[Size]:
     layers = fields.layers()
     value = fields.data.get("value_dim")
-    if not isinstance(value, list):
+    widths = json_list(value)
+    if widths is None:
         given = fields.optional_size("value_dim")
         return [hidden if given is None else given] * layers
-    if len(value) != layers:
+    if len(widths) != layers:
         raise fields.error(
-            f"'value_dim' has {len(value)} entries and must have num_hidden_layers = {layers};"
+            f"'value_dim' has {len(widths)} entries and must have num_hidden_layers = {layers};"
             " correct one of them"
         )
-    for place, width in enumerate(value):
+    for place, width in enumerate(widths, 1):
         if type(width) is not int or not 1 <= width <= LARGEST:
             raise fields.error(
-                f"'value_dim'[{place}] is {shown(width)}; it must be an integer from 1 to"
+                f"entry {place} of 'value_dim' is {shown(width)}; it must be an integer from 1 to"
                 f" {LARGEST:,}"
             )
-    return list(value)
+    return list(widths)
 
 
 def _draft(fields: Fields, sizes: dict[str, Value]) -> Draft:
@@ -142,4 +144,10 @@ FAMILIES: dict[str, Family] = {
     "rwkv7": rwkv7,
     "samba": samba,
     "log_linear_mamba2": log_linear_mamba2,
+}
+CLASSES: dict[str, str] = {
+    "RWKV6ForCausalLM": "rwkv6",
+    "RWKV7ForCausalLM": "rwkv7",
+    "SambaForCausalLM": "samba",
+    "LogLinearMamba2ForCausalLM": "log_linear_mamba2",
 }

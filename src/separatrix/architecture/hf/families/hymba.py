@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import full_attention, window_attention
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, scaled
@@ -39,3 +40,11 @@ def hymba(fields: Fields) -> Reading:
     return Reading.of(
         [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _SHARED]
     )
+
+
+FAMILIES: dict[str, Family] = {
+    "hymba": hymba,
+}
+CLASSES: dict[str, str] = {
+    "HymbaForCausalLM": "hymba",
+}

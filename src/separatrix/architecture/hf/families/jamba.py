@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import (
@@ -34,3 +35,11 @@ def jamba(fields: Fields) -> Reading:
     return Reading.of(
         [attention if kind == "full" else recurrent for kind in kinds], assumed(fields)
     )
+
+
+FAMILIES: dict[str, Family] = {
+    "jamba": jamba,
+}
+CLASSES: dict[str, str] = {
+    "JambaForCausalLM": "jamba",
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import latent_attention
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import indices, partition, spelled
 from separatrix.architecture.hf.recurrent import WORDS, assumed
@@ -55,3 +56,12 @@ def _kinds(fields: Fields) -> list[str] | None:
             there = set(indices(fields, name, layers, base=None))
             return [kind if i in there else other for i in range(layers)]
     return None
+
+
+FAMILIES: dict[str, Family] = {
+    "kimi_linear": kimi,
+    "kimi_k3": kimi,
+}
+CLASSES: dict[str, str] = {
+    "KimiLinearForCausalLM": "kimi_linear",
+}

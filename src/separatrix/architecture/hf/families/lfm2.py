@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import ACCUMULATORS, cache_note, convolution_note
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import attention_head_dim, plain_attention
@@ -33,3 +34,13 @@ def lfm2(fields: Fields) -> Reading:
     attention = plain_attention(fields, head_dim=attention_head_dim(fields))
     notes = [convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else conv for kind in kinds], notes)
+
+
+FAMILIES: dict[str, Family] = {
+    "lfm2": lfm2,
+    "lfm2_moe": lfm2,
+}
+CLASSES: dict[str, str] = {
+    "Lfm2ForCausalLM": "lfm2",
+    "Lfm2MoeForCausalLM": "lfm2_moe",
+}

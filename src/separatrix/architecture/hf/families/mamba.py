@@ -5,6 +5,7 @@ recurrent layers alone.
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, mamba2, mamba2_heads, scaled
@@ -59,3 +60,15 @@ def heads_of(fields: Fields) -> tuple[Size, Size]:
         return fields.size("num_heads"), fields.size("head_dim")
     head_dim = fields.size("head_dim")
     return fields.quotient(width, head_dim, "expand x hidden_size / head_dim"), head_dim
+
+
+FAMILIES: dict[str, Family] = {
+    "mamba": mamba_1,
+    "falcon_mamba": falcon_mamba,
+    "mamba2": mamba_2,
+}
+CLASSES: dict[str, str] = {
+    "MambaForCausalLM": "mamba",
+    "FalconMambaForCausalLM": "falcon_mamba",
+    "Mamba2ForCausalLM": "mamba2",
+}

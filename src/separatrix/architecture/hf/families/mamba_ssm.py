@@ -33,12 +33,10 @@ def mamba_ssm(fields: Fields) -> Reading:
     """
     fields = fields.section("ssm_cfg").section("attn_cfg")
     layers = fields.layers("n_layer")
-    attention = (
-        set(indices(fields, "attn_layer_idx", layers, base=0))
-        if fields.has("attn_layer_idx")
-        else set()
-    )
-    notes = []
+    attention: set[int] = set()
+    if fields.has("attn_layer_idx"):
+        attention = set(indices(fields, "attn_layer_idx", layers, base=0))
+    notes: list[str] = []
     name = fields.data.get("ssm_cfg.layer")
     if name is None and len(attention) < layers:
         name = "Mamba1"
@@ -73,7 +71,7 @@ def _mamba(fields: Fields) -> Draft:
 def _mamba2(fields: Fields) -> Draft:
     if fields.has("ssm_cfg.d_ssm"):
         raise fields.error(
-            "'ssm_cfg.d_ssm' gives part of the channels to an MLP, which is not read; pass the"
+            "'ssm_cfg.d_ssm' gives part of the channels to an MLP, which is not supported; pass the"
             " stack itself as a spec"
         )
     head_dim = fields.size("ssm_cfg.headdim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import ACCUMULATORS, attention_without_types, cache_note
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import WORDS
@@ -41,3 +42,15 @@ def minimax(fields: Fields) -> Reading:
     attention = attention_without_types(fields)
     notes = [_PORTED if ported else _RELEASED, cache_note(fields.model_format()), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)
+
+
+FAMILIES: dict[str, Family] = {
+    "minimax": minimax,
+    "minimax_text_01": minimax,
+    "minimax_m1": minimax,
+}
+CLASSES: dict[str, str] = {
+    "MiniMaxForCausalLM": "minimax",
+    "MiniMaxText01ForCausalLM": "minimax_text_01",
+    "MiniMaxM1ForCausalLM": "minimax_m1",
+}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import full_attention, softmax_sizes
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.stack import attention_reading, listed
 from separatrix.mechanisms import Indexed
@@ -70,7 +71,7 @@ def indexed_blocks(inner: Fields) -> Draft:
 
 def _refuse_index_values(inner: Fields, kinds: list[str]) -> None:
     """Raises ConfigError where a sparse layer's indexer keeps a value per token too, which is
-    not read.
+    not supported.
     """
     name = f"{_SECTION}.sparse_disable_index_value"
     off = listed(inner, name, {1: "off", 0: "on"})
@@ -78,6 +79,16 @@ def _refuse_index_values(inner: Fields, kinds: list[str]) -> None:
         kind == "sparse" and value == "on" for kind, value in zip(kinds, off, strict=True)
     ):
         raise inner.error(
-            f"'{name}' is {shown(inner.data[name])}: indexers that keep values are not read; pass"
-            " the stack as a spec"
+            f"'{name}' is {shown(inner.data[name])}: indexers that keep values are not supported;"
+            " pass the stack as a spec"
         )
+
+
+FAMILIES: dict[str, Family] = {
+    "minimax_m2": minimax_m2,
+    **dict.fromkeys(("minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"), minimax_m3),
+}
+CLASSES: dict[str, str] = {
+    "MiniMaxM2ForCausalLM": "minimax_m2",
+    "MiniMaxM3ForCausalLM": "minimax_m3",
+}

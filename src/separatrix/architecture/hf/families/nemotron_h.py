@@ -10,6 +10,7 @@ from separatrix.architecture.hf.attention import (
     state_note,
 )
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.mechanisms import Mamba2, PositionWise
@@ -33,8 +34,8 @@ def nemotron_h(fields: Fields) -> Reading:
     """
     if fields.has("block_configs"):
         raise fields.error(
-            "'block_configs' gives every layer its own sizes, which is not read; pass the stack"
-            " itself as a spec"
+            "'block_configs' gives every layer its own sizes, which is not supported; pass the"
+            " stack itself as a spec"
         )
     listed = next(
         (fields.data[name] for name, _ in LISTS if isinstance(fields.data.get(name), list | str)),
@@ -80,6 +81,14 @@ def _groups(fields: Fields) -> Size:
     if isinstance(groups, int) and isinstance(heads, int) and heads % groups:
         raise fields.error(
             f"'{fields.find('n_groups', 'mamba_n_groups')}' is {groups}, which does not divide"
-            f" 'mamba_num_heads' = {heads}"
+            f" 'mamba_num_heads' = {heads}; correct one of them"
         )
     return groups
+
+
+FAMILIES: dict[str, Family] = {
+    "nemotron_h": nemotron_h,
+}
+CLASSES: dict[str, str] = {
+    "NemotronHForCausalLM": "nemotron_h",
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import LISTS, assumed, attention_head_dim, plain_attention
@@ -60,3 +61,11 @@ def _or(fields: Fields, name: str, defined: Size) -> Size:
     """A size that the model class defines from others where the file does not give it."""
     given = fields.optional_size(name)
     return defined if given is None else given
+
+
+FAMILIES: dict[str, Family] = {
+    "olmo_hybrid": olmo_hybrid,
+}
+CLASSES: dict[str, str] = {
+    "OlmoHybridForCausalLM": "olmo_hybrid",
+}

@@ -172,3 +172,20 @@ def smallthinker(fields: Fields) -> Reading:
     if size == "sliding_window_size":
         fields = Fields({**fields.data, "sliding_window": fields.data[size]}, fields.where)
     return attention_reading(fields, drafts(fields, kinds))
+
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("gemma4", "gemma4_text"), gemma4(gated=True)),
+    **dict.fromkeys(("gemma4_unified", "gemma4_unified_text"), gemma4(gated=False)),
+    "mimo_v2_flash": mimo,
+    **dict.fromkeys(("step3p5", "step3p7"), step3),
+    "smallthinker": smallthinker,
+}
+CLASSES: dict[str, str] = {
+    "Gemma4ForCausalLM": "gemma4_text",
+    "Gemma4ForConditionalGeneration": "gemma4",
+    "MiMoV2FlashForCausalLM": "mimo_v2_flash",
+    "Step3p5ForCausalLM": "step3p5",
+    "Step3p7FlashForCausalLM": "step3p7",
+    "SmallThinkerForCausalLM": "smallthinker",
+}

@@ -5,6 +5,7 @@ not say.
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 
 
@@ -15,3 +16,9 @@ def phi4flash(fields: Fields) -> Reading:
         " ways the file does not say; pass the stack itself instead, such as '(mamba + window)*8 +"
         " full @ heads=40, bf16'"
     )
+
+
+FAMILIES: dict[str, Family] = {
+    "phi4flash": phi4flash,
+}
+CLASSES: dict[str, str] = {}

@@ -10,6 +10,7 @@ from separatrix.architecture.hf.attention import (
     state_note,
 )
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.mechanisms import GatedDeltaNet
 
@@ -63,3 +64,16 @@ def qwen3_next(fields: Fields) -> Reading:
         },
     )
     return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)
+
+
+FAMILIES: dict[str, Family] = {
+    "qwen3_next": qwen3_next,
+    "qwen3_5": qwen3_next,
+    "qwen3_5_text": qwen3_next,
+    "qwen3_5_moe": qwen3_next,
+    "qwen3_5_moe_text": qwen3_next,
+}
+CLASSES: dict[str, str] = {
+    "Qwen3NextForCausalLM": "qwen3_next",
+    "Qwen3_5ForCausalLM": "qwen3_5_text",
+}

@@ -10,6 +10,7 @@ from separatrix.architecture.hf.attention import (
     window_attention,
 )
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.mechanisms import RGLRU
 
@@ -35,3 +36,11 @@ def recurrent_gemma(fields: Fields) -> Reading:
     window = window_attention(fields, window="attention_window_size")
     notes = [state_note("fp32"), convolution_note(dtype), cache_note(dtype), ACCUMULATORS]
     return Reading.of([recurrent if kind == "recurrent" else window for kind in kinds], notes)
+
+
+FAMILIES: dict[str, Family] = {
+    "recurrent_gemma": recurrent_gemma,
+}
+CLASSES: dict[str, str] = {
+    "RecurrentGemmaForCausalLM": "recurrent_gemma",
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from separatrix.architecture.hf.draft import Draft, Reading
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.recurrent import assumed
 from separatrix.mechanisms import RWKV4
@@ -25,3 +26,11 @@ def rwkv(fields: Fields) -> Reading:
         "token shifts in the model's dtype (assumed), one token per mixing",
     ]
     return Reading.of([Draft(RWKV4, sizes)] * fields.layers(), notes)
+
+
+FAMILIES: dict[str, Family] = {
+    "rwkv": rwkv,
+}
+CLASSES: dict[str, str] = {
+    "RwkvForCausalLM": "rwkv",
+}

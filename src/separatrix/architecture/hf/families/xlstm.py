@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import state_note
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.recurrent import scaled
 from separatrix.mechanisms import MLSTM
@@ -39,6 +40,14 @@ def _per_head(fields: Fields, hidden: Size, heads: Size, name: str) -> Size:
     if isinstance(channels, int) and channels % _MULTIPLE:
         raise fields.error(
             f"'{name}' x hidden_size is {channels}, which implementations round differently; only"
-            " multiples of 64 are read"
+            " multiples of 64 are supported"
         )
     return fields.quotient(channels, heads, f"'{name}' x hidden_size / num_heads")
+
+
+FAMILIES: dict[str, Family] = {
+    "xlstm": xlstm,
+}
+CLASSES: dict[str, str] = {
+    "xLSTMForCausalLM": "xlstm",
+}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from separatrix.architecture.hf.attention import full_attention
 from separatrix.architecture.hf.draft import Draft, Reading, Size
+from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, mamba2, scaled
@@ -91,3 +92,13 @@ def _head_dim(fields: Fields) -> Size:
         if given is None
         else given
     )
+
+
+FAMILIES: dict[str, Family] = {
+    "zamba": zamba,
+    "zamba2": zamba2,
+}
+CLASSES: dict[str, str] = {
+    "ZambaForCausalLM": "zamba",
+    "Zamba2ForCausalLM": "zamba2",
+}
