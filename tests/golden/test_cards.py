@@ -22,8 +22,10 @@ from separatrix.architecture.resolve import resolve
 from separatrix.cards import CardLine, card
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Verdict
-from separatrix.report.card import render_card, size_text, theorem_text
+from separatrix.numbers.amounts import format_bytes
+from separatrix.report.card import render_card
 from separatrix.report.card_json import card_json, log10_of
+from separatrix.report.theorem_names import theorem_name
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 
@@ -292,7 +294,7 @@ def test_markup_in_a_name_is_printed_as_it_is() -> None:
     ("bits", "expected"),
     [
         (0, "0 bytes"),
-        (8, "1 bytes"),
+        (8, "1 byte"),
         (8 * 1023, "1,023 bytes"),
         (8 * 1024, "1.0 KiB"),
         (137_904_128, "16.4 MiB"),
@@ -300,7 +302,7 @@ def test_markup_in_a_name_is_printed_as_it_is() -> None:
     ],
 )
 def test_sizes_for_people(bits: int, expected: str) -> None:
-    assert size_text(bits) == expected
+    assert format_bytes(bits) == expected
 
 
 @pytest.mark.parametrize(
@@ -316,7 +318,7 @@ def test_sizes_for_people(bits: int, expected: str) -> None:
     ],
 )
 def test_theorems_as_people_cite_them(key: str, expected: str) -> None:
-    assert theorem_text(key) == expected
+    assert theorem_name(key) == expected
 
 
 @pytest.mark.parametrize(
@@ -373,9 +375,8 @@ def test_a_card_needs_no_torch() -> None:
 def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
     model = preset(name)
     data = card_json(model, 10_000)["verdicts"]
-    assert [v["question"] for v in data if v["task"] is None] == [
-        "permutation tracking (S_5)"
-    ]  # no such task yet
+    # no such task yet
+    assert [v["question"] for v in data if v["task"] is None] == ["permutation tracking (S_5)"]
     assert all(v["assumptions"] for v in data if v["task"] is not None)
     for line in card(model, 10_000):
         assert 2 <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, line.explain
