@@ -33,7 +33,7 @@ from separatrix.mechanisms import Indexed
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, softmax
 from separatrix.mixers.ops import block_choice
-from separatrix.mixers.ops.block_choice import largest, spans
+from separatrix.mixers.ops.block_choice import largest, ranked, spans
 from separatrix.mixers.ops.recompute import recomputed
 
 DENSE = 8
@@ -128,9 +128,7 @@ class IndexedMixer(SoftmaxMixer):
         """The output of the last of t tokens, reading only the tokens it chooses."""
         index_q, index_w, _ = self._index(x)
         scores = index_scores(index_q, index_w, index_k)[:, 0]
-        chosen = torch.sort(scores.detach(), dim=-1, descending=True, stable=True).indices[
-            :, None, : self.topk, None
-        ]  # b 1 k 1
+        chosen = ranked(scores, self.topk)[:, None, :, None]  # b 1 k 1
         k, v = (y.gather(2, chosen.expand(-1, y.shape[1], -1, y.shape[3])) for y in (k, v))
         return self._out(self._attend(q, k, v))[:, 0]
 

@@ -29,12 +29,12 @@ from separatrix.mechanisms import MoBA
 from separatrix.mixers.base.mixer import Shapes, State, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, masked_softmax
 from separatrix.mixers.ops.block_choice import (
-    best,
     choose,
     is_short,
-    own_block,
+    of_complete,
+    ranked,
+    seen_tokens,
     selected,
-    tokens_of,
 )
 from separatrix.mixers.ops.block_tiles import block_softmax
 
@@ -58,16 +58,9 @@ class MoBAMixer(SoftmaxMixer):
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         means = self._means(k)
         if is_short(x.shape[1]):
-            place = torch.arange(x.shape[1], device=x.device)
-            complete = (
-                torch.arange(means.shape[2], device=x.device) < (place // self.block)[:, None]
-            )
-            scores = (q @ self._shared(means).transpose(-1, -2)).masked_fill(
-                ~complete, float("-inf")
-            )
-            seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(
-                x.shape[1], self.block, device=x.device
-            )
+            every = q @ self._shared(means).transpose(-1, -2)
+            scores, complete = of_complete(every, self.block)
+            seen = seen_tokens(scores, complete, self.topk, self.block)
             y = masked_softmax(q, self._shared(k), self._shared(v), seen)
         else:
             queries = rearrange(q, "b (g r) t d -> (b g) r t d", g=self.kv)
@@ -111,7 +104,6 @@ class MoBAMixer(SoftmaxMixer):
         complete for it.
         """
         scores = (wide(q) @ wide(self._shared(means)).transpose(-1, -2))[:, :, 0]
-        # stable: of equal scores the earlier block
-        chosen = torch.sort(scores, dim=-1, descending=True, stable=True).indices[..., : self.topk]
+        chosen = ranked(scores, self.topk)
         k, v = (wide(selected(self._shared(y), chosen, means.shape[2], self.block)) for y in (k, v))
         return self._out(((wide(q) @ k.transpose(-1, -2)).softmax(-1) @ v).to(q.dtype))[:, 0]

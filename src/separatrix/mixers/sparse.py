@@ -49,12 +49,12 @@ from separatrix.mechanisms import Sparse
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
 from separatrix.mixers.ops.block_choice import (
-    best,
     choose,
     is_short,
-    own_block,
+    of_complete,
+    ranked,
+    seen_tokens,
     selected,
-    tokens_of,
 )
 from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
 from separatrix.mixers.window import banded_softmax
@@ -110,16 +110,12 @@ class SparseMixer(SoftmaxMixer):
     ) -> tuple[Tensor, ...]:
         tokens = q.shape[2]
         scores = q @ self._shared(compressed_k).transpose(-1, -2)  # b h t m
-        place = torch.arange(tokens, device=q.device)
-        complete = torch.arange(scores.shape[-1], device=q.device) < (place // self.block)[:, None]
-        scores = scores.masked_fill(~complete, float("-inf"))
+        scores, complete = of_complete(scores, self.block)
         # the first B tokens have no complete block: all their scores are -inf, which no softmax
         # takes
         compressed = scores[:, :, self.block :].softmax(-1) @ self._shared(compressed_v)
         compressed = F.pad(compressed, (0, 0, tokens - compressed.shape[2], 0))
-        seen = tokens_of(best(scores, self.topk) & complete, self.block) | own_block(
-            tokens, self.block, device=q.device
-        )
+        seen = seen_tokens(scores, complete, self.topk, self.block)
         return compressed, masked_softmax(q, self._shared(k), self._shared(v), seen)
 
     def _tiled(
@@ -194,9 +190,7 @@ class SparseMixer(SoftmaxMixer):
         blocks = compressed_k.shape[2]
         q = wide(q)
         scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
-        # stable: of equal scores the earlier block
-        order = torch.sort(scores[:, :, 0], dim=-1, descending=True, stable=True).indices
-        chosen = order[..., : self.topk]
+        chosen = ranked(scores[:, :, 0], self.topk)
         branches = [scores.softmax(-1) @ wide(self._shared(compressed_v))]
         read_k, read_v = (
             wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v)

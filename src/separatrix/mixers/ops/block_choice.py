@@ -80,9 +80,32 @@ def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
 
 def best(scores: Float[Tensor, "b h t m"], k: int) -> Bool[Tensor, "b h t m"]:
     """Marks the k largest of m scores, the earlier of equal ones first."""
+    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, ranked(scores, k), True)
+
+
+def ranked(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
+    """Places of the k largest of m numbers (of all, if k > m), the largest first and the earlier
+    of equal ones first.
+    """
     # topk promises nothing about equal scores, a stable sort does
-    order = torch.sort(scores, dim=-1, descending=True, stable=True).indices
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, order[..., :k], True)
+    return torch.sort(scores.detach(), dim=-1, descending=True, stable=True).indices[..., :k]
+
+
+def of_complete(
+    scores: Float[Tensor, "b h t m"], block: int
+) -> tuple[Float[Tensor, "b h t m"], Bool[Tensor, "t m"]]:
+    """The scores, -inf for blocks that are not complete before the token's own, and which are."""
+    place = torch.arange(scores.shape[2], device=scores.device)
+    complete = torch.arange(scores.shape[3], device=scores.device) < (place // block)[:, None]
+    return scores.masked_fill(~complete, -math.inf), complete
+
+
+def seen_tokens(
+    scores: Float[Tensor, "b h t m"], complete: Bool[Tensor, "t m"], k: int, block: int
+) -> Bool[Tensor, "b h t t"]:
+    """The tokens that each token reads: those of the k best complete blocks and of its own."""
+    own = own_block(scores.shape[2], block, device=scores.device)
+    return tokens_of(best(scores, k) & complete, block) | own
 
 
 def own_block(tokens: int, block: int, *, device: torch.device) -> Bool[Tensor, "t t"]:
