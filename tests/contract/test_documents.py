@@ -388,6 +388,13 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
             [],
         ),
         ("`separatrix audit eva --n 64` and `separatrix tasks sample eva --n 8`", []),
+        ("`construct seqcomp --L 3 --m 8 --n_1 2 --out x` and `refute full --task eva -n 8`", []),
+        (
+            "`separatrix audit eva --size 3`",
+            ["--size is no option of separatrix audit; there is --sizes"],
+        ),
+        ("`theorems III`, `mechanisms gdn` and `tasks eva`", []),
+        ("`theorems XII`", ["XII is no command"]),
         ("    separatrix reproduce [--quick] [--config FILE]...   explains --this", []),
         ("    separatrix tasks | theorems   and others", []),
         ("`separatrix analyse full`", ["analyse is no command; there is analyze"]),

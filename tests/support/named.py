@@ -4,6 +4,7 @@ is wrong, or None.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Iterator
@@ -135,6 +136,31 @@ def all_options(
     return _options(command, context).union(*(all_options(one, context) for one in below))
 
 
+@cache
+def listed(group: str | None) -> frozenset[str]:
+    """The names that a group of commands explains."""
+    from separatrix.cli.complete import mechanisms, tasks, theorems
+
+    names = {"mechanisms": mechanisms, "tasks": tasks, "theorems": theorems}
+    return frozenset(names[group]("")) if group in names else frozenset()
+
+
+@cache
+def sizes() -> frozenset[str]:
+    """What the sizes of tasks are called, in fields and in the texts that explain them."""
+    from separatrix.tasks import TASKS
+    from separatrix.tasks.text import TEXT_TASKS
+
+    kinds = [*TASKS.values(), *TEXT_TASKS.values()]
+    fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    return frozenset(fields | {"n", "order", "thought"})
+
+
+def _is_size(option: str) -> bool:
+    name = option.lstrip("-")
+    return name in sizes() or re.fullmatch(r"n_\d+", name) is not None
+
+
 def wrong_command(code: str) -> str | None:
     """What is no command or no option in the arguments of `separatrix`, or in an option that
     stands alone.
@@ -157,14 +183,16 @@ def _wrong_one(code: str) -> str | None:
     words = code.split()
     while isinstance(command, click.Group) and words and not words[0].startswith(("-", "[", ">")):
         name = words.pop(0)
+        if name not in command.commands and not words and name in listed(command.name):
+            return None  # `theorems III` is `theorems show III`
         if name not in command.commands:
             return f"{name} is no command{_near(name, command.commands)}"
         command = command.commands[name]
         context = click.Context(command, info_name=name, parent=context, **command.context_settings)
         known = _options(command, context)
-    if command.context_settings.get("ignore_unknown_options"):
-        return None  # sizes of a task stand there as options
     unknown = [option for option in _OPTION.findall(" ".join(words)) if option not in known]
+    if command.context_settings.get("ignore_unknown_options"):
+        unknown = [option for option in unknown if not _is_size(option)]
     return (
         f"{unknown[0]} is no option of {context.command_path}{_near(unknown[0], known)}"
         if unknown
