@@ -41,7 +41,7 @@ def prove_arrival(
     CheckFailed where the weights do not bear it out.
     """
     index, head = part.recurrent_head()
-    where = f"layer {part.layer}"
+    where = f"layer {part.layer + 1}"
     for matrix, name, source in (
         (head.q, "q", "positions"),
         (head.k, "k", "positions"),

@@ -32,7 +32,7 @@ def prove_block_choice(
     errors. Raises CheckFailed where the weights do not bear it out.
     """
     mixer = part.mixer
-    where = f"layer {part.layer}"
+    where = f"layer {part.layer + 1}"
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None  # no gates: `part.sparse_head` refuses options
     weights = array(mixer.pool_k)

@@ -173,7 +173,7 @@ def _in_float32(model: Model) -> None:
         )
         if narrowest < 32:
             raise CheckFailed(
-                f"layer {part.layer} declares numbers of {narrowest} bits; the proof is about"
+                f"layer {part.layer + 1} declares numbers of {narrowest} bits; the proof is about"
                 " float32"
             )
 

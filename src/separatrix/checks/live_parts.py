@@ -82,12 +82,12 @@ class Live:
 
     def _other(self, wanted: str) -> CheckFailed:
         return CheckFailed(
-            f"layer {self.layer}: {self.mixer.mechanism.name} is used where the proof is about"
+            f"layer {self.layer + 1}: {self.mixer.mechanism.name} is used where the proof is about"
             f" {wanted}"
         )
 
     def _head(self, dims: dict[str, int], heads: int) -> tuple[int, Head]:
-        where = f"layer {self.layer}"
+        where = f"layer {self.layer + 1}"
         if not self.mixer.mechanism.plain:
             raise CheckFailed(
                 f"{where}: {self.mixer.mechanism.name} has options (a convolution, rope, gates,"
@@ -125,17 +125,19 @@ def live_parts(model: Model) -> list[Live]:
         for _, m in parts:
             if isinstance(m, OwnMixer):
                 raise CheckFailed(
-                    f"layer {layer}: {m.mechanism.name} is a user's own mixer; nothing is proved of"
-                    " what it adds"
+                    f"layer {layer + 1}: {m.mechanism.name} is a user's own mixer; nothing is proved"
+                    " of what it adds"
                 )
         used = [(part, m) for part, m in parts if bool(m.get_parameter("o.weight").any())]
         if len(used) > 1:
-            raise CheckFailed(f"layer {layer}: two mixers write; a construction uses one per layer")
+            raise CheckFailed(
+                f"layer {layer + 1}: two mixers write; a construction uses one per layer"
+            )
         for _, m in parts:
             if (not used or m is not used[0][1]) and not _all_zero(m):
                 raise CheckFailed(
-                    f"layer {layer}: {m.mechanism.name} is not part of the construction, but its"
-                    " parameters are not all zero"
+                    f"layer {layer + 1}: {m.mechanism.name} is not part of the construction, but"
+                    " its parameters are not all zero"
                 )
         if used:
             mlp = (
@@ -146,8 +148,8 @@ def live_parts(model: Model) -> list[Live]:
             live.append(Live(layer, used[0][0], used[0][1], mlp))
         elif block.mlp is not None and not _all_zero(block.mlp):
             raise CheckFailed(
-                f"layer {layer}: its MLP is not part of the construction, but its parameters are"
-                " not all zero"
+                f"layer {layer + 1}: its MLP is not part of the construction, but its parameters"
+                " are not all zero"
             )
     return live
 

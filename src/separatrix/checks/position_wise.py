@@ -33,15 +33,15 @@ def prove_threshold(
     `source` only and is constant near every value.
     """
     if not part.mlp:
-        raise CheckFailed(f"layer {part.layer}: no MLP cleans what was fetched")
-    stack.writers.allow(columns(part.mlp["up.weight"]), f"layer {part.layer}, MLP", source)
+        raise CheckFailed(f"layer {part.layer + 1}: no MLP cleans what was fetched")
+    stack.writers.allow(columns(part.mlp["up.weight"]), f"layer {part.layer + 1}, MLP", source)
     up, up_bias, down, down_bias = (
         part.mlp[name] for name in ("up.weight", "up.bias", "down.weight", "down.bias")
     )
     if most_terms(up) > 1:
         raise CheckFailed(
-            f"layer {part.layer}: a hidden unit reads several coordinates; a construction's read"
-            " one each"
+            f"layer {part.layer + 1}: a hidden unit reads several coordinates; a construction's"
+            " read one each"
         )
     hidden = exact_sum(
         exact_product(fetched, up.T), np.broadcast_to(up_bias, (len(fetched), len(up_bias)))
@@ -56,7 +56,7 @@ def prove_threshold(
             slope = exact_product((up[units, coordinate] * (state > 0))[None], down[:, units].T)
             if slope.any():
                 raise CheckFailed(
-                    f"layer {part.layer}: the MLP is not constant near a fetched value"
+                    f"layer {part.layer + 1}: the MLP is not constant near a fetched value"
                 )
             # the nearest switch: unit h = w y + b changes sign when y moves by |h / w|
             near = min(
@@ -65,7 +65,7 @@ def prove_threshold(
             )
             radius = near if radius is None else min(radius, near)
     if not radius:
-        raise CheckFailed(f"layer {part.layer}: the MLP does not clean what was fetched")
+        raise CheckFailed(f"layer {part.layer + 1}: the MLP does not clean what was fetched")
     clean = exact_sum(
         exact_product(np.maximum(hidden, 0.0), down.T),
         np.broadcast_to(down_bias, (len(fetched), len(down_bias))),

@@ -111,7 +111,9 @@ def sparse_fetch(stack: Stack, part: Live, hop: Wanted, before: list[Fetched]) -
     )
     # both scores may be off by the error, in opposite directions
     if lead is not None and lead <= 2 * softmax.bounds.score_error:
-        raise CheckFailed(f"layer {part.layer}: rounding of scores may change the choice of blocks")
+        raise CheckFailed(
+            f"layer {part.layer + 1}: rounding of scores may change the choice of blocks"
+        )
     entry = block_entry(softmax.fetched.entry, block_gap=lead, fetch=softmax.fetch)
     return replace(softmax.fetched, kind="sparse", entry=entry)
 
@@ -131,7 +133,7 @@ def _softmax_fetch(
     stack: Stack, part: Live, hop: Wanted, before: list[Fetched], head: Head, *, shut: Fraction
 ) -> _SoftmaxFetch:
     number = len(before)
-    where = f"layer {part.layer}"
+    where = f"layer {part.layer + 1}"
     source = f"mlp {number - 1}"
     stack.writers.allow(head.k.reads, f"{where}, k", "positions")
     stack.writers.allow(head.v.reads, f"{where}, v", "tokens")
