@@ -71,13 +71,9 @@ def test_recurrentgemma_card() -> None:
     assert head[1].strip() == "r r w r r w r r w r r w r r w r r w r r w r r w r r"
     assert head[2].strip() == "18 RG-LRU   8 windowed (2,048)   0 full"
     assert row(card, "Memory of the past") == ["Memory of the past", "8,192 tokens", "any length"]
-    assert row(card, "recurrent state") == ["recurrent state", "1,474,560 bits", "1,474,560 bits"]
-    assert row(card, "convolution buffers") == [
-        "convolution buffers",
-        "2,211,840 bits",
-        "2,211,840 bits",
-    ]
-    assert row(card, "windows") == ["windows", "134,217,728 bits", "134,217,728 bits"]
+    assert row(card, "recurrent state") == ["recurrent state", "180.0 KiB", "180.0 KiB"]
+    assert row(card, "convolution buffers") == ["convolution buffers", "270.0 KiB", "270.0 KiB"]
+    assert row(card, "windows") == ["windows", "16.0 MiB", "16.0 MiB"]
     assert row(card, "together") == ["together", "16.4 MiB", "16.4 MiB", "does not grow"]
     assert "keys and values" not in [
         line.strip()[:15]
@@ -107,14 +103,10 @@ def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
 def test_qwen_card() -> None:
     card = text(preset("qwen3-next-80b"), 262_144)
     assert "36 Gated DeltaNet   12 full" in card
-    assert row(card, "recurrent state") == [
-        "recurrent state",
-        "603,979,776 bits",
-        "603,979,776 bits",
-    ]
+    assert row(card, "recurrent state") == ["recurrent state", "72.0 MiB", "72.0 MiB"]
     assert row(card, "keys and values") == [
         "keys and values",
-        "51,539,607,552 bits",
+        "6.0 GiB",
         "24,576 bytes per token",
     ]
     assert row(card, "together") == ["together", "6.1 GiB", "grows with the context"]
@@ -228,11 +220,9 @@ def test_windows_fill_and_buffers_are_whole() -> None:
     early, late = (card_json(preset("recurrentgemma-2b"), t)["cache"] for t in (2, 3000))
     assert early["window_bytes"] == 8 * 2 * 2 * 256 * 2
     assert early["convolution_numbers"] == late["convolution_numbers"] == {"rglru": 3 * 2560}
-    assert row(text(preset("recurrentgemma-2b"), 2, lines=STUB), "windows") == [
-        "windows",
-        f"{8 * 2 * 2 * 256 * 16:,} bits",
-        "134,217,728 bits",
-    ]
+    # two tokens in each of 8 windows: 8 * 2 * 2 * 256 numbers of 2 bytes
+    card = text(preset("recurrentgemma-2b"), 2, lines=STUB)
+    assert row(card, "windows") == ["windows", "16.0 KiB", "16.0 MiB"]
 
 
 def test_layers_that_hold_attention_and_recurrence_count_in_both() -> None:
