@@ -7,9 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.numbers.counts import Count, Power
+from separatrix.numbers.counts import Count, OneMoreThanPower, Power
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Decision,
+    Family,
+    FirstPart,
+    Tokens,
+)
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
 
@@ -78,6 +86,12 @@ class Disjointness(Decision):
         """The count that `words.counted` derives."""
         return Power(2, self.n)
 
+    def first_part(self) -> FirstPart | None:
+        """The last token is the last bit of v, say 1: the sets u without the last element are told
+        apart by the rest of v, and those with it always meet v.
+        """
+        return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
+
     def family(self) -> Family[Disjointness]:
         return Family("sets of n elements", lambda n: Disjointness(n=n), 2)
 
@@ -96,7 +110,9 @@ class Disjointness(Decision):
         v = kinds == 2
         common = one_of(u, rng)
         lost = one_of(v, rng)
-        v[rows, common], v[rows, lost] = labels == 0, labels == 1
+        # one of the two moves: u and the size of v are the same under both answers
+        v[rows, common] = labels == 0
+        v[rows, lost] = labels == 1
         return Batch(np.concatenate((u, v), axis=1).astype(np.int64), labels)
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -8,9 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from separatrix.numbers.counts import Count, Power
+from separatrix.numbers.counts import Count, OneMoreThanPower, Power
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Decision,
+    Family,
+    FirstPart,
+    Tokens,
+)
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
 
@@ -91,6 +99,12 @@ class Equality(Decision):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(2, self.n)
+
+    def first_part(self) -> FirstPart | None:
+        """The last token is the last bit of v, say 0: the strings u that end in 0 are told apart by
+        the rest of v, and those that end in 1 never match.
+        """
+        return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 
     def family(self) -> Family[Equality]:
         return Family("strings of n bits", lambda n: Equality(n=n), 1)

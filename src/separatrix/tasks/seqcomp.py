@@ -9,7 +9,7 @@ from typing import ClassVar
 from separatrix.numbers.counts import Count, Power
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import Family
+from separatrix.tasks.base.task import Family, FirstPart
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import LARGEST_PROMPT, MOST_STEPS, Functions
 
@@ -88,6 +88,11 @@ class SeqComp(Functions):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.N(self.L - 1), self.entries(self.L))
+
+    def first_part(self) -> FirstPart:
+        """The row of z_L that w asks for: some z_{L-1}, ..., z_0 reaches every place in it."""
+        row = Power(self.N(self.L - 1), self.N(max(self.L - 2, 0)))
+        return FirstPart(f"a row of z_{self.L}", row)
 
     def family(self) -> Family[SeqComp]:
         """L and the n_l stay, m grows."""

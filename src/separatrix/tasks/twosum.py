@@ -13,7 +13,15 @@ from separatrix.errors import UnknownNameError
 from separatrix.numbers.binomials import BinomialSum
 from separatrix.numbers.counts import Count, Exact, Sum
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import (
+    LARGEST_SIZE,
+    PLAIN,
+    Batch,
+    Decision,
+    Family,
+    FirstPart,
+    Tokens,
+)
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import avoiding, by_modulus, one_per_class
 
@@ -184,6 +192,15 @@ class TwoSum(Decision):
             for e in range(min(own, t - 1) + 1)
         ]
         return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
+
+    def first_part(self) -> FirstPart | None:
+        """As a decision, sets of values of one sign, other than the last token's, by the n-2 tokens
+        before the last two; the one before the last asks for a value.
+        """
+        if self.form != "decision" or self.n < 3 or self.pairs < 2:
+            return None
+        sets = BinomialSum(self.pairs - 1, min(self.n - 2, self.pairs - 1))
+        return FirstPart("what stands before the last two tokens", sets)
 
     def family(self) -> Family[TwoSum]:
         """M/n stays when it is a whole number, else M."""

@@ -21,7 +21,6 @@ from separatrix.protocols.fixed_query import (
 )
 from separatrix.protocols.one_reading import OneReadingSizes
 from separatrix.tasks import SeqComp, TwoSum
-from separatrix.theory.fails.i_prime_one_layer import prefixes
 
 COUNTS = [
     (composition(2), 2**2),
@@ -94,9 +93,9 @@ def test_two_sum_as_a_decision(n: int, M: int, counted: int, needed: int) -> Non
     """
     task = TwoSum(n=n, M=M, form="decision")
     answers = two_sum(task, 1)
-    theirs = prefixes(task)
+    theirs = task.first_part()
     assert theirs is not None
-    assert (theirs.exact(), classes(answers)) == (counted, needed)
+    assert (theirs.contents.exact(), classes(answers)) == (counted, needed)
     assert find_fixed_query(answers, needed - 1) is None
     assert find_fixed_query(answers, needed) is not None
 
@@ -106,9 +105,8 @@ def test_a_row_of_z_2_is_what_theorem_i_prime_counts_and_iii_needs(m: int, n_1: 
     """SeqComp with w fixed: N_1^m rows, the number that `OneReadingSizes` fails below when
     nothing else is told.
     """
-    theirs = prefixes(SeqComp(L=2, m=m, branching=(n_1,)))
-    assert theirs is not None
+    theirs = SeqComp(L=2, m=m, branching=(n_1,)).first_part()
     row = (n_1 * m) ** m
-    assert theirs.exact() == row
+    assert theirs.contents.exact() == row
     assert OneReadingSizes(m=m, n_1=n_1, t=m, reads=row - 1).failing() == m
     assert OneReadingSizes(m=m, n_1=n_1, t=m, reads=row).failing() is None

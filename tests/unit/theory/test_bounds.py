@@ -17,7 +17,7 @@ from separatrix.tasks import MQAR, Disjointness, Equality, Eva, SeqComp, Task, T
 from separatrix.theory import judge, recheck
 from separatrix.theory.fails.asymptotic import Bite
 from separatrix.theory.fails.i_bounded_caches import TheoremI
-from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime, prefixes
+from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
 from separatrix.theory.solves.composition import composable
 
@@ -69,8 +69,13 @@ def test_theorem_i_prime_by_exhausting_protocols(
     """
     tables = list(itertools.product(range(values), repeat=entries))
     assert (len(tables) > 2**h) is fails  # all tables differ at some point that some f asks for
-    sign = TheoremIPrime.compare(h, SeqComp(L=2, m=entries, branching=(1,)))
-    assert sign.positive is fails
+    task = SeqComp(L=2, m=entries, branching=(1,))
+    assert task.first_part().contents.exceeds_bits(h) is fails
+    verdict = TheoremIPrime().judge(
+        Architecture.parse(f"full @ heads=1, head_dim={h - 1 or 1}, p1"), task
+    )
+    assert h == 1 or (verdict is not None and verdict.numbers["h"] == h)
+    assert h == 1 or (verdict is not None and verdict.status == ("FAILS" if fails else "OPEN"))
 
 
 def _protocol_exists(T: int, B: int, k: int, c: int, N: int) -> bool:
@@ -323,9 +328,9 @@ def test_theorem_i_prime_counts_strings_under_one_last_bit(
         }
         for q in (0, 1)
     }
-    count = prefixes(task)
-    assert count is not None
-    assert count.exact() == max(len(found) for found in rows.values())
+    first = task.first_part()
+    assert first is not None
+    assert first.contents.exact() == max(len(found) for found in rows.values())
 
 
 def test_pairs_of_a_prompt_that_stays_as_long_do_not_decide_for_fewer_pairs() -> None:

@@ -52,6 +52,15 @@ class Batch(NamedTuple):
     targets: Tokens
 
 
+class FirstPart(NamedTuple):
+    """What stands first in prompts that end in one fixed token, in words, and at least how many of
+    its contents some rest of the prompt tells apart.
+    """
+
+    named: str
+    contents: Count
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
     """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
@@ -134,6 +143,10 @@ class Task(ABC):
         continuation is allowed (a promise), it is the size of the largest set of prefixes that are
         told apart two by two.
         """
+
+    def first_part(self) -> FirstPart | None:
+        """The first part of prompts with one fixed last token; None where no count is known."""
+        return None
 
     @abstractmethod
     def family(self) -> Family[Task]:

@@ -6,12 +6,9 @@ from typing import ClassVar
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.numbers.binomials import BinomialSum
-from separatrix.numbers.counts import Count, OneMoreThanPower, Power
 from separatrix.numbers.first_size import first_size
-from separatrix.numbers.logs import LogSign
-from separatrix.tasks import Disjointness, Equality, SeqComp, Task, TwoSum
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number
+from separatrix.tasks import Task
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -53,35 +50,19 @@ class TheoremIPrime(Theorem):
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         h = sole_full_layer(architecture)
-        count = prefixes(task)
-        if h is None or count is None:
+        first = task.first_part()
+        if h is None or first is None:
             return None
-        sign = count.compare_bits(h)
+        sign = first.contents.compare_bits(h)
         n = self.threshold(h, task)
         if n is None and not sign.positive:
             return None
-        what = (
-            f"a row of z_{task.L}"
-            if isinstance(task, SeqComp)
-            else (
-                "the first string"
-                if isinstance(task, Equality)
-                else (
-                    "the first set"
-                    if isinstance(task, Disjointness)
-                    else "what stands before the last two tokens"
-                )
-            )
-        )
         sentence = (
-            f"one full layer reads at most 2^{number(h)} values; {what} has at least {count}"
-            " contents to tell apart"
+            f"one full layer reads at most 2^{number(h)} values; {first.named} has at least"
+            f" {first.contents} contents to tell apart"
         )
-        sentence += (
-            f"; it fails from n = {number(n)} on ({task.family().described})"
-            if n is not None
-            else ""
-        )
+        if n is not None:
+            sentence += f"; it fails from n = {number(n)} on ({task.family().described})"
         return self.verdict(
             architecture,
             task,
@@ -93,50 +74,17 @@ class TheoremIPrime(Theorem):
         )
 
     def threshold(self, h: int, task: Task) -> int | None:
-        """The smallest n of the task's family (for SeqComp the prompt length) with more than 2^h
+        """The smallest n of the family (of composed functions the prompt length) with more than 2^h
         contents; None if none up to 10^12.
         """
         tasks = task.family()
 
         def bites(n: int) -> bool:
-            count = prefixes(tasks.at(n))
-            return count is not None and count.exceeds_bits(h)
+            first = tasks.at(n).first_part()
+            return first is not None and first.contents.exceeds_bits(h)
 
         found = first_size(bites, tasks.smallest, limit=tasks.largest)
-        return (
-            None
-            if found is None
-            else tasks.at(found).length
-            if isinstance(task, SeqComp)
-            else found
-        )
-
-    @staticmethod
-    def compare(h: int, task: SeqComp) -> LogSign:
-        """The certified sign of N_{L-2} log2 N_{L-1} - h: one row of z_L against what can be
-        read.
-        """
-        return Power(task.N(task.L - 1), task.N(max(task.L - 2, 0))).compare_bits(h)
-
-
-def prefixes(task: Task) -> Count | None:
-    """A number of prefixes A that some B tells apart under one fixed last token; None where the
-    theorem says nothing.
-
-    SeqComp: the row of z_L that w asks for; every place in it is reached by some z_{L-1}, ..., z_0.
-    2-Sum as a decision: sets of values of one sign, other than the last token's, by the n-2 tokens
-    before the last two; the one before the last asks for a value. Equality: the last token is the
-    last bit of v, say 0; the strings u that end in 0 are told apart by the rest of v, and those
-    that end in 1 never match. Disjointness: the last token is the last bit of v, say 1; the sets u
-    without the last element are told apart by the rest of v, and those with it always meet v.
-    """
-    if isinstance(task, SeqComp):
-        return Power(task.N(task.L - 1), task.N(max(task.L - 2, 0)))
-    if isinstance(task, Equality | Disjointness):
-        return OneMoreThanPower(task.n - 1) if task.n > 1 else None
-    if isinstance(task, TwoSum) and task.form == "decision" and task.n >= 3 and task.pairs >= 2:
-        return BinomialSum(task.pairs - 1, min(task.n - 2, task.pairs - 1))
-    return None
+        return None if found is None else size_in_words(tasks.at(found))[1]
 
 
 def sole_full_layer(architecture: Architecture) -> int | None:
@@ -146,8 +94,10 @@ def sole_full_layer(architecture: Architecture) -> int | None:
         for layer, times in architecture.counted()
         if any(part.cache_bits(1 << 20) for part in layer)
     ]
-    if sum(times for _, times in memory) != 1 or any(
-        part.name != "full" or part.sizes().get("conv") for part in memory[0][0]
-    ):
+    if sum(times for _, times in memory) != 1:
         return None
-    return sum(part.read_bits() for part in memory[0][0])
+    layer = memory[0][0]
+    # a short convolution before q, k and v would be a layer with memory of its own
+    if any(part.name != "full" or part.sizes().get("conv") for part in layer):
+        return None
+    return sum(part.read_bits() for part in layer)
