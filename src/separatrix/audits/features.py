@@ -1,4 +1,4 @@
-"""What the regressions see of prompts.
+"""The features of prompts that regressions are fitted to.
 
 Where token ids are many, they see those that occur most often in the prompts fitted to, so many
 that there are at most 2^16 weights, and count all others as one.

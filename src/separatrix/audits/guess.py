@@ -1,5 +1,5 @@
-"""What a probe hands back, and how the best of several ways to guess is picked without looking
-at the instances that judge it.
+"""Guesses: the result of a probe, and how the best of several ways to guess is picked without a
+look at the instances that judge it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a probe sees: prompts up to a place where an answer is due, and nothing after it."""
+"""Prompts as a probe sees them: up to a place where an answer is due, and nothing after it."""
 
 from __future__ import annotations
 

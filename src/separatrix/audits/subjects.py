@@ -1,4 +1,4 @@
-"""What an audit needs to know of a task, of tokens or of words."""
+"""The subject of an audit: all that it needs to know of a task, of tokens or of words."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def of_tokens(task: Task) -> Subject:
         answers=task.answers,
         length=task.length,
         chance=task.chance,
-        level=lambda probe: max(
-            task.level(probe), task.chance
-        ),  # a shift may make its own chance larger than a level of the task without it
+        # a shift may make its own chance larger than a level of the task without it
+        level=lambda probe: max(task.level(probe), task.chance),
         draw=draw,
         promised=shift == PLAIN,
         note=(

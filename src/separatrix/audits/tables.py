@@ -26,9 +26,8 @@ def table(ids: Tokens, targets: Tokens, answers: int, asked: Tokens) -> Guess:
     """
     known, rank, often = np.unique(ids, return_inverse=True, return_counts=True)
     cells, counts = np.unique(rank * answers + targets, return_counts=True)
-    cells = cells[
-        np.lexsort((counts, cells // answers))
-    ]  # of each id the most frequent answer comes last
+    # of each id the most frequent answer comes last
+    cells = cells[np.lexsort((counts, cells // answers))]
     best = (
         cells[np.searchsorted(cells // answers, np.arange(len(known)), side="right") - 1] % answers
     )

@@ -1,4 +1,4 @@
-"""What a reader of an exported folder is told, as Markdown."""
+"""The card of an exported folder, for its readers, as Markdown."""
 
 from __future__ import annotations
 

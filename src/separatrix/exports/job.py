@@ -1,5 +1,5 @@
-"""What is drawn: every split from its own stream of the seed, in batches whose size depends on
-the length of a row only.
+"""The draws of an export: every split has its own stream of the seed, in batches whose size
+depends on the length of a row only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every export says about itself: task, sizes, chance, splits, seed, versions, and the
+"""The metadata of an export: task, sizes, chance, splits, seed, versions, and the
 checksum of every file.
 """
 

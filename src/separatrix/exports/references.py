@@ -1,4 +1,4 @@
-"""What the short names of sources stand for, in full."""
+"""The works that short names of sources stand for, in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of rows is. Rows are columns by name, so that each format writes what it needs."""
+"""The interface of sources of rows. Rows are columns by name: each format writes what it needs."""
 
 from __future__ import annotations
 

@@ -150,7 +150,8 @@ class Dyck(Decision):
         left = np.arange(batch)
         if self._drops:
             deep = rng.random(batch) < 0.5 if self._kinds else np.ones(batch, bool)
-            tokens[deep], left = self._nested(labels[deep], rng), left[~deep]
+            tokens[deep] = self._nested(labels[deep], rng)
+            left = left[~deep]
         for _ in range(_TRIES):
             if not len(left):
                 return Batch(tokens, labels)
@@ -252,9 +253,8 @@ class Dyck(Decision):
         likely = {"shallow": 1, "deep": 3}.get(self.shift, 2)
         coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < likely
         tokens = rng.integers(self.k, size=(self.n, batch))
-        kinds = np.zeros(
-            (min(self.D + 1, self.n // 2) + 1) * batch, np.int64
-        )  # of the open bracket of each height
+        # the kind of the open bracket of each height
+        kinds = np.zeros((min(self.D + 1, self.n // 2) + 1) * batch, np.int64)
         for place in range(self.n):
             opens = (height <= low[place + 1]) | ((height < high[place + 1]) & coins[place])
             if like is not None:
@@ -296,10 +296,8 @@ class Dyck(Decision):
         other = (kind + rng.integers(1, self.k, size=len(kind))) % self.k
         tokens[rows, opened[rows, two]] = other
         right = labels[found] == 1
-        tokens[rows, one], tokens[rows, two] = (
-            self.k + np.where(right, kind, other),
-            self.k + np.where(right, other, kind),
-        )
+        tokens[rows, one] = self.k + np.where(right, kind, other)
+        tokens[rows, two] = self.k + np.where(right, other, kind)
         return tokens, found
 
     def _mates(self, opens: NDArray[np.bool_]) -> Tokens:

@@ -149,6 +149,7 @@ class IsTree(Decision):
         edges = np.empty((batch, self.n - 1, 2), np.int64)
         left = np.arange(batch)
         labels = rng.integers(2, size=batch)
+        # the coin was thrown before, so that a tree without such edges says nothing about it
         while len(left):
             trees = (
                 uniform_trees(len(left), self.n, rng)
@@ -158,9 +159,8 @@ class IsTree(Decision):
             swapped, fits = crossed(*trees, labels[left] == 0, rng)
             edges[left[fits]] = swapped[fits]
             left = left[~fits]
-        edges = shuffled(
-            edges, rng, order=self.shift == "recursive"
-        )  # else they stand in the order of growth, or of numbers now forgotten
+        # without it they stand in the order of growth, or of numbers now forgotten
+        edges = shuffled(edges, rng, order=self.shift == "recursive")
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
         return Batch(
             np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels

@@ -193,9 +193,8 @@ class MQAR(Task):
         batch = self._batch(batch)
         rows = max(1, _AT_ONCE // self.length)
         k = self.num_kv_pairs
-        tokens, targets = np.empty(
-            (2, batch, self.length), np.int64
-        )  # one piece of memory, of which the system hands out large pages
+        # one piece of memory, of which the system hands out large pages
+        tokens, targets = np.empty((2, batch, self.length), np.int64)
         sieve = (
             Sieve(k, len(range(self.length)[self._filler]), self.vocab_size)
             if self.random_non_queries
@@ -232,10 +231,8 @@ class MQAR(Task):
             + 2 * weighted(self.length // 2 - k, self.power_a, k).sets(batch, rng)
         )
         order = k * rows + shuffled(batch, k, rng)
-        tokens.reshape(-1)[places], targets.reshape(-1)[places] = (
-            keys.reshape(-1)[order],
-            values.reshape(-1)[order],
-        )
+        tokens.reshape(-1)[places] = keys.reshape(-1)[order]
+        targets.reshape(-1)[places] = values.reshape(-1)[order]
 
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
         if self.shift == "zipf":

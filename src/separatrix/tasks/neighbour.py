@@ -173,7 +173,9 @@ class Neighbour(Task):
         else:
             strings, query = self._strings(one_of(labels == answers[:, None], rng), rng)
         tokens = np.empty((batch, self.length), np.int64)
-        tokens[:, 0:-1:2], tokens[:, 1::2], tokens[:, -1] = strings, self.strings + labels, query
+        tokens[:, 0:-1:2] = strings
+        tokens[:, 1::2] = self.strings + labels
+        tokens[:, -1] = query
         return Batch(tokens, answers)
 
     def _strings(self, nearest: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
@@ -232,9 +234,8 @@ class Neighbour(Task):
         """
         strings = np.empty((batch, self.n), np.int64)
         row, place = np.divmod(np.arange(batch * self.n), self.n)
-        since = np.tile(
-            np.arange(1, self.n + 1), (batch, 1)
-        )  # where an entry stands among those to be drawn; 0: it stays
+        # where an entry stands among those to be drawn; 0: it stays
+        since = np.tile(np.arange(1, self.n + 1), (batch, 1))
         while len(row):
             strings[row, place] = rng.integers(self.strings, size=len(row))
             near = np.bitwise_count(strings[row] ^ strings[row, place][:, None]) < 3
@@ -338,9 +339,8 @@ class Neighbour(Task):
         rank is uniform.
         """
         gap = rng.integers(self.n + 1, size=len(place))
-        before = np.where(
-            place >= gap, place - gap, gap - 1 - place
-        )  # on the string's own side, and on the other
+        # strings nearer to the gap on the string's own side, and all on the other
+        before = np.where(place >= gap, place - gap, gap - 1 - place)
         other = np.where(place >= gap, gap, self.n - gap)
         first = (place >= gap) == (rng.integers(2, size=len(place)) == 1)
         return before + np.minimum(other, before + ~first)

@@ -142,9 +142,8 @@ class Permutation(Composition, Task):
         """
         if self.k > 2 or probe not in ("counts", "nearest key"):
             return self.chance
-        n = min(
-            self.n, _LEVELLED
-        )  # binom(n-1, m)/2^n falls with n, so that this is no less than the level
+        # binom(n-1, m)/2^n falls with n, so that this is no less than the level
+        n = min(self.n, _LEVELLED)
         gain = comb(n - 1, (n - 1) // 2) if probe == "counts" else 2 - n % 2
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 

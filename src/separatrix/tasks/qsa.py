@@ -164,9 +164,8 @@ class QSA(Task):
         common = gcd(self.q, self.V)
         if self.q == self.n:
             return Exact(self.V)
-        if (
-            self.V & (self.V - 1) == 0
-        ):  # a power of two, which is to be compared with others of them
+        if self.V & (self.V - 1) == 0:
+            # a power of two, which is compared with other powers of two exactly
             return Power(2, (self.V.bit_length() - 1) * self.n - (common.bit_length() - 1))
         return (
             Power(self.V, self.n)
@@ -196,10 +195,9 @@ class QSA(Task):
                     f"{self.spec}: not every sum is sure to have a set; draw with n of at least q V"
                     f" = {q * V:,}"
                 )
-            places, start = (
-                shuffled(batch, n, rng),
-                rng.integers(V, size=batch),
-            )  # slot j holds value start + j
+            # slot j stands at places[j] and holds value start + j
+            places = shuffled(batch, n, rng)
+            start = rng.integers(V, size=batch)
             values = np.empty((batch, n), np.int64)
             np.put_along_axis(values, places, (start[:, None] + np.arange(n)) % V, axis=1)
             sums = rng.integers(V, size=(batch, self.sets))

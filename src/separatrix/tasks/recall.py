@@ -222,7 +222,9 @@ class Recall(Task):
         )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch, D, rows = self._batch(batch), self.written, np.arange(self._batch(batch))
+        batch = self._batch(batch)
+        D = self.written
+        rows = np.arange(batch)
         absent = rng.integers(self.answers, size=batch) == self.V
         keys = self.V + distinct(batch, D + (self.form != "present"), self.K, rng)
         values = self._values(batch, rng)
@@ -232,7 +234,8 @@ class Recall(Task):
             asked = one_of(values == rng.integers(self.V, size=batch)[:, None], rng)
         tokens = np.empty((batch, self.length), np.int64)
         which, written = self._writes(values, rng)
-        tokens[:, 0:-1:2], tokens[:, 1:-1:2] = np.take_along_axis(keys, which, axis=1), written
+        tokens[:, 0:-1:2] = np.take_along_axis(keys, which, axis=1)
+        tokens[:, 1:-1:2] = written
         tokens[:, -1] = keys[rows, np.where(absent, D, asked)]
         return Batch(tokens, np.where(absent, self.V, values[rows, asked]))
 
@@ -268,9 +271,8 @@ class Recall(Task):
         else:
             written = rng.integers(self.V, size=which.shape)
         last = np.zeros_like(values)
-        np.put_along_axis(
-            last, which, np.broadcast_to(np.arange(self.n), which.shape), axis=1
-        )  # of equal places the last one stays
+        # of equal places the last one stays
+        np.put_along_axis(last, which, np.broadcast_to(np.arange(self.n), which.shape), axis=1)
         np.put_along_axis(written, last, values, axis=1)
         return which, written
 

@@ -191,7 +191,8 @@ class StateRecall(Composition, Task):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        rows, (_, cell, swap, query) = np.arange(batch), self.starts
+        rows = np.arange(batch)
+        _, cell, swap, query = self.starts
         tokens = np.empty((batch, self.length), np.int64)
         memory = tokens[:, : self.n]
         if self.shift == PLAIN:
@@ -266,7 +267,9 @@ class StateRecall(Composition, Task):
         Raises SizeError for tokens that are no instance.
         """
         tokens = self._checked(tokens)
-        (_, cell, swap, query), n, P = self.starts, self.n, self.P
+        _, cell, swap, query = self.starts
+        n = self.n
+        P = self.P
         parts = (
             (0, n, 0, cell, "memory"),
             (n, n + P, cell, swap, "pointers"),

@@ -1,4 +1,4 @@
-"""What a family's reader is: a function from the fields of a file to what it describes."""
+"""The reader of a family: a function from the fields of a file to the layers it describes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What flash-linear-attention's files share: `attn`, the layers of softmax attention, and sizes
-as factors of the width.
+"""Fields that flash-linear-attention's files share: `attn`, the layers of softmax attention, and
+sizes as factors of the width.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What recurrent families share: sizes given as factors, Mamba layers, and the assumptions that
-go with them.
+"""Fields that recurrent families share: sizes given as factors, Mamba layers, and the assumptions
+that go with them.
 """
 
 from __future__ import annotations

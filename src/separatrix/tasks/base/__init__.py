@@ -1,1 +1,1 @@
-"""What every task has."""
+"""The interface of tasks, their sizes and their texts."""

@@ -19,10 +19,11 @@ Member = TypeVar("Member", covariant=True)
 
 @dataclass(frozen=True)
 class Family(Generic[Member]):
-    """What stays the same (for people), the task at a given n (SizeError where there is none), and
-    the smallest n that has one.
+    """Tasks of one kind: `described` tells people what stays the same, and `at` gives the task of a
+    size n.
 
-    `grows` is the spelling of n in a task's text.
+    `at` raises SizeError where there is none; `smallest` is the first n that has one, and `grows`
+    the spelling of n in a task's text.
     """
 
     described: str

@@ -1,1 +1,1 @@
-"""How instances are drawn."""
+"""Samplers that several tasks draw with."""

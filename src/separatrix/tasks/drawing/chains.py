@@ -34,6 +34,7 @@ def path(
     for b in range(1, k):
         before = chain[:, b - 1]
         rest = k - b
+        # the end comes next in the share of the ways that lead from it back to itself
         home = rng.random(len(start)) < float(
             Fraction(same(rest), same(rest) + (V - 2) * other(rest))
         )

@@ -29,6 +29,7 @@ def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> To
     """Shape (batch, n): uniform over [values] without the row's holes, shape (batch, number),
     which differ.
     """
+    # uniform numbers of as many values as are left, moved up past each hole: no rejection
     x = rng.integers(values - holes.shape[1], size=(len(holes), n))
     for hole in np.sort(holes, axis=1).T:
         x += x >= hole[:, None]
@@ -39,6 +40,7 @@ def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_
     """A fair coin for every class of every row, shape as `classes`: equal entries of a row have
     equal coins.
     """
+    # equal classes stand side by side once sorted, and take the coin of the first of them
     order = np.argsort(classes, axis=1)
     ordered = np.take_along_axis(classes, order, axis=1)
     first = np.zeros_like(classes)

@@ -108,14 +108,12 @@ def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Genera
 def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
     """Row and place of every entry that equals an earlier one of its row."""
     bits = drawn.shape[1].bit_length()
-    if (
-        ids.bit_length() + bits < 64
-    ):  # id and place in one number sort much faster than places by id
+    if ids.bit_length() + bits < 64:
+        # id and place in one number sort much faster than places by id
         packed = np.sort(drawn << bits | np.arange(drawn.shape[1]), axis=1)
         equal = packed[:, 1:] ^ packed[:, :-1] < 1 << bits
-        row, at = np.divmod(
-            np.flatnonzero(equal), equal.shape[1]
-        )  # several times as fast as np.nonzero
+        # several times as fast as np.nonzero
+        row, at = np.divmod(np.flatnonzero(equal), equal.shape[1])
         return row, packed[row, at + 1] & ((1 << bits) - 1)
     order = np.argsort(drawn, axis=1, kind="stable")
     ordered = np.take_along_axis(drawn, order, axis=1)
@@ -147,6 +145,7 @@ def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
 
 def one_of(qualified: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
     """Shape (batch,): in each row a uniform place among those that qualify; there is one."""
+    # the largest of equally distributed numbers is each of them equally often
     return np.where(qualified, rng.random(qualified.shape), -1.0).argmax(axis=1)
 
 
@@ -163,6 +162,7 @@ def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> 
         k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(
             np.int64
         )
+        # kept in proportion to (1/k) / log(1 + 1/k), which is largest for k = 1: always, there
         kept = rng.random(len(k)) * np.log1p(1 / k) * k < log1p(1)
         flat[open_places[kept]] = k[kept] - 1
         open_places = open_places[~kept]
@@ -196,13 +196,16 @@ def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator
     """Shape (batch, n): independent values of [V]: uniform, Zipf-distributed ("zipf") or of the
     first few ("few").
     """
-    return (
-        zipf(V, (batch, n), rng)
-        if shift == "zipf"
-        else rng.integers(min(FEW, V) if shift == "few" else V, size=(batch, n))
-    )
+    if shift == "zipf":
+        return zipf(V, (batch, n), rng)
+    return rng.integers(_values(V, shift), size=(batch, n))
 
 
 def lookup_chance(V: int, shift: str) -> Fraction:
     """The probability of the most frequent of `independent`."""
-    return zipf_chance(V) if shift == "zipf" else Fraction(1, min(FEW, V) if shift == "few" else V)
+    return zipf_chance(V) if shift == "zipf" else Fraction(1, _values(V, shift))
+
+
+def _values(V: int, shift: str) -> int:
+    """How many values occur."""
+    return min(FEW, V) if shift == "few" else V

@@ -40,8 +40,8 @@ def _look_up(ordered: Tokens, order: Tokens, asked: Tokens) -> Tokens:
 
 
 class Sieve:
-    """Draws tokens that are none of their row's keys. For `length` tokens and k keys a row, so many
-    rows at once that a core's cache holds them.
+    """A sampler of tokens that are none of their row's keys, for `length` tokens and k keys a row.
+    It draws so many rows at once that a core's cache holds them.
 
     Where ids are few every id of a row has a slot, else those that agree in their low bits share
     one, and what falls on a key's slot is looked up. All that is needed is allocated once: fresh
@@ -76,9 +76,8 @@ class Sieve:
         self._held[held_slots] = True
         tokens = uniform(self.vocabulary, slot.shape, rng)
         np.add(self._slots(tokens), self.slots * rows, out=slot)
-        np.take(
-            self._held, slot, out=met, mode="wrap"
-        )  # "raise" would make a copy of what it writes
+        # mode "raise" would make a copy of what it writes
+        np.take(self._held, slot, out=met, mode="wrap")
         flat = tokens.reshape(-1)
         at = np.flatnonzero(met)
         first = slot.reshape(-1)[at] - self._slots(flat[at])
@@ -86,6 +85,7 @@ class Sieve:
             is_key = self._are_keys(flat[at], first, ordered)
             at = at[is_key]
             first = first[is_key]
+        # a key is drawn again until it is none, which leaves all other ids equally likely
         while len(at):
             drawn = uniform(self.vocabulary, at.shape, rng)
             flat[at], is_key = drawn, self._are_keys(drawn, first, ordered)

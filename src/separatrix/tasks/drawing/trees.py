@@ -26,9 +26,8 @@ def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens,
     row = n * np.arange(batch)[:, None]
     f = (rng.integers(n, size=(batch, n)) + row).ravel()
     far = f
-    for _ in range(
-        (n - 1).bit_length()
-    ):  # f taken n times or more leads onto a cycle, and to all of it
+    # f taken n times or more leads onto a cycle, and to all of it
+    for _ in range((n - 1).bit_length()):
         far = far[far]
     on_cycle = np.zeros(batch * n, bool)
     on_cycle[far] = True
@@ -67,9 +66,8 @@ def crossed(
     degrees = np.bincount(cells, minlength=batch * n).reshape(batch, n)
     one_end, other_end = degrees.ravel()[cells].reshape(batch, n - 1, 2).transpose(2, 0, 1)
     low = np.minimum(one_end, other_end)
-    kinds = np.where(
-        low > 1, n * low + np.maximum(one_end, other_end), 0
-    )  # 0: b and c have more than one edge, so a and d do
+    # b and c have two edges or more, so a and d do: an edge with an end of degree 1 fits none (0)
+    kinds = np.where(low > 1, n * low + np.maximum(one_end, other_end), 0)
     fits = np.zeros(batch, bool)
     left = np.arange(batch)
     for _ in range(_PAIRS // _AT_ONCE):
@@ -107,10 +105,9 @@ def _exchanges(
     one = one[alike]
     two = two[alike]
     (a, b), (d, c) = edges[row, one].T, edges[row, two].T
-    above, below = (
-        _above(parents, row, a, d),
-        _above(parents, row, d, a),
-    )  # then the path leaves that edge downward
+    # an end above the other edge is the one from which the path leaves downward
+    above = _above(parents, row, a, d)
+    below = _above(parents, row, d, a)
     a, b = np.where(above, b, a), np.where(above, a, b)
     d, c = np.where(below, c, d), np.where(below, d, c)
     kept = (b != c) & (parents[row, b] != c) & (parents[row, c] != b)
@@ -139,11 +136,10 @@ def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
     batch, number, _ = edges.shape
     names = rng.random((batch, number + 1)).argsort(axis=1)
     edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)
-    return (
-        np.take_along_axis(edges, rng.random((batch, number)).argsort(axis=1)[..., None], axis=1)
-        if order
-        else edges
-    )
+    if not order:
+        return edges
+    places = rng.random((batch, number)).argsort(axis=1)
+    return np.take_along_axis(edges, places[..., None], axis=1)
 
 
 def joined(u: Tokens, v: Tokens, n: int) -> Bools:

@@ -19,15 +19,17 @@ _CELLS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Made by `weighted`, which keeps it."""
+    """Places with their weights, from which sets are drawn. `weighted` makes one and keeps it for
+    the next call.
+    """
 
     weights: Floats
     """Of all places; they sum to 1."""
     number: int
     """Places of a set."""
     draws: int | None
-    """With replacement, that show so many different places nearly always; None where that takes
-    too many.
+    """Draws with replacement that nearly always show that many different places; None where it
+    takes too many.
     """
     ends: Floats
     """Where the part of each place in [0, _CELLS) ends; parts are proportional to weights."""
@@ -52,8 +54,10 @@ class Weighted:
         )
 
     def _race(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Those that arrive first at exponential times of such rates: the next to arrive is each
-        with probability proportional to its weight.
+        """The places that arrive first, at exponential times whose rates are the weights.
+
+        Whoever has arrived, the next one is each place with probability proportional to its weight:
+        that is drawing without replacement.
         """
         times = rng.standard_exponential((batch, len(self.weights)))
         times /= self.weights
@@ -62,11 +66,10 @@ class Weighted:
     def _with_replacement(
         self, shape: tuple[int, int], rng: np.random.Generator
     ) -> NDArray[np.int32]:
-        """By the whole part of a uniform number of [0, _CELLS), and where several places share
-        that, by the rest of it.
-        """
+        """Places drawn one by one, each by a uniform number of [0, _CELLS)."""
         whole = uniform(_CELLS, shape, rng).reshape(-1)
         drawn = np.take(self.cells, whole, mode="wrap")
+        # most cells belong to one place; where several share one, the fraction decides
         shared = np.flatnonzero(drawn < 0)
         number = whole[shared] + rng.random(len(shared))
         place = ~drawn[shared]
@@ -86,7 +89,6 @@ def weighted(places: int, a: float, number: int) -> Weighted:
     cells = np.arange(_CELLS)
     first = np.searchsorted(ends, cells, side="right")
     last = np.searchsorted(ends, cells + 1, side="left")
+    owner = np.where(first == last, first, ~first).astype(np.int32)
     draws = enough(weights, number, places // 2)  # more take longer than the race
-    return Weighted(
-        weights, number, draws, ends, np.where(first == last, first, ~first).astype(np.int32)
-    )
+    return Weighted(weights, number, draws, ends, owner)

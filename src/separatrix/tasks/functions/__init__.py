@@ -1,1 +1,1 @@
-"""What the composition tasks share."""
+"""Tasks made of functions: what several of them share."""

@@ -1,5 +1,5 @@
-"""What the two orders of sequential composition share: sizes, the token w, the way functions are
-drawn, and the chain of values.
+"""Composed functions: sizes, the token w, the way functions are drawn, and the chain of values,
+shared by the two orders of sequential composition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Eva and index lookup share: a table of n entries in [V] and a place in it."""
+"""A table of n entries in [V] and a place in it: shared by Eva and index lookup."""
 
 from __future__ import annotations
 
