@@ -605,9 +605,9 @@ def test_no_law_is_an_assertion() -> None:
 def test_laws_hold_without_assertions() -> None:
     program = """
 import torch
-from separatrix.architecture.mechanisms import mechanism
+from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
-from separatrix.mixers.laws import broken_laws, drawn
+from separatrix.laws import broken_laws, drawn
 assert False, "this program must run with -O"
 m = drawn(mixer(mechanism("linear", heads=1, head_dim=2), width=4))
 m._forward = lambda x: 2 * type(m)._forward(m, x)

@@ -51,7 +51,7 @@ masked one. The slow tests run every law on every case.
 
 PROGRAM = f"""{PEAK}
 import json, sys, torch
-from separatrix.architecture.mechanisms import mechanism
+from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
 torch.set_num_threads(1)
 name, sizes, tokens = json.loads(sys.argv[1])
