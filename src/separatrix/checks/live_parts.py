@@ -125,8 +125,8 @@ def live_parts(model: Model) -> list[Live]:
         for _, m in parts:
             if isinstance(m, OwnMixer):
                 raise CheckFailed(
-                    f"layer {layer + 1}: {m.mechanism.name} is a user's own mixer; nothing is proved"
-                    " of what it adds"
+                    f"layer {layer + 1}: {m.mechanism.name} is a user's own mixer; nothing is"
+                    " proved of what it adds"
                 )
         used = [(part, m) for part, m in parts if bool(m.get_parameter("o.weight").any())]
         if len(used) > 1:
