@@ -38,8 +38,11 @@ def instances(task: MQAR) -> Iterable[Prompt]:
 
 def sized(vocab_size: int, input_seq_len: int, num_kv_pairs: int, **more: float) -> MQAR:
     return MQAR(
-        vocab_size=vocab_size, input_seq_len=input_seq_len, num_kv_pairs=num_kv_pairs, **more
-    )  # type: ignore[arg-type]
+        vocab_size=vocab_size,
+        input_seq_len=input_seq_len,
+        num_kv_pairs=num_kv_pairs,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 CASE = Case(
