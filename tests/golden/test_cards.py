@@ -19,7 +19,7 @@ from rich.console import Console
 from separatrix.architecture import MECHANISMS, Architecture
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.resolve import resolve
-from separatrix.cards import CardLine, card
+from separatrix.cards import CardLine, card, card_facts
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.amounts import format_bytes
@@ -37,6 +37,12 @@ STUB = [
 ]
 
 
+def card_data(
+    architecture: Architecture, context: int, *, lines: list[CardLine] | None = None
+) -> dict[str, Any]:
+    return card_json(card_facts(architecture, context, lines=lines))
+
+
 def text(
     architecture: Architecture,
     context: int,
@@ -45,7 +51,7 @@ def text(
     lines: list[CardLine] | None = None,
 ) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(render_card(architecture, context, lines=lines))
+    console.print(render_card(card_facts(architecture, context, lines=lines)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -87,7 +93,7 @@ def test_recurrentgemma_card() -> None:
 
 def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
     """137,904,128 bits / log2 256,000 = 7,675,931.4 (ux.md); a chain of thought changes nothing."""
-    found = {v["question"]: v for v in card_json(preset("recurrentgemma-2b"), 8192)["verdicts"]}
+    found = {v["question"]: v for v in card_data(preset("recurrentgemma-2b"), 8192)["verdicts"]}
     recall = next(v for question, v in found.items() if question.startswith("recall"))
     assert (recall["status"], recall["theorem"], recall["n"]) == ("FAILS", "I", 7_675_932)
     thought = found["recall with chain of thought"]
@@ -119,7 +125,7 @@ def test_qwen_card() -> None:
 
 
 def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() -> None:
-    verdicts = card_json(preset("qwen3-next-80b"), 262_144)["verdicts"]
+    verdicts = card_data(preset("qwen3-next-80b"), 262_144)["verdicts"]
     recall = next(v for v in verdicts if v["question"].startswith("recall"))
     assert recall["status"] == "SOLVABLE"
     assert recall["sizes"]["address_bits"] == 18
@@ -171,7 +177,7 @@ LAYERS = ("total", "full", "windowed", "indexed", "recurrent", "convolution", "p
 @pytest.mark.parametrize("name", EXPECTED)
 def test_json_of_released_models(name: str) -> None:
     expected = EXPECTED[name]
-    found = card_json(preset(name), 10_000)
+    found = card_data(preset(name), 10_000)
     assert set(found) == {
         "name",
         "context",
@@ -211,13 +217,16 @@ def test_json_of_released_models(name: str) -> None:
 
 
 def test_what_nobody_said_is_named() -> None:
-    assert card_json(preset("qwen3-next-80b"), 10)["unknown"] == []
-    assert card_json(preset("recurrentgemma-2b"), 10)["unknown"] == ["context"]
-    assert card_json(Architecture.parse("full"), 10)["unknown"] == ["vocabulary", "context"]
+    assert card_data(preset("qwen3-next-80b"), 10)["unknown"] == []
+    assert card_data(preset("recurrentgemma-2b"), 10)["unknown"] == ["context"]
+    assert card_data(Architecture.parse("full"), 10)["unknown"] == [
+        "vocabulary",
+        "context",
+    ]
 
 
 def test_windows_fill_and_buffers_are_whole() -> None:
-    early, late = (card_json(preset("recurrentgemma-2b"), t)["cache"] for t in (2, 3000))
+    early, late = (card_data(preset("recurrentgemma-2b"), t)["cache"] for t in (2, 3000))
     assert early["window_bytes"] == 8 * 2 * 2 * 256 * 2
     assert early["convolution_numbers"] == late["convolution_numbers"] == {"rglru": 3 * 2560}
     # two tokens in each of 8 windows: 8 * 2 * 2 * 256 numbers of 2 bytes
@@ -227,7 +236,9 @@ def test_windows_fill_and_buffers_are_whole() -> None:
 
 def test_layers_that_hold_attention_and_recurrence_count_in_both() -> None:
     found = card_json(
-        Architecture.parse("full|gdn + window|full + sparse + mlp + loglinear"), 100, lines=STUB
+        card_facts(
+            Architecture.parse("full|gdn + window|full + sparse + mlp + loglinear"), 100, lines=STUB
+        )
     )
     assert found["layers"] == dict(zip(LAYERS, (5, 2, 1, 1, 2, 0, 1, 1), strict=True))
     assert found["pattern"] == "hhs-o"
@@ -236,7 +247,7 @@ def test_layers_that_hold_attention_and_recurrence_count_in_both() -> None:
 def test_growth_of_sparse_and_log_linear_layers() -> None:
     # sparse: 2 x 4 x 64 fp32 per token, and as much again per block of 32 tokens; log-linear: one
     # more state of 4 x 64 x 64 per doubling
-    found = card_json(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
+    found = card_data(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
     assert found["cache"]["kv_bytes_per_token"] == 2 * 4 * 64 * 4 * 33 / 32
     assert found["cache"]["recurrent_numbers"] == {"loglinear": 11 * 4 * 64 * 64}
     card = text(Architecture.parse("sparse + loglinear"), 1024, lines=STUB)
@@ -246,16 +257,17 @@ def test_growth_of_sparse_and_log_linear_layers() -> None:
 
 
 def test_bytes_of_odd_formats_are_not_rounded() -> None:
-    cache = card_json(Architecture.parse("full @ heads=1, head_dim=1, p3"), 5, lines=STUB)["cache"]
+    cache = card_json(
+        card_facts(Architecture.parse("full @ heads=1, head_dim=1, p3"), 5, lines=STUB)
+    )["cache"]
     assert cache["kv_bytes_per_token"] == 0.75
     assert cache["total_bytes"] == 3.75
 
 
 @pytest.mark.parametrize("context", [0, -5, True, 2.0])
 def test_contexts_that_are_none(context: Any) -> None:
-    for make in (card_json, render_card):
-        with pytest.raises(SizeError, match="context is"):
-            make(Architecture.parse("full"), context, lines=STUB)
+    with pytest.raises(SizeError, match="context is"):
+        card_facts(Architecture.parse("full"), context, lines=STUB)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -270,7 +282,7 @@ def test_every_width_shows_ascii_and_the_deciding_numbers(width: int, spec: str)
 
 def test_statuses_are_coloured() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
-    console.print(render_card(Architecture.parse("full"), 10, lines=STUB))
+    console.print(render_card(card_facts(Architecture.parse("full"), 10, lines=STUB)))
     assert isinstance(console.file, io.StringIO)
     assert "\x1b[1;31mFAILS" in console.file.getvalue()
 
@@ -349,7 +361,8 @@ def test_every_mechanism_belongs_to_a_kind_of_layer() -> None:
 def test_a_card_needs_no_torch() -> None:
     program = (
         "import sys; from separatrix.architecture.resolve import resolve; from"
-        " separatrix.report.card import card_json;card_json(resolve('qwen3-next-80b'), 1000);"
+        " separatrix.cards import card_facts; from separatrix.report.card_json import card_json;"
+        "card_json(card_facts(resolve('qwen3-next-80b'), 1000));"
         " assert 'torch' not in sys.modules"
     )
     done = subprocess.run(
@@ -364,7 +377,7 @@ def test_a_card_needs_no_torch() -> None:
 )
 def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
     model = preset(name)
-    data = card_json(model, 10_000)["verdicts"]
+    data = card_data(model, 10_000)["verdicts"]
     # no such task yet
     assert [v["question"] for v in data if v["task"] is None] == ["permutation tracking (S_5)"]
     assert all(v["assumptions"] for v in data if v["task"] is not None)
@@ -470,7 +483,7 @@ def test_explanations_are_printed_where_asked_for() -> None:
     told = io.StringIO()
     for target, explain in ((plain, False), (told, True)):
         console = Console(file=target, width=200, color_system=None, legacy_windows=False)
-        console.print(render_card(Architecture.parse("full*2"), 100, explain=explain))
+        console.print(render_card(card_facts(Architecture.parse("full*2"), 100), explain=explain))
     sentence = (
         "One full layer fetches each bit's partner, a second one looks for a pair that differs."
     )
@@ -484,7 +497,7 @@ def test_the_work_of_a_card_takes_milliseconds() -> None:
     """
     model = Architecture.parse("(gdn*3 + full)*29 + gdn*2 @ heads=32, head_dim=128, bf16")
     assert len(model) == 118
-    card_json(Architecture.parse("full"), 1000)
+    card_data(Architecture.parse("full"), 1000)
     start = time.perf_counter()
-    card_json(model, 262_144)
+    card_data(model, 262_144)
     assert time.perf_counter() - start < 0.5

@@ -14,6 +14,7 @@ from separatrix.architecture.hf import read_config
 from separatrix.architecture.outline import UnknownSizes
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.settings import Settings
+from separatrix.cards import card_facts
 from separatrix.report.card_json import card_json
 
 
@@ -173,7 +174,7 @@ def test_every_preset_has_a_row_and_there_are_enough() -> None:
 def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     row = ROWS[name]
     model = preset(name)
-    card = card_json(model, 4096)
+    card = card_json(card_facts(model, 4096))
     expected = {
         "total": row.total,
         "full": row.full,

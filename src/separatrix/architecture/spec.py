@@ -268,7 +268,7 @@ def format_spec(layers: Sequence[Layer]) -> str:
         if len(v) == 1 and None not in v and v != defaults[k]
     }
     words = [_format_layer(layer, common) for layer in layers]
-    text = _fold(words)
+    text = fold(words)
     return f"{text} @ {_format_sizes(common)}" if common else text
 
 
@@ -290,7 +290,7 @@ def _format_layer(layer: Layer, common: dict[str, Any]) -> str:
     return "|".join(texts)
 
 
-def _fold(words: Sequence[str]) -> str:
+def fold(words: Sequence[str]) -> str:
     """Words joined by ' + ', repeats written 'a*3' or '(a + b)*3', the longest repeat at each
     place first.
     """
@@ -312,7 +312,7 @@ def _fold(words: Sequence[str]) -> str:
             i += 1
             continue
         items.append(
-            f"{block[0]}*{best_times}" if best_period == 1 else f"({_fold(block)})*{best_times}"
+            f"{block[0]}*{best_times}" if best_period == 1 else f"({fold(block)})*{best_times}"
         )
         i += best_period * best_times
     return " + ".join(items)

@@ -57,18 +57,23 @@ def analyze(
         else:
             show(render_outline(error.outline, tokens))
         return
-    from separatrix.report.card import card_json, render_card
+    from separatrix.cards import card_facts
 
-    tokens = wanted or architecture.context or DEFAULT_CONTEXT
+    facts = card_facts(architecture, wanted or architecture.context or DEFAULT_CONTEXT)
     if as_json:
-        print_json(card_json(architecture, tokens))
+        from separatrix.report.card_json import card_json
+
+        print_json(card_json(facts))
     else:
-        show(render_card(architecture, tokens, explain=explain))
+        from separatrix.report.card import render_card
+
+        show(render_card(facts, explain=explain))
 
 
 def presets(as_json: JsonFlag = False) -> None:
     """Released models known by name, or by their id on the Hugging Face hub."""
     from separatrix.architecture.presets import PRESETS, hub_ids, preset
+    from separatrix.cards.facts import layer_titles
     from separatrix.report.card import layers_text
 
     models = {name: preset(name) for name in PRESETS}
@@ -88,7 +93,11 @@ def presets(as_json: JsonFlag = False) -> None:
         return
     print_rows(
         [
-            {"name": name, "layers": layers_text(model), "hub id": " ".join(hub_ids(name))}
+            {
+                "name": name,
+                "layers": layers_text(layer_titles(model)),
+                "hub id": " ".join(hub_ids(name)),
+            }
             for name, model in models.items()
         ],
         False,

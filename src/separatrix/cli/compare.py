@@ -49,6 +49,7 @@ def compare(
     """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
     recurrentgemma-2b. A size given with --set holds for every model that has it.
     """
+    from separatrix.cards import card_facts
     from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
     from separatrix.report.compare import compare_json, render_comparison
 
@@ -57,10 +58,11 @@ def compare(
     stacks = _stacks([named(model) for model in models], sizes or [])
     own = [stack.context for stack in stacks if stack.context is not None]
     tokens = min(own, default=DEFAULT_CONTEXT) if context is None else parse_context(context)
+    cards = [card_facts(stack, tokens) for stack in stacks]
     if as_json:
-        print_json(compare_json(stacks, tokens))
+        print_json(compare_json(cards))
     else:
-        show(render_comparison(stacks, tokens, explain=explain))
+        show(render_comparison(cards, explain=explain))
 
 
 def _stacks(models: Sequence[str], sizes: Sequence[str]) -> list[Architecture]:

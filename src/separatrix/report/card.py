@@ -1,114 +1,70 @@
-"""The capability card of an architecture in a terminal. Nothing here decides anything: see
-card_json.py for where its facts come from.
-"""
+"""The capability card of an architecture in a terminal: prints facts and decides nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from separatrix.architecture import Architecture
-from separatrix.numbers.amounts import bytes_of, check_context, format_bytes
-from separatrix.report.card_json import assumptions, card_json, card_lines, unknown
-from separatrix.report.memory import KINDS, Row, pattern, rows
+from separatrix.numbers.amounts import bytes_of, format_bytes
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import since, theorem_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from separatrix.cards import CardLine
-
-__all__ = ["card_json", "card_lines", "render_card"]
+    from separatrix.cards import CardFacts, CardLine
+    from separatrix.cards.memory import Row
 
 _LONGEST_NAME = 32
 _WIDEST_QUESTION = 32
 
 
-def render_card(
-    architecture: Architecture,
-    context: int,
-    *,
-    lines: Sequence[CardLine] | None = None,
-    explain: bool = False,
-) -> RenderableType:
-    """The card as something rich prints, in ASCII; `lines` as `card_lines` gives them; `explain`
-    adds two sentences of plain English to each.
-
-    Raises SizeError for a context that is none.
+def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
+    """The card as something rich prints, in ASCII; `explain` adds two sentences of plain English
+    to each line.
     """
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
 
-    check_context(context)
-    lines = card_lines(architecture, context) if lines is None else lines
     parts: list[RenderableType] = [
-        _header(architecture),
+        _header(facts),
         Text(),
-        *_memory(architecture, context),
+        *_memory(facts),
         Text(),
         Text("What that means", "bold"),
-        meaning(lines, explain=explain),
+        meaning(facts.lines, explain=explain),
         Text(),
         Text("Assumptions", "bold"),
     ]
-    granted = (*assumptions(architecture), *_unknown_text(architecture))
+    granted = (*facts.assumptions, *_unknown_text(facts))
     return Group(*parts, *(Padding(Text(text), (0, 0, 0, 2)) for text in granted))
 
 
-def layers_text(architecture: Architecture) -> str:
-    """Layers by mechanism, most frequent first: "18 RG-LRU   8 windowed (2,048)   0 full"."""
-    counts = Counter(
-        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
-    )
-    words = [f"{number:,} {' | '.join(kinds)}" for kinds, number in counts.most_common()]
-    if not any(part.group == "full" for layer, _ in architecture.counted() for part in layer):
-        words.append("0 full")
-    return "   ".join(words)
+def layers_text(titles: Iterable[tuple[int, str]]) -> str:
+    """Layers by mechanism: "18 RG-LRU   8 windowed (2,048)   0 full"."""
+    return "   ".join(f"{number:,} {title}" for number, title in titles)
 
 
-def formats_text(architecture: Architecture) -> str:
-    """Number formats: "bf16, recurrent state fp32 (assumed)"."""
-    mixing = [part for layer in architecture for part in layer if part.mixes_tokens]
-    formats = sorted({part.format for part in mixing})
-    states = sorted(
-        {
-            part.sizes()["state_format"] or part.format
-            for part in mixing
-            if "state_format" in part.sizes()
-        }
-    )
-    assumed = any(
-        note.startswith("recurrent state") and "(assumed)" in note for note in architecture.notes
-    )
-    words = ["/".join(formats)] if formats else []
-    if states and states != formats:
-        words.append(f"recurrent state {'/'.join(states)}{' (assumed)' if assumed else ''}")
-    return ", ".join(words)
-
-
-def _header(architecture: Architecture) -> RenderableType:
+def _header(facts: CardFacts) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 3))
-    total = len(architecture)
-    name = str(architecture)
+    total = facts.layers["total"]
     counted = f"{total:,} layer{'s' if total > 1 else ''}"
-    first = Text("   ".join(filter(None, (counted, formats_text(architecture)))))
-    if len(name) <= _LONGEST_NAME:
-        grid.add_row(Text(name, "bold"), first)
+    first = Text("   ".join(filter(None, (counted, facts.formats))))
+    if len(facts.name) <= _LONGEST_NAME:
+        grid.add_row(Text(facts.name, "bold"), first)
     else:
-        grid.add_row("", Text(name, "bold"))
+        grid.add_row("", Text(facts.name, "bold"))
         grid.add_row("", first)
-    grid.add_row("", Text(" ".join(pattern(architecture))))
-    grid.add_row("", Text(layers_text(architecture)))
+    grid.add_row("", Text(" ".join(facts.symbols)))
+    grid.add_row("", Text(layers_text(facts.titles)))
     return grid
 
 
-def _memory(architecture: Architecture, context: int) -> list[RenderableType]:
+def _memory(facts: CardFacts) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -118,22 +74,21 @@ def _memory(architecture: Architecture, context: int) -> list[RenderableType]:
         grid.add_column(justify=justify, overflow="fold")
     grid.add_row(
         Text("Memory of the past", "bold"),
-        f"{context:,} token{'s' if context > 1 else ''}",
+        f"{facts.context:,} token{'s' if facts.context > 1 else ''}",
         "any length",
         "",
     )
-    memory = rows(architecture, context)
-    for row in memory:
-        grid.add_row(f"  {KINDS[row.kind]}", format_bytes(row.bits), growth_text(row))
-    limits = [row.limit for row in memory if row.limit is not None]
-    total = sum(row.bits for row in memory)
-    if len(limits) == len(memory):
-        grid.add_row("  together", format_bytes(total), format_bytes(sum(limits)), "does not grow")
+    for row in facts.memory:
+        grid.add_row(f"  {row.title}", format_bytes(row.bits), growth_text(row))
+    limits = [row.limit for row in facts.memory if row.limit is not None]
+    total = format_bytes(facts.bits)
+    if len(limits) == len(facts.memory):
+        grid.add_row("  together", total, format_bytes(sum(limits)), "does not grow")
     else:
-        grid.add_row("  together", format_bytes(total), "grows with the context")
+        grid.add_row("  together", total, "grows with the context")
     # theorems count in bits
-    grid.add_row("", f"{total:,} bits")
-    return [grid, *(Padding(Text(text), (0, 0, 0, 2)) for text in _reading_text(architecture))]
+    grid.add_row("", f"{facts.bits:,} bits")
+    return [grid, *(Padding(Text(text), (0, 0, 0, 2)) for text in _reading_text(facts))]
 
 
 def growth_text(row: Row) -> str:
@@ -145,13 +100,13 @@ def growth_text(row: Row) -> str:
     return f"{format_bytes(row.per_doubling)} more per doubling"
 
 
-def _reading_text(architecture: Architecture) -> list[str]:
-    many = len(architecture.reading)
-    if not many:
+def _reading_text(facts: CardFacts) -> list[str]:
+    if not facts.readers:
         return []
-    most = max(architecture.read_bits(index) for index in architecture.reading)
-    where = "the reading layer" if many == 1 else f"each of the {many:,} reading layers"
-    return [f"one query returns at most {most:,} bits of the past in {where}"]
+    where = f"each of the {facts.readers:,} reading layers"
+    if facts.readers == 1:
+        where = "the reading layer"
+    return [f"one query returns at most {facts.read_bits:,} bits of the past in {where}"]
 
 
 def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableType:
@@ -177,10 +132,10 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
     return Padding(grid, (0, 0, 0, 2))
 
 
-def _unknown_text(architecture: Architecture) -> list[str]:
+def _unknown_text(facts: CardFacts) -> list[str]:
     names = {
         "vocabulary": "the size of the vocabulary",
         "context": "the longest context it was made for",
     }
-    missing = [names[name] for name in unknown(architecture)]
+    missing = [names[name] for name in facts.unknown]
     return [f"not known: {', '.join(missing)}"] if missing else []

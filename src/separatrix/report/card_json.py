@@ -1,96 +1,44 @@
-"""The capability card as plain data: a stable interface for machines. Memory comes from the
-declared sizes, verdicts from `separatrix.cards`.
-"""
+"""The capability card as plain data: a stable interface for machines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from separatrix.architecture import Architecture
-from separatrix.numbers.amounts import bytes_of, check_context
-from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
+from separatrix.numbers.amounts import bytes_of
 
 if TYPE_CHECKING:
-    from separatrix.cards import CardLine
+    from separatrix.cards import CardFacts, CardLine
     from separatrix.evidence.records import Verdict
 
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
 
 
-def card_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """What the theory says about the architecture at `context` tokens. Raises SizeError for a
-    context that is none.
-    """
-    from separatrix.cards import card
-
-    check_context(context)
-    return card(architecture, context)
-
-
-def card_json(
-    architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None
-) -> dict[str, Any]:
+def card_json(facts: CardFacts) -> dict[str, Any]:
     """The card as plain data. Bytes are integers, floats where a number format leaves a
-    fraction. Raises SizeError as `card_lines` does.
+    fraction.
     """
-    check_context(context)
-    lines = card_lines(architecture, context) if lines is None else lines
-    memory = {row.kind: row for row in rows(architecture, context)}
+    memory = {row.kind: row for row in facts.memory}
     kv = memory.get("kv")
     return {
-        "name": str(architecture),
-        "context": context,
-        "layers": layer_counts(architecture),
-        "pattern": pattern(architecture),
+        "name": facts.name,
+        "context": facts.context,
+        "layers": facts.layers,
+        "pattern": "".join(facts.symbols),
         "cache": {
-            "recurrent_numbers": largest_numbers(architecture, "state", context),
-            "convolution_numbers": largest_numbers(architecture, "convolution", FAR),
+            "recurrent_numbers": facts.recurrent_numbers,
+            "convolution_numbers": facts.convolution_numbers,
             "state_bytes": bytes_of(
                 sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
             ),
             "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
             "kv_bytes_per_token": bytes_of(kv.per_token if kv else 0),
-            "total_bytes": bytes_of(sum(row.bits for row in memory.values())),
+            "total_bytes": bytes_of(facts.bits),
         },
-        "verdicts": [_verdict_json(line) for line in lines],
-        "assumptions": assumptions(architecture),
-        "unknown": unknown(architecture),
+        "verdicts": [_verdict_json(line) for line in facts.lines],
+        "assumptions": list(facts.assumptions),
+        "unknown": list(facts.unknown),
     }
-
-
-_SAID_BY_NOTES = {
-    "the recurrent state holds": "recurrent state",
-    "softmax accumulators": "softmax accumulators",
-}
-"""How a mechanism's own assumption begins, and how a reader's note that says the same and more
-does.
-"""
-
-
-def assumptions(architecture: Architecture) -> list[str]:
-    """What is taken for granted, each thing said once: a reader's note on a format stands for
-    the mechanism's own words.
-    """
-    noted = [
-        start
-        for start in _SAID_BY_NOTES.values()
-        if any(note.startswith(start) for note in architecture.notes)
-    ]
-    said = architecture.assumptions
-    return [
-        text
-        for text in said
-        if text in architecture.notes
-        or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
-    ]
-
-
-def unknown(architecture: Architecture) -> list[str]:
-    """Facts the card would need and nobody gave."""
-    facts = {"vocabulary": architecture.vocabulary, "context": architecture.context}
-    return [name for name, value in facts.items() if value is None]
 
 
 def _verdict_json(line: CardLine) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.spec import _fold
-from separatrix.numbers.amounts import check_context, format_bytes
-from separatrix.report.card import formats_text, growth_text
-from separatrix.report.card_json import card_json, card_lines
-from separatrix.report.memory import KINDS, Row, layer_counts, rows, symbol
+from separatrix.architecture.spec import fold
+from separatrix.cards.memory import KINDS
+from separatrix.numbers.amounts import format_bytes
+from separatrix.report.card import growth_text
+from separatrix.report.card_json import card_json
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import since, theorem_name
 
 if TYPE_CHECKING:
-    from separatrix.cards import CardLine
+    from separatrix.cards import CardFacts, CardLine
+    from separatrix.cards.memory import Row
 
 _LABEL = 23
 _NARROWEST = 17
@@ -43,55 +43,31 @@ class Aligned:
         return len(set(self.cells)) > 1
 
 
-def aligned(
-    architectures: Sequence[Architecture], context: int, *, explain: bool = False
-) -> list[Aligned]:
-    """Every row of the comparison. Raises SizeError for a context that is not positive."""
-    check_context(context)
-    cards = [card_lines(architecture, context) for architecture in architectures]
-    return _rows(architectures, context, cards, explain=explain)
+def aligned(cards: Sequence[CardFacts], *, explain: bool = False) -> list[Aligned]:
+    """Every row of the comparison of cards at one context."""
+    return [*_layers(cards), *_memory(cards), *_meaning(cards, explain=explain)]
 
 
-def _rows(
-    architectures: Sequence[Architecture],
-    context: int,
-    cards: Sequence[Sequence[CardLine]],
-    *,
-    explain: bool = False,
-) -> list[Aligned]:
-    return [
-        *_layers(architectures),
-        *_memory(architectures, context),
-        *_meaning(cards, explain=explain),
-    ]
-
-
-def compare_json(architectures: Sequence[Architecture], context: int) -> dict[str, Any]:
+def compare_json(cards: Sequence[CardFacts]) -> dict[str, Any]:
     """The cards as `analyze --json` gives them, and the rows that differ."""
-    cards = [card_lines(architecture, context) for architecture in architectures]
     return {
-        "context": context,
-        "models": [
-            card_json(architecture, context, lines=own)
-            for architecture, own in zip(architectures, cards, strict=True)
-        ],
+        "context": cards[0].context,
+        "models": [card_json(facts) for facts in cards],
         "rows": [
             {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
-            for row in _rows(architectures, context, cards)
+            for row in aligned(cards)
         ],
     }
 
 
-def render_comparison(
-    architectures: Sequence[Architecture], context: int, *, explain: bool = False
-) -> RenderableType:
+def render_comparison(cards: Sequence[CardFacts], *, explain: bool = False) -> RenderableType:
     """The comparison as something rich prints, in ASCII; as many models beside each other as the
     width has room for, then the next ones.
 
     `explain` adds two sentences of plain English to every answer.
     """
-    names = tuple(str(architecture) for architecture in architectures)
-    return _Comparison(names, tuple(aligned(architectures, context, explain=explain)), context)
+    names = tuple(facts.name for facts in cards)
+    return _Comparison(names, tuple(aligned(cards, explain=explain)), cards[0].context)
 
 
 @dataclass(frozen=True)
@@ -156,48 +132,31 @@ def _coloured(cell: str, differs: bool) -> Text:
     return text
 
 
-def _layers(architectures: Sequence[Architecture]) -> Iterator[Aligned]:
-    counts = [layer_counts(architecture) for architecture in architectures]
-    for kind in counts[0]:
-        if kind == "total" or any(count[kind] for count in counts):
-            yield Aligned(
-                "Layers",
-                "together" if kind == "total" else kind,
-                tuple(f"{count[kind]:,}" for count in counts),
-            )
-    yield Aligned(
-        "Layers",
-        "pattern",
-        tuple(_fold([symbol(layer) for layer in architecture]) for architecture in architectures),
-    )
-    yield Aligned(
-        "Layers",
-        "formats",
-        tuple(formats_text(architecture) or "-" for architecture in architectures),
-    )
+def _layers(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
+    part = "Layers"
+    for kind in cards[0].layers:
+        counts = [facts.layers[kind] for facts in cards]
+        if kind == "total" or any(counts):
+            label = "together" if kind == "total" else kind
+            yield Aligned(part, label, tuple(f"{count:,}" for count in counts))
+    yield Aligned(part, "pattern", tuple(fold(facts.symbols) for facts in cards))
+    yield Aligned(part, "formats", tuple(facts.formats or "-" for facts in cards))
 
 
-def _memory(architectures: Sequence[Architecture], context: int) -> Iterator[Aligned]:
-    memory = [
-        {row.kind: row for row in rows(architecture, context)} for architecture in architectures
-    ]
+def _memory(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
     part = "Memory of the past"
-    for kind, title in KINDS.items():
-        if any(kind in own for own in memory):
-            yield Aligned(part, title, tuple(_kept(own.get(kind)) for own in memory))
-    yield Aligned(
-        part,
-        "together",
-        tuple(format_bytes(sum(row.bits for row in own.values())) for own in memory),
-    )
-    yield Aligned(part, "one query returns", tuple(_read_text(one) for one in architectures))
+    memory = [{row.title: row for row in facts.memory} for facts in cards]
+    for title in KINDS.values():
+        if any(title in own for own in memory):
+            yield Aligned(part, title, tuple(_kept(own.get(title)) for own in memory))
+    yield Aligned(part, "together", tuple(format_bytes(facts.bits) for facts in cards))
+    yield Aligned(part, "one query returns", tuple(_read_text(facts) for facts in cards))
 
 
-def _read_text(architecture: Architecture) -> str:
-    if not architecture.reading:
+def _read_text(facts: CardFacts) -> str:
+    if not facts.readers:
         return "-"
-    most = max(architecture.read_bits(i) for i in architecture.reading)
-    return f"at most {most:,} bits in each of {len(architecture.reading):,}"
+    return f"at most {facts.read_bits:,} bits in each of {facts.readers:,}"
 
 
 def _kept(row: Row | None) -> str:
@@ -207,22 +166,24 @@ def _kept(row: Row | None) -> str:
     return here if row.limit is not None else f"{here}, {growth_text(row)}"
 
 
-def _meaning(cards: Sequence[Sequence[CardLine]], *, explain: bool) -> Iterator[Aligned]:
+def _meaning(cards: Sequence[CardFacts], *, explain: bool) -> Iterator[Aligned]:
     """A row for every question, in the order of the first card that asks it; several lines of
     one card on it stand below each other.
     """
     order: list[str] = []
-    for lines in cards:
+    for facts in cards:
         before = 0
-        for question in (_question(line)[0] for line in lines):
+        for question in (_question(line)[0] for line in facts.lines):
             if question not in order:
                 order.insert(before, question)
             before = order.index(question) + 1
     for question in order:
         cells = (
-            "\n".join(_answer(line, explain) for line in lines if _question(line)[0] == question)
+            "\n".join(
+                _answer(line, explain) for line in facts.lines if _question(line)[0] == question
+            )
             or "-"
-            for lines in cards
+            for facts in cards
         )
         yield Aligned("What that means", question, tuple(cells))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.architecture.outline import Outline
+from separatrix.cards.memory import FAR, largest_numbers, layer_counts, rows, symbols
 from separatrix.mechanisms import LayerKind
 from separatrix.numbers.amounts import bytes_of, check_context
 from separatrix.report.card import meaning
-from separatrix.report.memory import FAR, largest_numbers, layer_counts, pattern, rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,7 +45,7 @@ def outline_json(outline: Outline, context: int) -> dict[str, Any]:
         "name": outline.name,
         "context": context,
         "layers": layer_counts(outline),
-        "pattern": pattern(outline),
+        "pattern": "".join(symbols(outline)),
         "cache": cache | {"total_bytes": None},
         "verdicts": [
             {

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from separatrix.architecture import Architecture
+from separatrix.cards.memory import rows
 from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mechanisms.base import Head, HeadShape, OpenedBlocks, Varied
-from separatrix.report.memory import rows
 
 DIAGONAL = {
     *("linear", "lightning", "retnet", "gla", "hgrn2", "mlstm"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from separatrix.architecture.resolve import resolve
+from separatrix.cards import CardFacts, card_facts
 from separatrix.cli.compare import compare
 from separatrix.errors import SeparatrixError
 from separatrix.report.compare import Aligned, aligned, compare_json, render_comparison
@@ -16,9 +18,13 @@ from separatrix.report.compare import Aligned, aligned, compare_json, render_com
 MODELS = ("qwen3-next-80b", "recurrentgemma-2b", "full*2 + gdn*24")
 
 
+def cards(models: Sequence[str], context: int) -> list[CardFacts]:
+    return [card_facts(resolve(model), context) for model in models]
+
+
 def printed(models, context: int, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), highlight=False)
-    console.print(render_comparison([resolve(model) for model in models], context))
+    console.print(render_comparison(cards(models, context)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -37,9 +43,7 @@ def test_the_figures_of_real_models_stand_in_their_columns() -> None:
     """ux.md: 73.7 MiB of state and convolutions and 24,576 bytes per token; 18 RG-LRU and 8
     windowed layers, 134,217,728 bits of windows.
     """
-    rows = {
-        row.label: row.cells for row in aligned([resolve(model) for model in MODELS[:2]], 262_144)
-    }
+    rows = {row.label: row.cells for row in aligned(cards(MODELS[:2], 262_144))}
     assert rows["full"] == ("12", "0")
     assert rows["recurrent"] == ("36", "18")
     assert rows["windowed"] == ("0", "8")
@@ -51,11 +55,7 @@ def test_the_figures_of_real_models_stand_in_their_columns() -> None:
 
 
 def test_questions_are_aligned_and_follow_each_other() -> None:
-    rows = [
-        row
-        for row in aligned([resolve(model) for model in MODELS], 8192)
-        if row.part == "What that means"
-    ]
+    rows = [row for row in aligned(cards(MODELS, 8192)) if row.part == "What that means"]
     labels = [row.label for row in rows]
     assert len(labels) == len(set(labels))
     assert (
@@ -86,9 +86,7 @@ def test_more_models_than_fit_are_folded() -> None:
 
 
 def test_json_holds_the_cards() -> None:
-    data = json.loads(
-        json.dumps(compare_json([resolve(model) for model in MODELS], 8192), allow_nan=False)
-    )
+    data = json.loads(json.dumps(compare_json(cards(MODELS, 8192)), allow_nan=False))
     assert [model["name"] for model in data["models"]] == list(MODELS)
     assert {model["context"] for model in data["models"]} == {8192}
     assert {row["row"] for row in data["rows"] if row["differs"]} >= {

@@ -36,6 +36,11 @@ class Row:
     per_token: Fraction
     per_doubling: int
 
+    @property
+    def title(self) -> str:
+        """The kind in words."""
+        return KINDS[self.kind]
+
 
 def rows(architecture: Architecture, context: int) -> list[Row]:
     """A row for every kind of memory the architecture has. Raises SizeError for a negative
@@ -79,13 +84,13 @@ def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
 
 def symbol(layer: tuple[Part, ...]) -> str:
     """One character for a layer: its mechanism's own, or h for heads of several mechanisms."""
-    symbols = {part.symbol for part in layer}
-    return symbols.pop() if len(symbols) == 1 else "h"
+    own = {part.symbol for part in layer}
+    return own.pop() if len(own) == 1 else "h"
 
 
-def pattern(architecture: Architecture | Outline) -> str:
+def symbols(architecture: Architecture | Outline) -> tuple[str, ...]:
     """One symbol per layer, first layer first."""
-    return "".join(symbol(layer) for layer in architecture)
+    return tuple(symbol(layer) for layer in architecture)
 
 
 def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, int]:

@@ -1,0 +1,135 @@
+"""Everything a capability card says of one architecture at one context, gathered once: what is
+printed, compared or written as JSON reads it here and asks nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from separatrix.architecture import Architecture
+from separatrix.cards.card import card
+from separatrix.cards.line import CardLine
+from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
+from separatrix.numbers.amounts import check_context
+
+_SAID_BY_NOTES = {
+    "the recurrent state holds": "recurrent state",
+    "softmax accumulators": "softmax accumulators",
+}
+"""How a mechanism's own assumption begins, and how a reader's note that says the same and more
+does.
+"""
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What a card says: the layers, the memory at `context` tokens, the verdicts, and what is
+    taken for granted or not known.
+    """
+
+    name: str
+    context: int
+    layers: dict[str, int]
+    """Layers by kind, and `total`."""
+    symbols: tuple[str, ...]
+    """One for each layer, the first layer first."""
+    titles: tuple[tuple[int, str], ...]
+    """Layers by mechanism, most frequent first: (18, "RG-LRU"), (8, "windowed (2,048)")."""
+    formats: str
+    """Number formats in words: "bf16, recurrent state fp32 (assumed)"."""
+    memory: tuple[Row, ...]
+    recurrent_numbers: dict[str, int]
+    """The most numbers in the state of one layer at the context, by mechanism."""
+    convolution_numbers: dict[str, int]
+    """The same for the buffers of short convolutions, once they are full."""
+    readers: int
+    """Reading layers."""
+    read_bits: int
+    """Bits that one query takes of the past in the reading layer that gives it most."""
+    lines: tuple[CardLine, ...]
+    assumptions: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """Facts that the card would need and nobody gave."""
+
+    @property
+    def bits(self) -> int:
+        """All memory at the context, in bits."""
+        return sum(row.bits for row in self.memory)
+
+
+def card_facts(
+    architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None
+) -> CardFacts:
+    """The facts of a card; `lines` in place of what the theory says, where they are known.
+
+    Raises SizeError for a context that is none.
+    """
+    check_context(context)
+    said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
+    return CardFacts(
+        name=str(architecture),
+        context=context,
+        layers=layer_counts(architecture),
+        symbols=symbols(architecture),
+        titles=layer_titles(architecture),
+        formats=_formats(architecture),
+        memory=tuple(rows(architecture, context)),
+        recurrent_numbers=largest_numbers(architecture, "state", context),
+        convolution_numbers=largest_numbers(architecture, "convolution", FAR),
+        readers=len(architecture.reading),
+        read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
+        lines=tuple(card(architecture, context) if lines is None else lines),
+        assumptions=_assumptions(architecture),
+        unknown=tuple(name for name, value in said.items() if value is None),
+    )
+
+
+def layer_titles(architecture: Architecture) -> tuple[tuple[int, str], ...]:
+    """How many layers there are of each set of mechanisms, most frequent first; full attention
+    is counted where there is none.
+    """
+    counts = Counter(
+        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
+    )
+    titles = [(number, " | ".join(kinds)) for kinds, number in counts.most_common()]
+    if not any(part.group == "full" for layer, _ in architecture.counted() for part in layer):
+        titles.append((0, "full"))
+    return tuple(titles)
+
+
+def _formats(architecture: Architecture) -> str:
+    mixing = [part for layer in architecture for part in layer if part.mixes_tokens]
+    formats = sorted({part.format for part in mixing})
+    states = sorted(
+        {
+            part.sizes()["state_format"] or part.format
+            for part in mixing
+            if "state_format" in part.sizes()
+        }
+    )
+    assumed = any(
+        note.startswith("recurrent state") and "(assumed)" in note for note in architecture.notes
+    )
+    words = ["/".join(formats)] if formats else []
+    if states and states != formats:
+        words.append(f"recurrent state {'/'.join(states)}{' (assumed)' if assumed else ''}")
+    return ", ".join(words)
+
+
+def _assumptions(architecture: Architecture) -> tuple[str, ...]:
+    """What is taken for granted, each thing said once: a reader's note on a format stands for
+    the mechanism's own words.
+    """
+    noted = [
+        start
+        for start in _SAID_BY_NOTES.values()
+        if any(note.startswith(start) for note in architecture.notes)
+    ]
+    return tuple(
+        text
+        for text in architecture.assumptions
+        if text in architecture.notes
+        or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
+    )
