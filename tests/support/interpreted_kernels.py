@@ -142,7 +142,7 @@ def main() -> int:
     patch()
     warnings.simplefilter("ignore")
     # on a CPU nothing is chosen: let everything be
-    kernels.why_not = lambda *_: None
+    kernels.why_not = lambda *_: None  # pyright: ignore[reportPrivateImportUsage]
     for name, kernel in kernels.KERNELS.items():
         kernels.KERNELS[name] = replace(kernel, computes={dtype: dtype for dtype in RELATIVE})
     wrong = 0
