@@ -24,7 +24,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
     if not architecture.reading:
         return TwoSteps(context).answer(architecture)
-    lines = []
+    lines: list[CardLine] = []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
     solved = _most_steps(architecture, context, _solves_at_once, near=near)
@@ -166,7 +166,7 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
         line = _failing(architecture, steps)
         if line is None:
             continue
-        lines = []
+        lines: list[CardLine] = []
         if steps > first:
             unknown = Words("between construction and bound", f"{OPEN} It lies between the two.")
             between = counted_as(steps - 1, "step")

@@ -168,7 +168,7 @@ def _varied(
     wanted = {"state": states, "window": windows, "block": blocks, "topk": topks}
     own = {kind for layer in stack for part in layer for kind in part.varied_sizes()}
     scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
-    found = []
+    found: list[tuple[Layer, ...]] = []
     for picked in product(*scales.values()):
         chosen = dict(zip(scales, picked, strict=True))
         found.append(tuple(tuple(_resized(part, chosen) for part in layer) for layer in stack))

@@ -69,7 +69,7 @@ class Explainer:
         """What stands beside a point: with `proved`, layouts for which no construction is known
         count too.
         """
-        found = []
+        found: list[Neighbour | None] = []
         arrangement = point.layout.arrangement
         fewer = self._fewer(arrangement)
         if fewer is not None:

@@ -202,7 +202,7 @@ class _Search:
             self.proved.take(cost, [Layout(arrangement, gap) for gap in solved], within)
         if want_open:
             known = set(solved)
-            prefixes = {}
+            prefixes: dict[int, list[int]] = {}
             kept = [
                 Layout(arrangement, gap)
                 for gap in gaps

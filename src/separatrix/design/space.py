@@ -105,7 +105,7 @@ class Layout:
     @property
     def layers(self) -> tuple[Layer, ...]:
         bounded = self.arrangement.filled()
-        layers = []
+        layers: list[Layer] = []
         for number, gap in enumerate(self.gaps):
             layers += islice(bounded, gap)
             if number < self.arrangement.reading and self.arrangement.reader is not None:

@@ -60,7 +60,7 @@ class SummedStack:
 
     def groups(self, t: int) -> tuple[Group, ...]:
         inside, convolution = _reader_bits(self.arrangement.reader or (), t)
-        groups = []
+        groups: list[Group] = []
         start = 0
         for number, gap in enumerate(self.gaps):
             between = self.prefix[start + gap] - self.prefix[start]
@@ -92,7 +92,9 @@ class TaskJudge:
         deciding = [t for t in THEOREMS.values() if t.at_once]
         failing = [t for t in deciding if "FAILS" in t.shows]
         self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
-        self._about_groups = [t for t in failing if isinstance(t, DepthTheorem)]
+        self._about_groups: list[DepthTheorem[Any, Any]] = [
+            t for t in failing if isinstance(t, DepthTheorem)
+        ]
         solving = [t for t in deciding if "SOLVABLE" in t.shows]
         self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS)
         self._fail_somewhere = _by_sight(failing, Sees.CARRIERS, Sees.STACK)
