@@ -52,6 +52,7 @@ class Noise:
 
     spec: ClassVar[str] = "noise"
     several: ClassVar[bool] = False
+    stepwise: ClassVar[bool] = False
     length: int = 4
     vocabulary: int = 8
     answers: int = 2
