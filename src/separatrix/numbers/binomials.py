@@ -25,6 +25,7 @@ class Binomial(Count):
     def log2_ball(self) -> arb:
         if min(self.lower, self.upper - self.lower) <= 4096:
             return log2_ball(comb(self.upper, self.lower))
+        # ln x! = lgamma(x + 1); what cancels in the difference only widens the ball
         factorials = [
             arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)
         ]
@@ -75,9 +76,11 @@ class BinomialSum(Count):
             return LogSign(sign, most.method, decimal(self.log2_ball() - bits))
 
     def log2_ball(self) -> arb:
+        # term(last) / term(last - 1) = base (upper - last + 1) / last > 1: before the peak
         if self.last < self.base * (self.upper - self.last + 1):
             return self._log2_falling(self.last, -1)
         whole = self.upper * log2_ball(self.base + 1)
+        # the term of j = 0, relative to the whole
         left_out = arb(2) ** -whole
         if self.last < self.upper:
             left_out += arb(2) ** (self._log2_falling(self.last + 1, 1) - whole)
@@ -95,6 +98,7 @@ class BinomialSum(Count):
         left = j - 1 if step < 0 else self.upper - j
         for _ in range(_MOST_TERMS):
             total += term
+            # binomial(u, j + 1) / binomial(u, j) = (u - j) / (j + 1), and the base once more
             up = self.base * (self.upper - min(j, j + step))
             down = max(j, j + step)
             ratio = arb(fmpz(down)) / fmpz(up) if step < 0 else arb(fmpz(up)) / fmpz(down)
@@ -107,6 +111,7 @@ class BinomialSum(Count):
             rest = (
                 arb.min(term / (1 - ratio), term * (left + 1)) if ratio < 1 else term * (left + 1)
             )
+            # what is not added lies between 0 and `rest`: the ball takes in both
             if rest < arb(2) ** -ctx.prec:
                 total += rest.union(0)
                 break
@@ -128,6 +133,7 @@ class BinomialSum(Count):
             term = fmpz(1)
             total = fmpz(0)
             for j in range(1, self.last + 1):
+                # exact: the quotient is base^j binomial(upper, j)
                 term = term * (self.base * (self.upper - j + 1)) // j
                 total += term
             return int(total)

@@ -50,6 +50,7 @@ class Count:
                     return LogSign((value > power) - (value < power), "integers", decimal(ball))
                 if ball > 0 or ball < 0:
                     return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
+        # no ball tells a tie from a tiny difference; integers do, where they can be written
         if bits <= LARGEST_EXACT:
             value = self.exact()
             power = 1 << bits
@@ -66,6 +67,7 @@ class Count:
         """The number of bits that number the classes: the smallest b with self <= 2^b. Raises
         Undecided as `compare_bits` does.
         """
+        # balls leave at most three integers; certified comparisons choose among them
         low, high = self._log2_integers()
         while low < high:
             middle = (low + high) // 2
@@ -149,11 +151,13 @@ class AlternatePowers(Count):
             1 - arb(2) ** (-2 * log_base)
         )
         top = self.last * log_base + series.log() / arb.const_log2()
+        # log2(a + plus) = log2 a + log2(1 + plus / a), where a may be too large to write
         return top + (self.plus * arb(2) ** -top).log1p() / arb.const_log2()
 
     def exact(self) -> int:
         if self.base == 1:
             return self.last // 2 + 1 + self.plus
+        # a geometric series of ratio base^2 from base^(last % 2) on
         return self.plus + (self.base ** (self.last + 2) - self.base ** (self.last % 2)) // (
             self.base**2 - 1
         )
@@ -224,6 +228,7 @@ class Sum(Count):
 
     def log2_ball(self) -> arb:
         logs = [log2_ball(times) + count.log2_ball() for times, count in self.terms]
+        # with the largest taken out, no power in the sum is much above 1
         largest = max((ball.mid() for ball in logs), key=lambda middle: (middle.upper(),))
         return (
             largest

@@ -35,6 +35,7 @@ class Partitions(Count):
     def log2_ball(self) -> arb:
         n = self.things
         b = self.groups
+        # terms relative to b^n, binomial(b, i) (1 - i/b)^n; b^n / b! comes back last
         choices = arb(1)
         total = arb(0)
         before = arb(0)

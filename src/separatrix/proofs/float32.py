@@ -67,6 +67,7 @@ def log_upper(x: int) -> Fraction:
 def cos_bounds(turns: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals at or below, and at or above, cos(2 pi * turns)."""
     with ctx.workprec(_PRECISION):
+        # cos(2 pi turns) with pi inside the enclosure: no rounded pi enters
         ball = _ball(2 * turns).cos_pi()
         return _rational(ball.lower()), _rational(ball.upper())
 

@@ -220,6 +220,7 @@ def first_excess(
             return n
         if n == limit:
             break
+        # floats guess, which spares calls; certified comparisons settle the answer
         near = _crossing(demand, bits, n + 1, limit)
         n = first_size(exceeds, n + 1, limit=limit, near=near)
     return None
@@ -268,4 +269,5 @@ def number(value: int) -> str:
     text = f"{value:,}"
     if len(text) <= 20:
         return text
+    # floats end near 1.8 * 10^308
     return f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"

@@ -84,6 +84,7 @@ def _counting(n: int) -> Count:
 
 
 def _counting_queried(n: int, V: int) -> Count:
+    # stars and bars: V counts of at least 0 that add up to n
     return Binomial(n + V - 1, V - 1)
 
 

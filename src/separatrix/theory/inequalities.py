@@ -42,6 +42,7 @@ def ceil_ratio(a: N, b: N) -> N:
     """a / b, rounded up."""
     if isinstance(a, int) and isinstance(b, int):
         return cast(N, -(-a // b))
+    # floats only propose points: an error of one here may cost a find, never a proof
     return cast(N, np.ceil(cast(Floats, a) / cast(Floats, b)))
 
 
@@ -87,6 +88,7 @@ class Pigeonhole(Generic[N]):
 
     def most_kept(self: Pigeonhole[Floats]) -> Floats:
         """The largest `kept` with which it holds, as floats."""
+        # kept - 1 < values * share, strictly, so the largest integer kept is the ceiling
         return np.minimum(np.ceil(self.values * self.share()), self.values)
 
     def places_needed(self: Pigeonhole[Floats]) -> Floats:
@@ -102,7 +104,9 @@ class Pigeonhole(Generic[N]):
     def _gain(self: Pigeonhole[Floats]) -> Floats:
         """log2(values / (kept - 1))."""
         if self.gap is None:
+            # 1e-300 in place of 0: kept = 1 gains without bound and divides by no zero
             return np.log2(self.values / np.maximum(self.kept - 1, 1e-300))
+        # (kept - 1) / values = 1 - (gap + 1) / values, where the small term keeps its digits
         return -np.log1p(-(self.gap + 1) / self.values) / LN2
 
     def certified_places(self: Pigeonhole[int]) -> int | None:
@@ -119,8 +123,10 @@ class Pigeonhole(Generic[N]):
     def certified_kept(self: Pigeonhole[int]) -> int | None:
         """The largest `kept` of at least 2 with which it certainly holds; None if none is found."""
         values = self.values
+        # values (1 - share): expm1 keeps the digits where nearly all values are kept
         lost = -values * expm1(-LN2 * self.bits / self.places)
 
+        # `settle` looks for a smallest integer, so it is given how many values go
         def holds(fewer: int) -> bool:
             return fewer < values and certainly(replace(self, kept=values + 1 - fewer))
 
@@ -191,6 +197,7 @@ class Counting(Generic[N]):
         Whole groups are counted at most `rounds` times, up from a lower bound that counts parts of
         groups: the number of groups that x makes decides what x must be.
         """
+        # points out of range may owe less than nothing, which `least_factor` does not take
         owed = np.maximum(self.owed, 0)
         if self.g is None:
             return self._least_within(owed)
@@ -201,6 +208,7 @@ class Counting(Generic[N]):
             begun = owed + np.minimum(self.few, groups) * self.more if self.more else owed
             x = least_factor(self.base, self.r, part, begun)
             groups = np.ceil(x / self.g)
+        # then the number of groups costs nothing, and the first x is final
         constant = not self.more and not self.caches
         for _ in range(0 if constant else rounds):
             whole = self._with_groups(owed, groups)

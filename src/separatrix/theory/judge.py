@@ -126,6 +126,7 @@ def recheck(verdict: Verdict) -> None:
         )
     mine = again.body()
     theirs = verdict.body()
+    # one assumption more only weakens a verdict; one fewer would strengthen it
     lacking = [text for text in mine.pop("assumptions") if text not in theirs["assumptions"]]
     theirs.pop("assumptions")
     wrong = [name for name in mine if mine[name] != theirs[name]]

@@ -50,6 +50,7 @@ class Bite:
         """
         if self.exponent > MOST_WRITTEN:
             return f"log2({self.base}) x 2^{self.exponent}"
+        # log2 n = 2^exponent log2 base: a shift where the base is a power of two
         if self.base & (self.base - 1) == 0:
             return str((self.base.bit_length() - 1) << self.exponent)
         with ctx.workprec(64 + self.exponent):
@@ -114,6 +115,7 @@ class ChenPengWu(_Asymptotic):
         memory = [
             (layer, times)
             for layer, times in architecture.counted()
+            # a layer that carries nothing out of so long a prefix has no memory
             if any(part.cache_bits(1 << 20) for part in layer)
         ]
         full = all(

@@ -39,6 +39,7 @@ class BlockSizes:
         """
         if u == 0:
             return Exact(1)
+        # a block holds some value, so on all N values it cannot leave the empty trace
         whole = u == self.N
         if min(u, self.B) == u:
             return (
@@ -48,6 +49,7 @@ class BlockSizes:
                 if u <= 4096
                 else BinomialSum(u, u)
             )
+        # its sum starts at j = 1: the empty trace is the one more
         above = BinomialSum(u, self.B)
         return above if whole else _OneMore(above)
 
@@ -64,10 +66,12 @@ class _OneMore(Count):
 
     def compare_bits(self, bits: int) -> LogSign:
         inner = self.count.compare_bits(bits)
+        # even with one more it stays below 2^upper <= 2^bits, so both signs are -1
         return inner if self.count.upper <= bits else super().compare_bits(bits)
 
     def log2_ball(self) -> arb:
         inner = self.count.log2_ball()
+        # log2(1 + s) = log2 s + log2(1 + 1/s), with 1/s tiny where s is too large to write
         return inner + (arb(2) ** -inner).log1p() / arb.const_log2()
 
     def exact(self) -> int:

@@ -81,7 +81,10 @@ def answers(s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN) -> C
     """(b) n_1 r log N_1 > sigma_0 + n_1 h + min{r sigma_1, sigma_1 + (rt+1) h}, and the open block
     is owed as sigma_0 is.
     """
+    # tokens that read A after the cut: t of each of the r contents, and those up to w
     late = r * t * spelling.e_1 + spelling.s_0
+    # the last caches are fixed just before w, once per content, or at the cut along with
+    # the reads that lead on from there (theory.md, section 5, Theorem III)
     after = smaller(r * s.sigma_1, s.sigma_1 + late * s.h)
     return Counting(
         x=n_1,
@@ -131,6 +134,7 @@ class OneReadingSearch(Search[Parameters]):
         """The best r at one m: spread out, near m, and near the largest r whose t is at most m;
         then finer around the best.
         """
+        # (a) with t = m: r - 1 < m 2^(-sigma_0 / m)
         widest = 1 + int(m * 2.0 ** (-self.s.sigma_0 / m))
         near = [np.arange(max(1, x - 500), min(m, x + 500) + 1) for x in (m, min(m, widest))]
         r = np.unique(np.concatenate([np.round(np.geomspace(1, m, 4000)), *near])).clip(1, m)
@@ -187,6 +191,7 @@ class TheoremIII(DepthTheorem[Sizes, Parameters]):
         return Sizes(
             h=readers(architecture)[0],
             sigma_0=before.sigma,
+            # the group counts the open block, which is owed once and not per content
             sigma_1=after.sigma - opened,
             open_block=opened,
         )

@@ -66,6 +66,7 @@ class Parameters(ProofParameters):
 
 def contents(s: Sizes, r: N, q: N, t: N, g: N) -> Pigeonhole[N]:
     """(a) t log(q/(r-1)) > sigma_1 + g h_1."""
+    # a class agrees in the layer-1 caches after B and the accumulators of a group's g queries
     return Pigeonhole(places=t, values=q, kept=r, bits=s.sigma_1 + g * s.h_1)
 
 
@@ -78,9 +79,11 @@ def answers(s: Sizes, m: N, n_1: N, r: N, q: N, t: N, g: N) -> Counting[N]:
         r=r,
         base=m,
         each=s.h_1 + s.h_2,
+        # layer-1 queries know token and place only: q values at each of t places
         owed=s.sigma_1 + s.open_2 + q * t * s.h_1,
         g=g,
         caches=s.sigma_2,
+        # z_0 stands for one place per group, and there are t places
         few=t,
         more=s.h_1,
     )
@@ -130,6 +133,7 @@ class TwoReadingsSearch(Search[Parameters]):
         rng = np.random.default_rng(0)
         bounds = zip(low, high, strict=True)
         q, t, g = (spread(least, most, effort.starts, rng) for least, most in bounds)
+        # m = max(q, t): the smaller may rise to the larger without more entries in z_1
         t[::2] = q[::2]
         return [effort.evolved(value, np.stack([q, t, g]), (low, high))]
 
@@ -189,6 +193,7 @@ class TheoremIV(DepthTheorem[Sizes, Parameters]):
             h_1=h_1,
             h_2=h_2,
             sigma_1=between.inside,
+            # the group counts the open block, which is owed once and not per content
             sigma_2=after.sigma - opened,
             open_2=opened,
         )

@@ -94,6 +94,7 @@ def rich_blocks(m: N, X: N, beta: N, u_0: N) -> N:
     """y = ceil((X - b u_0) / (beta - u_0)), b = ceil(m / beta): blocks of a row with more than u_0
     places in D.
     """
+    # y blocks have more than u_0 places in D, the others at most u_0: X <= y beta + (b-y) u_0
     blocks = ceil_ratio(m, beta)
     return ceil_ratio(X - blocks * u_0, beta - u_0)
 
@@ -117,7 +118,9 @@ def row_contents(s: Sizes, n_1: N, X: N, late: N, y: N, q: N, r: N, g: N) -> Pig
     """(b) n_1 y log(q/(r-1)) > E + n_1 g h_1, E = min{X sigma_1, sigma_1 + late h_1} and the open
     block of the first reading layer.
     """
+    # the cache before w is fixed for each of X values of i, or at the cut with later reads
     E = s.open_1 + smaller(X * s.sigma_1, s.sigma_1 + late * s.h_1)
+    # (b) times n_1, so that every term is an integer
     return Pigeonhole(places=n_1 * y, values=q, kept=r, bits=E + n_1 * g * s.h_1)
 
 
@@ -133,6 +136,7 @@ def answers(
         r=r,
         base=N_1,
         each=s.h_1 + s.h_2,
+        # z_2's reads: one content of every block, q - 1 more of n_1 y blocks of beta tokens
         owed=caches + (N_1 + (q - 1) * n_1 * y * beta + late) * s.h_1,
         g=g,
         caches=s.sigma_2,
@@ -304,6 +308,7 @@ class TheoremV(DepthTheorem[Sizes, Parameters]):
             h_1=h_1,
             h_2=h_2,
             sigma_0=before.sigma,
+            # groups count open blocks, which are owed once per cut and not per content
             sigma_1=between.sigma - open_1,
             sigma_2=after.sigma - open_2,
             open_1=open_1,

@@ -41,6 +41,7 @@ def descend(
                 break
             centre = points[:, lowest]
             least = float(values[lowest])
+        # a smaller share is lost in the last digits of a float
         if np.all(stride == 1) or share < 1e-15:
             return centre
         share /= 3

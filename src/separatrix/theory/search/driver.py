@@ -148,9 +148,11 @@ def shortest(search: Search[P], steps: int, *, quick: bool = False) -> P | None:
     return _shortest(search, steps, search.effort(quick=quick))
 
 
+# stacks that agree in their sizes share one search
 @lru_cache(maxsize=768)
 def _shortest(search: Search[P], steps: int, effort: Effort) -> P | None:
     def length(points: Floats) -> Floats:
+        # points that are not allowed may divide by zero or overflow; they are masked below
         with np.errstate(all="ignore"):
             derived = search.derive(points)
             counting = derived.counting
@@ -184,6 +186,7 @@ def at_size(search: Search[P], anywhere: P | None) -> P | None:
     if anywhere is None:
         return None
     if anywhere.size[:-1] == size[:-1] and anywhere.least_last <= size[-1]:
+        # where only the last n_l differs, the other inequalities hold already
         longer = anywhere.with_last(size[-1])
         if holds(search.inequalities(longer)):
             return longer

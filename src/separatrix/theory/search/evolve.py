@@ -39,8 +39,10 @@ def evolve(
     born = np.clip(np.round(start), bottom, top)
     points, values = _fittest(born, value(born))
     for generation in range(generations):
+        # steps narrow, but never so far that large coordinates stand still
         width = max(0.87**generation, 2e-4)
         parents = points[:, rng.integers(0, points.shape[1], children)]
+        # random windows of noise drawn once, which cost next to nothing
         first, other = rng.integers(0, _POOL - children, 2)
         factors = np.exp(width * scaled[:, first : first + children])
         born = np.clip(
@@ -73,6 +75,7 @@ def _fittest(points: Floats, values: Floats, survivors: int = 40) -> tuple[Float
     """The points with the smallest values, best first; of equal ones with no other between them,
     one.
     """
+    # ten times as many as survive, since copies of a point are dropped below
     some = np.argpartition(values, min(10 * survivors, len(values) - 1))[: 10 * survivors]
     some = some[np.argsort(values[some], kind="stable")]
     chosen = points[:, some]

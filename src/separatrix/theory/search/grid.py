@@ -27,6 +27,7 @@ def best_pairs(value: Callable[[Floats], Floats]) -> Floats:
     `value` takes pairs as columns and may answer infinity.
     """
     m = np.unique(np.round(np.geomspace(2, LARGEST, 240)))[:, None]
+    # r close to 0 and r close to m: both ends are spaced geometrically
     shares = np.unique(
         np.concatenate([np.geomspace(1e-9, 1, 120), 1 - np.geomspace(1e-6, 0.5, 30)])
     )

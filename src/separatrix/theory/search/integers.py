@@ -24,9 +24,12 @@ def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
     """
     base, r, cost, owed = np.broadcast_arrays(base, r, cost, owed)
     turn = cost / r - np.log2(base)
+    # 2^490 is not far below `LARGEST`: nothing beyond it is sought, and nothing overflows
     fits = turn < 490
     unit = np.exp2(np.where(fits, turn, 0))
     z = owed * LN2 / (r * unit)
+    # 1 + z is right of the root, so Newton's steps on a convex function never overshoot;
+    # y - (y ln y - z) / (1 + ln y), as one fraction
     y: Floats = 1 + z
     for _ in range(5):
         y = (y + z) / (1 + np.log(y))
@@ -46,6 +49,7 @@ def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:
     while not holds(value):
         value = value + step
         step = step * 2
+        # so far above a float estimate nothing is near it
         if step > max(1 << 12, int(estimate) >> 20):
             return None
     step = 1

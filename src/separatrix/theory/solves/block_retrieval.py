@@ -48,6 +48,7 @@ class BlockRetrieval(Theorem):
             for part in layer:
                 if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
                     continue
+                # low address bits cancel in the mean over whole powers of two only
                 if part.block < 2 or part.block & (part.block - 1):
                     continue
                 if part.head.has_room(address + TAGS, payload) and address <= 256:

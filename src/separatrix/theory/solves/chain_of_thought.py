@@ -57,6 +57,7 @@ class Thought(Theorem):
         """SOLVABLE with a chain of thought, or None where no full head has the room."""
         if not isinstance(task, SeqComp):
             return None
+        # the address, and a tag for each of the levels 0 to L
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
         for index, part in full_heads(architecture):

@@ -42,6 +42,7 @@ class Composition(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp):
             return None
+        # the address, and a tag for each of the levels 0 to L
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
         layers = sorted(
