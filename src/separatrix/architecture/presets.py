@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.hf import from_config
 from separatrix.architecture.settings import Settings
 from separatrix.errors import UnknownNameError
 
@@ -31,6 +30,8 @@ PRESETS: dict[str, Facts] = json.loads(
 )
 """Name -> facts."""
 _HUB = "https://huggingface.co/"
+WAYS = "Give a preset, the path of a config.json, or a stack such as 'full*2 + gdn*24'."
+"""What a text that names an architecture may be."""
 
 
 def hub_ids(name: str) -> list[str]:
@@ -58,6 +59,9 @@ def preset(
 
     Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
     """
+    # the families of models load when one is read
+    from separatrix.architecture.hf import from_config
+
     if name not in PRESETS:
         raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix presets")
     return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)

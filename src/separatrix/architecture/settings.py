@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.numbers.formats import NumberFormat
@@ -146,3 +147,34 @@ def _value(text: str) -> Any:
     if digits.isascii() and digits.lstrip("-").isdigit():
         return int(digits) if len(digits) <= 14 else 10**14
     return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def with_settings(architecture: Architecture, settings: Settings | None) -> Architecture:
+    """The architecture with sizes set by hand in place of its own, and a note that says so. Raises
+    UnknownNameError for a setting that fits no layer, SizeError or SpecError for a value that does
+    not.
+    """
+    if not settings:
+        return architecture
+    among = {part.name for layer, _ in architecture.counted() for part in layer}
+    settings.check_used(among)
+    made: dict[Mechanism, Mechanism] = {}
+    for layer, _ in architecture.counted():
+        for part in layer:
+            made[part] = type(part)(**settings.over(type(part), part.sizes(), among))
+    return replace(
+        architecture,
+        layers=tuple(tuple(made[part] for part in layer) for layer in architecture.layers),
+        notes=(*architecture.notes, *settings.notes()),
+        vocabulary=settings.vocabulary or architecture.vocabulary,
+        context=settings.context or architecture.context,
+    )
+
+
+def no_pattern(pattern: str | None) -> None:
+    """Raises SpecError for a pattern given to what has layers of its own."""
+    if pattern is not None:
+        raise SpecError(
+            "--pattern gives the layers of a model's config.json; a spec and an architecture in"
+            " JSON have their own: leave it out"
+        )
