@@ -24,8 +24,10 @@ def regression(features: Features, targets: Tokens, answers: int, asked: Feature
     features), and how likely 1 is.
     """
     threads = torch.get_num_threads()
+    # one thread adds in one order, whatever the number of cores
     torch.set_num_threads(1)
     try:
+        # the bias has no ridge: centring moves no optimum and is for the optimiser alone
         mean = features.mean(axis=0)
         weights = _fit(torch.from_numpy(features - mean), torch.from_numpy(targets), answers)
         likely = torch.softmax(_logits(torch.from_numpy(asked - mean), weights), dim=1)
@@ -58,6 +60,7 @@ def _fit(x: Tensor, targets: Tensor, answers: int) -> Tensor:
     def loss() -> Tensor:
         logs = torch.log_softmax(_logits(x, weights), dim=1)
         value = RIDGE / 2 * (weights[:-1] ** 2).sum() - logs[rows, targets].sum()
+        # in place: the loss has been read off
         error = logs.exp_()
         error[rows, targets] -= 1
         torch.mm(x.T, error, out=grad[:-1])

@@ -107,6 +107,7 @@ def _behind_nearest(prompts: Prompts) -> Tokens:
     far = np.iinfo(np.int64).max
     distance = np.abs(back - last[:, None])
     distance[(distance == 0) | (back == prompts.nothing)] = far
+    # argmin takes the first of equals: reversed, the latest one
     latest = distance.shape[1] - 1 - distance[:, ::-1].argmin(axis=1)
     rows = np.arange(len(back))
     return np.where(

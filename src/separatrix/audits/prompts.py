@@ -40,6 +40,7 @@ class Prompts:
         """
         if self.back is self.front:
             return self.front[:, :-1]
+        # before the first empty place stands the row's last token, which is left out
         earlier = np.where(self.front[:, 1:] == self.nothing, self.nothing, self.front[:, :-1])
         return np.concatenate((earlier, self.back[:, :-1]), axis=1)
 

@@ -50,6 +50,7 @@ def audit(
     _check(subject, seed, fitted, tested)
     rows = _tried((ANSWERS, *PROBES), subject, np.random.default_rng((seed, 0)), fitted, tested)
     if suspected := [name for name, row in rows.items() if row.verdict == "leak"]:
+        # from another stream: the same instances again would be no second test
         rows |= _tried(
             suspected,
             subject,
@@ -97,6 +98,7 @@ def _probed(
     guess = PROBE[name](prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
     tests: dict[Test, float] = {"accuracy": above(guess.right(judged), len(judged), level)}
     if task.answers == 2 and level == task.chance:
+        # independent of the answer, it would have a standard error of about 1/sqrt(instances)
         tests["correlation"] = guess.correlation(judged) * len(judged) ** 0.5
     test = max(tests, key=lambda name: tests[name])
     return Row(

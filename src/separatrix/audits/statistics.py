@@ -28,6 +28,7 @@ def above(right: int, instances: int, level: Fraction) -> float:
     excess = float(Fraction(right, instances) - level)
     if error:
         return excess / error
+    # a level of 0 or 1 leaves nothing to luck
     return 0.0 if excess <= 0 else inf
 
 

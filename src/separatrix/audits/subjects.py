@@ -49,6 +49,7 @@ def of_tokens(task: Task) -> Subject:
         tokens, targets = task.sample(instances, rng)
         if not task.several:
             return Prompts(tokens, tokens, task.vocabulary), targets
+        # the largest of equally distributed numbers is at each place due equally often
         places = np.where(targets != NO_ANSWER, rng.random(targets.shape), -1.0).argmax(axis=1)
         return cut(tokens, places, nothing=task.vocabulary), targets[np.arange(instances), places]
 

@@ -49,6 +49,7 @@ def _tokens(
     answers = []
     for item in items:
         sentences = [_WORD.findall(sentence) for sentence in _SENTENCE.findall(item.prompt)]
+        # the cue behind the question names nobody
         while sentences and not known.intersection(sentences[-1]):
             sentences.pop()
         mentioned = dict.fromkeys(word for word in chain(*sentences) if word in known)
@@ -62,6 +63,7 @@ def _tokens(
         for words in sentences:
             wording = " ".join(word if word not in known else "_" for word in words)
             row += [
+                # negative, to stand apart from names until the largest number of a name is known
                 -1 - wordings.setdefault(wording, len(wordings)),
                 *(number[word] for word in words if word in known),
             ]

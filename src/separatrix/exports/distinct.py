@@ -81,6 +81,7 @@ class Selection:
         if self._in_vain > self._patience:
             if not self._due.total():
                 raise Exhausted
+            # nothing in a long while: rows due with answers that seem used up take any other
             self._in_vain = 0
             self._any = self._any + self._due.total()
             self._due.clear()

@@ -41,6 +41,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         yield made
         _settle(made)
         made.rename(out)
+        # folders above are wanted from here on
         new.clear()
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
@@ -52,6 +53,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         if made is not None:
             shutil.rmtree(made, ignore_errors=True)
         for path in new:  # folders made for this one alone, the innermost first
+            # one that someone else has put something into is not empty and stays
             with suppress(OSError):
                 path.rmdir()
 
@@ -60,11 +62,13 @@ def _settle(folder: Path) -> None:
     """Files on the disk itself before they get their name, and readable as the user's other
     files are.
     """
+    # the mask can only be read by setting it
     umask = os.umask(0)
     os.umask(umask)
     for path in (folder, *folder.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:
+                # a new name may reach the disk before the contents do
                 os.fsync(file.fileno())
         else:
             path.chmod(0o777 & ~umask)

@@ -150,6 +150,7 @@ def _generated(job: Job) -> dict[str, Any]:
 
 def _stepwise(job: Job, written: str) -> dict[str, Any]:
     longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
+    # without the last line, which is the cue for an answer alone
     question = "{{prompt.rpartition('\\n')[0]}}"
     return {
         "output_type": "generate_until",

@@ -96,6 +96,7 @@ def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
     for field in schema:
         values = rows[field.name]
         if isinstance(values, np.ndarray) and values.ndim == 2:
+            # int32 is enough: a batch has at most 2^24 tokens, or is a single row of so many
             offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
             arrays.append(
                 pa.ListArray.from_arrays(offsets, pa.array(values.ravel(), field.type.value_type))

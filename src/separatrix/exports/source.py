@@ -146,6 +146,7 @@ def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, 
 
 
 def key_of(data: NDArray[np.int64] | bytes) -> bytes:
+    # 128 bits: among 2^33 keys, two agree by chance with probability below 2^-60
     return hashlib.blake2b(
         data if isinstance(data, bytes) else np.ascontiguousarray(data).data, digest_size=16
     ).digest()

@@ -40,6 +40,7 @@ def _node(value: Any) -> Iterator[str]:
             lines = list(_mapping(item)) if isinstance(item, Mapping) else [_scalar(item)]
             yield from (f"{'  ' if number else '- '}{line}" for number, line in enumerate(lines))
     elif isinstance(value, str) and _is_block(value):
+        # "|-" has no newline at the end, "|" has one, "|+" keeps more
         end = len(value) - len(value.rstrip("\n"))
         yield " |" + ("-", "")[end] if end < 2 else " |+"
         yield from ("  " + line if line else "" for line in value.removesuffix("\n").split("\n"))

@@ -200,9 +200,11 @@ class CGram(Task):
         weights = each ** np.arange(c)
         right = rng.integers(each, size=(batch, c))
         near = self.near_misses
+        # steps from 1 to b - 1 modulo b: a near miss never has the right id at its place
         wrong = 1 + distinct(batch * c, near, each - 1, rng).reshape(batch, c, near)
         wrong = (right[:, :, None] + wrong) % each
         whole = right @ weights
+        # a context is a number with c digits of base b, of which a near miss changes one
         missed = whole[:, None, None] + (wrong - right[:, :, None]) * weights[:, None]
         first = np.column_stack((whole, missed.reshape(batch, -1)))
         codes = np.concatenate(
@@ -211,6 +213,7 @@ class CGram(Task):
         order = shuffled(batch, m, rng)
         rows = np.arange(batch)
         found = (order == 0).argmax(axis=1)
+        # an exchange puts the first code where it is asked for; the order of the rest stays uniform
         order[rows, found], order[rows, asked] = order[rows, asked], 0
         return np.take_along_axis(codes, order, axis=1)[:, :, None] // weights % each
 
@@ -234,6 +237,7 @@ class CGram(Task):
             return m - -(-m // 4) + rng.integers(-(-m // 4), size=batch)
         if m < self.V or self.shift != PLAIN:
             return rng.integers(m, size=batch)
+        # the answer is drawn first and so is uniform, though some followers stand more than once
         return one_of(followers == rng.integers(self.V, size=batch)[:, None], rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
@@ -255,6 +259,7 @@ class CGram(Task):
 
 def _root(number: int, c: int) -> int:
     """The smallest b >= 2 with b^c >= number."""
+    # floats give a start that is small enough; integers decide
     b = max(2, round(number ** (1 / c)) - 2)
     while b**c < number:
         b += 1

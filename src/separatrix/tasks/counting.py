@@ -146,6 +146,7 @@ class Counting(Task):
                 if self.form == "ones"
                 else Fraction(self.symbols - 1, self.n + self.symbols - 1)
             )
+        # the likeliest value of Binomial(n, 1/V)
         count = (self.n + 1) // self.V
         return Fraction(comb(self.n, count) * (self.V - 1) ** (self.n - count), self.V**self.n)
 
@@ -286,6 +287,7 @@ def _far_bound(total: int, parts: int) -> Fraction:
     for k in range(2, min(parts, 16)):
         bound += min(Fraction(1), term)
         term *= Fraction((parts - k) ** 2 * k, (k + 1) ** 2 * (total + parts - k - 1))
+    # each term is less than half the one before: all that are left sum to at most 2 term
     return bound + min(Fraction(1), 2 * term)
 
 

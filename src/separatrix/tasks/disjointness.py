@@ -99,12 +99,14 @@ class Disjointness(Decision):
         batch = self._batch(batch)
         labels = rng.integers(2, size=batch)
         rows = np.arange(batch)
+        # of an element: 1 in u alone, 2 in v alone, any other number in neither
         kinds = np.zeros((batch, self.n), np.int8)
         left = rows
         while len(left):
             kinds[left] = rng.integers(
                 3 if self.shift == PLAIN else 8, size=(len(left), self.n), dtype=np.int8
             )
+            # drawn again until both sets have elements, for each gives one to the moves below
             left = left[~((kinds[left] == 1).any(1) & (kinds[left] == 2).any(1))]
         u = kinds == 1
         v = kinds == 2

@@ -330,7 +330,9 @@ class Dyck(Decision):
                 height < min(self.D, self.n),
                 (height > 0) & (stack[rows, height] == token - self.k),
             )
+            # 0 where a row has failed, so that its index stays within the stack
             height = np.where(good, height + np.where(opens, 1, -1), 0)
+            # slot 0 belongs to no bracket: rows that open none write there
             top = np.where(opens & good, height, 0)
             stack[rows, top] = np.where(opens & good, token, stack[rows, top])
         return (good & (height == 0)).astype(np.int64)

@@ -117,6 +117,7 @@ class Equality(Decision):
         u = rng.integers(2, size=(batch, self.n))
         if self.n == 1:
             return Batch(np.column_stack((u, u[:, 0] ^ 1 - equal)), equal)
+        # a constant u is the only string with as many ones
         while (constant := (u == u[:, :1]).all(1)).any():
             u[constant] = rng.integers(2, size=(int(constant.sum()), self.n))
         v = u.copy()
@@ -155,6 +156,7 @@ class Equality(Decision):
             u[rows, start[:, which] + margin] = rises ^ which
             u[rows, start[:, which] + margin + 1] = rises ^ 1 ^ which
         v[:] = u
+        # flipping both bits of both middles exchanges the fragments and keeps the number of ones
         for step in (margin, margin + 1):
             v[rows[:, None], start + step] ^= 1 - equal[:, None]
         return tokens

@@ -166,6 +166,7 @@ class KHop(Composition, Task):
         if self.shift != PLAIN:
             tries = self.n - 2
             others = self.V - 1
+            # P(Binomial(n - 2, 1/(V - 1)) < step)
             none = Fraction(
                 sum(
                     comb(tries, hits) * (others - 1) ** (tries - hits)
@@ -222,6 +223,7 @@ class KHop(Composition, Task):
         V = self.V
         k = self.k
         start = blocks[:, 0, -1]
+        # a single hop leads to another letter: any of the newest block but its last
         place = rng.integers(V - (k == 1), size=len(blocks))
         end = blocks[rows, 0, place] if k == 1 else rng.integers(V, size=len(blocks))
         chain, met = path(start, end, V, k, rng)

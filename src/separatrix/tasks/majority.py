@@ -130,6 +130,7 @@ class Majority(Task):
         rest = self.n - self.least
         each, more = divmod(rest, self.k - 1)
         same = more * (each + 1) ** 2 + (self.k - 1 - more) * each**2
+        # three or two winners; or one with two unlike losers, where one guess of three is right
         right = comb(T, 3) + comb(T, 2) * rest + Fraction(T * (rest**2 - same), 2 * 3)
         return right / comb(self.n, 3)
 

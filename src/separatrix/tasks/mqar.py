@@ -276,6 +276,7 @@ def _power(task: str, value: Any) -> float:
     """`value` as a float in (0, 16], or SizeError."""
     try:
         number = float(value)
+    # OverflowError: an integer beyond all floats
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if isinstance(value, bool) or not isfinite(number) or not 0 < number <= 16:

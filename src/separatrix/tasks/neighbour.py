@@ -265,6 +265,7 @@ class Neighbour(Task):
         edged = np.pad(
             np.sort(strings, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (-S, 2 * S))
         )  # no id is as far as these
+        # a row and its two sentinels span 3 S, so that rows 4 S apart never mix in one search
         offset = 4 * S * np.arange(batch)[:, None]
         edged = (edged + offset).ravel()
         ids = (strings[:, :, None] ^ flips) + offset[:, None]
@@ -272,6 +273,7 @@ class Neighbour(Task):
         above = edged[following] - ids
         below = ids - edged[following - 1]
         least = np.minimum(above, below)
+        # nearer than any label, whose ids begin at S
         valid = (least < S - (strings[:, :, None] ^ flips)) & ~self._shared(strings, flips)
         nearest = valid & (least == own) & (above != below)
         further = valid & (least < own)
@@ -293,6 +295,7 @@ class Neighbour(Task):
         if len(row):
             string = row * n + one
             start = np.flatnonzero(np.append(True, string[1:] != string[:-1]))
+            # two flips among at most four differing bits leave at most two to the other string
             within = (differing[row, one, other][:, None] & flips == flips) & (
                 np.bitwise_count(flips) == 2
             )
@@ -316,6 +319,7 @@ class Neighbour(Task):
             flips = np.concatenate((flips, several), axis=1)
         query = chosen[:, None] ^ flips
         bits = np.bitwise_count(flips)
+        # no string but the chosen one lies within as many bits as were flipped
         fit = (np.bitwise_count(strings[:, None] ^ query[:, :, None]) <= bits[:, :, None]).sum(
             axis=2
         ) == 1
@@ -328,6 +332,7 @@ class Neighbour(Task):
             wanted > 0, rank > 0, (rank == 0) & ~as_near
         )
         fit &= (bits & 1) == rng.integers(2, size=(batch, 1))
+        # fractions below 1 choose among equally good ones; n + 1 is more than any that fits
         off = np.abs(rank - wanted) + rng.random(rank.shape)
         return query[np.arange(batch), np.where(fit, off, n + 1.0).argmin(axis=1)]
 

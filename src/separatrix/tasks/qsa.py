@@ -219,6 +219,7 @@ class QSA(Task):
         left = np.arange(len(sums))
         while len(left):
             first = distinct(len(left), self.q - 1, self.n, rng)
+            # all slots of a residue alike, those beyond n drawn again: no row of slots is favoured
             last = (sums[left] - first.sum(1)) % self.V + self.V * rng.integers(
                 -(-self.n // self.V), size=len(left)
             )

@@ -231,6 +231,7 @@ class Recall(Task):
         if self.shift in ("zipf", "few") or self.V > D:
             asked = rng.integers(D, size=batch)
         else:
+            # the answer is drawn first and so is uniform, though some values stand more than once
             asked = one_of(values == rng.integers(self.V, size=batch)[:, None], rng)
         tokens = np.empty((batch, self.length), np.int64)
         which, written = self._writes(values, rng)
@@ -267,6 +268,7 @@ class Recall(Task):
         if self.shift in ("zipf", "few"):
             written = independent(batch, self.n, self.V, self.shift, rng)
         elif self.V > D:
+            # outdated values are among those that count: D different ones stand in the prompt
             written = np.take_along_axis(values, rng.integers(D, size=which.shape), axis=1)
         else:
             written = rng.integers(self.V, size=which.shape)

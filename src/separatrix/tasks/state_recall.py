@@ -162,6 +162,7 @@ class StateRecall(Composition, Task):
         each, more = divmod(self.n, self.V)
         if probe == "counts":
             return Fraction(each + bool(more), self.n)
+        # the probability that two different cells hold the same value
         agree = Fraction(
             each * (each - 1) * (self.V - more) + (each + 1) * each * more,
             self.n * max(1, self.n - 1),
@@ -229,6 +230,7 @@ class StateRecall(Composition, Task):
         pointers = np.empty((batch, self.P), np.int64)
         for chosen in range(self.P):
             new = rng.integers(self.n - chosen, size=batch)
+            # in ascending order, so that a number moved past one taken cell meets the next
             for taken in np.sort(pointers[:, :chosen], axis=1).T:
                 new += new >= taken
             pointers[:, chosen] = new
@@ -248,6 +250,7 @@ class StateRecall(Composition, Task):
         two = 1 + (one - 1 + rng.integers(1, self.P - 1, size=batch)) % (self.P - 1)
         others = ids[(pointer + one) % self.P, (pointer + two) % self.P]
         first = np.where(target == pointer, others, ids[pointer, target])
+        # tracing takes the last swap first: of reversed ones that is forwards in time
         return first, self._traced(later[:, ::-1], target)[:, -1] if later.shape[1] else target
 
     def _traced(self, swaps: Tokens, pointer: Tokens) -> Tokens:

@@ -239,6 +239,7 @@ class ThreeSum(Decision):
             ok = good_one & good_two & (own >= 0) & (other >= 0)
             drawn = np.empty((int(ok.sum()), self.n), np.int64)
             drawn[:, :-1] = one.T[ok]
+            # by symmetry of the two, neither `one` alone nor the last value alone tells the label
             last = np.where(labels[left] == 1, own, other)[ok]
             tokens[left[ok]] = self._placed(drawn, self.n - 1, last, None, rng)
             left = left[~ok]
@@ -315,6 +316,7 @@ class ThreeSum(Decision):
         start = 2 * self.M * np.arange(len(tokens))
         seen = np.zeros(2 * self.M * len(tokens), bool)
         found = np.zeros(len(tokens), bool)
+        # of i < place < k the table has k, and i and place are summed: each triple is met once
         for place in range(self.n - 2, 0, -1):
             low, high = self._cancelled_by(x[place + 1], start)
             seen[low] = seen[high] = True

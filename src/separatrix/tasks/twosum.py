@@ -253,6 +253,7 @@ class TwoSum(Decision):
             return avoiding(values, holes, n, rng)
         kept = min(n, 4) if self.shift == "few" else n
         weights = np.ones(kept) if self.shift == "few" else 1 / np.arange(1, n + 1)
+        # without the last end: where rounding leaves it below 1, nothing falls beyond it
         chosen = np.searchsorted(
             np.cumsum(weights / weights.sum())[:-1], rng.random((len(holes), n))
         )
@@ -286,5 +287,6 @@ class TwoSum(Decision):
         left = keys[:, :-1]
         right = keys[:, 1:]
         opposite = (left % 2 == 0) & (right == left + 1)
+        # 0 and M/2 are their own negatives: two of the same cancel
         own_twice = (left == right) & (left % 2 == 0) & (left % self.M == 0)
         return (opposite | own_twice).any(axis=1).astype(np.int64)

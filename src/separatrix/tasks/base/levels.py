@@ -59,6 +59,7 @@ def _one_value_above(n: int, V: int) -> list[int]:
     for c in range(n, 0, -1):
         total += term
         result[c - 1] = total
+        # binom(n, c-1) = binom(n, c) c/(n-c+1), so that the division is exact
         term = term * c * (V - 1) // (n - c + 1)
     return result
 
@@ -75,6 +76,7 @@ def _at_most(n: int, V: int, k: int) -> int:
     below = [1] + [0] * n  # of no values; where n ends the loop instead, it is never asked
     for fewer in range(min(V - 1, n // (k + 1)), -1, -1):
         values = V - fewer
+        # the next row asks for N(V - 1, m - k) only: this one ends k + 1 places before it
         row = [1]
         for m in range(n - fewer * (k + 1)):
             row.append(values * (row[m] - (choices[m] * below[m - k] if m >= k else 0)))

@@ -82,6 +82,7 @@ def require(task: str, name: str, value: Any, low: int, high: int) -> int:
     """`value` as an int in [low, high], or a SizeError that names the task, the size and the
     smallest legal value.
     """
+    # not isinstance: to it True and False are integers
     if type(value) is not int or not low <= value <= high:
         raise SizeError(
             f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}"

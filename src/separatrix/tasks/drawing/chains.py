@@ -39,9 +39,11 @@ def path(
             Fraction(same(rest), same(rest) + (V - 2) * other(rest))
         )
         back = (end - before) % V  # the step that would lead to the end
+        # uniform among the steps to other letters, moved up past the one that leads to the end
         away = 1 + rng.integers(V - 1 - (back > 0))
         away += (back > 0) & (away >= back)
         chain[:, b] = np.where(home & (back > 0), end, (before + away) % V)
+    # by cases, start = end or not: ways that are at the end after b steps, among all
     met = [Fraction(1, V)]
     for b in range(1, k):
         met.append(
@@ -71,6 +73,7 @@ def with_pair(
     batch = len(block)
     rest = 1 - first_is_end - second_is_end
     one = Fraction(1, V)
+    # P(end at place 0) = first_is_end/(V-1) + rest at_first must be 1/V; likewise for the last
     at_first = (one - first_is_end / (V - 1)) / rest
     at_last = (one - second_is_end / (V - 1)) / rest
     drawn = rng.random(batch)
@@ -88,6 +91,7 @@ def with_pair(
     _put(block, first, pair)
     _put(block, second, pair + 1)
     place = np.where(first == end, pair, np.where(second == end, pair + 1, place))
+    # the end comes last: its place lies outside the pair or is its own in it, so the pair stays
     _put(block, end, place)
     return place
 

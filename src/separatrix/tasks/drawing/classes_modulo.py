@@ -43,6 +43,7 @@ def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_
     # equal classes stand side by side once sorted, and take the coin of the first of them
     order = np.argsort(classes, axis=1)
     ordered = np.take_along_axis(classes, order, axis=1)
+    # indices where runs of equal classes begin, else 0: the running maximum finds each one's run
     first = np.zeros_like(classes)
     first[:, 1:] = np.where(ordered[:, 1:] != ordered[:, :-1], np.arange(1, classes.shape[1]), 0)
     coins = rng.integers(2, size=classes.shape, dtype=np.int8) == 1

@@ -49,6 +49,7 @@ def uniform(ids: int, size: tuple[int, ...], rng: np.random.Generator) -> NDArra
         return rng.integers(ids, size=size, dtype=np.uint32)
     width = 2 if ids <= 1 << 16 else 4
     number = prod(size)
+    # little-endian, so that the bits are cut into the same ids on every machine
     drawn = rng.integers(0, 1 << 64, size=-(-number * width // 8), dtype=np.uint64).astype(
         "<u8", copy=False
     )
@@ -74,6 +75,7 @@ def distinct(
         if more:
             taken = np.zeros((batch, ids), np.bool_)
             np.put_along_axis(taken, held, True, axis=1)
+            # stable: what is free comes first, still in the order of the permutation
             free = np.argsort(np.take_along_axis(taken, order, axis=1), axis=1, kind="stable")
             order = np.take_along_axis(order, free, axis=1)
         return order[:, :number]
@@ -111,6 +113,7 @@ def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
     if ids.bit_length() + bits < 64:
         # id and place in one number sort much faster than places by id
         packed = np.sort(drawn << bits | np.arange(drawn.shape[1]), axis=1)
+        # two of one id differ in the bits of their places alone
         equal = packed[:, 1:] ^ packed[:, :-1] < 1 << bits
         # several times as fast as np.nonzero
         row, at = np.divmod(np.flatnonzero(equal), equal.shape[1])
@@ -130,6 +133,7 @@ def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
     """
     places = np.arange(number)
     bits = (number - 1).bit_length()
+    # fewer than batch number^2 / 2 pairs, each alike with probability at most 2^-(64 - bits)
     if not number >= _SORTED or 2 * batch * number * number > 1 << (64 - bits - 20):
         return rng.permuted(np.broadcast_to(places, (batch, number)), axis=1)
     low = np.uint64((1 << bits) - 1)
@@ -159,6 +163,7 @@ def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> 
     flat = drawn.reshape(-1)
     open_places = np.arange(flat.size)
     while len(open_places):
+        # the minimum is for rounding alone: with u < 1 the power lies below values + 1
         k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(
             np.int64
         )

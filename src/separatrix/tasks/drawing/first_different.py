@@ -41,6 +41,7 @@ def first_different(
         slot = (drawn + rows).reshape(-1)
         order = np.arange(drawn.size, dtype=np.int32)
         met[slot] = order
+        # after the draws, so that no draw of what is held counts as new
         met[held + rows] = -1
         new = np.flatnonzero(np.take(met, slot, mode="wrap") == order)
         ends = np.searchsorted(new, np.arange(batch + 1) * drawn.shape[1])
@@ -48,6 +49,7 @@ def first_different(
             return drawn.reshape(-1)[new[ends[1:, None] - np.arange(1, number + 1)]].astype(
                 np.int64, copy=False
             )
+        # to the left of those there are: further draws come after them
         drawn = np.concatenate((draw((batch, draws)), drawn), axis=1)
 
 
@@ -60,6 +62,7 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
         """An id of weight w is met with probability p = 1 - (1 - w)^draws; how many are has a
         variance of at most the sum of p (1 - p).
         """
+        # (1 - w)^draws; log1p keeps the digits of small weights that 1 - w would lose
         missed = np.exp(draws * np.log1p(-weights))
         return (
             alike * float((1 - missed).sum())

@@ -26,6 +26,7 @@ def find(keys: Tokens, tokens: Tokens, vocabulary: int) -> Tokens | None:
 
     `batch * vocabulary` must lie below 2^63.
     """
+    # each row has a range of ids of its own, so that one sorted array serves all rows
     base = vocabulary * np.arange(len(keys))[:, None]
     order = np.argsort(keys, axis=1)
     ordered = (np.take_along_axis(keys, order, axis=1) + base).ravel()
@@ -51,6 +52,7 @@ class Sieve:
     def __init__(self, k: int, length: int, vocabulary: int) -> None:
         rows = max(1, _AT_ONCE // length)
         self.vocabulary = vocabulary
+        # a power of two, so that a mask takes an id to its slot
         most = max(_SLOTS, 1 << (_SIEVE * k - 1).bit_length())
         self.whole = vocabulary <= most
         self.slots = min(vocabulary, most)
@@ -91,6 +93,7 @@ class Sieve:
             flat[at], is_key = drawn, self._are_keys(drawn, first, ordered)
             at = at[is_key]
             first = first[is_key]
+        # only what was set is cleared: the next batch finds the sieve empty
         self._held[held_slots] = False
         return tokens
 

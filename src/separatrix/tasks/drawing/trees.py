@@ -33,6 +33,7 @@ def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens,
     on_cycle[far] = True
     cyclic = np.flatnonzero(on_cycle)
     path = f[cyclic]
+    # a path ends where the next vertex on a cycle is of another row
     last = np.append(np.diff(cyclic // n) > 0, True)
     parents = f.copy()
     parents[path] = np.where(last, path, np.append(path[1:], 0))
@@ -73,6 +74,7 @@ def crossed(
     for _ in range(_PAIRS // _AT_ONCE):
         row, one, two, ends = _exchanges(left, parents, edges, degrees, kinds, rng)
         row, first = np.unique(row, return_index=True)
+        # before `cross` is looked at: which trees fit says nothing about the label
         fits[row] = True
         first = first[cross[row]]
         row, (a, b, c, d) = row[cross[row]], ends[:, first]

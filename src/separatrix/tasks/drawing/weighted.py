@@ -85,6 +85,7 @@ def weighted(places: int, a: float, number: int) -> Weighted:
     weights = np.arange(1.0, places + 1) ** (a - 1)
     weights /= weights.sum()
     ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
+    # what rounding leaves over falls to the last place, where every search ends
     ends[-1] = np.inf
     cells = np.arange(_CELLS)
     first = np.searchsorted(ends, cells, side="right")

@@ -244,6 +244,7 @@ class Functions(Composition, Task):
         match self.shift:
             case "zipf":
                 octave = rng.integers(values.bit_length(), size=shape)
+                # octave k: 2^k values from 2^k - 1 on; of the last one those below `values`
                 first = np.left_shift(1, octave) - 1
                 return first + rng.integers(np.minimum(first + 1, values - first))
             case "few":

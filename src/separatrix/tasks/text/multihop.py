@@ -172,6 +172,7 @@ class MultiHop(TextTask):
         chains = [[every[next(drawn)] for _ in range(length + 1)] for length in lengths]
         order = [divmod(fact, self.k) for fact in rng.permutation(self.n).tolist()]
         if way := _ORDERS[self.facts]:
+            # a stable sort: facts of one hop stay in random order
             order.sort(key=lambda fact: way * fact[1])
         return Story(hops, chains, order)
 
@@ -304,4 +305,5 @@ def _names_needed(k: int, n: int) -> int:
 def most_facts(k: int) -> int:
     """The largest n that there are names for."""
     whole, left = divmod(len(names()), k + 1)
+    # names left over make one shorter chain, which has one fact fewer than names
     return whole * k + max(left - 1, 0)

@@ -117,6 +117,7 @@ def _facts(told: str, wording: _Wording) -> list[Fact]:
         )
     for place, (text, sentence) in enumerate(zip(texts, sentences, strict=True)):
         relation = wording.sentences.get(f"{sentence}.")
+        # a hole in the text itself would pass for a name
         if relation is None or HOLE in text:
             raise SpecError(
                 f"sentence {place + 1}, '{short(text)}', is no fact in the words of"

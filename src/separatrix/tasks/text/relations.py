@@ -95,6 +95,7 @@ class Template:
         """Whether `hops` can draw these relations."""
         free = [hop for hop in hops if hop in self.free]
         rest = tuple(hops[len(free) :])
+        # behind free relations the path stands from its start; without any, from anywhere
         starts = range(1 if free else len(self.path) + 1)
         return (
             len(set(free)) == len(free)
