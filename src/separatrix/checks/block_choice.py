@@ -60,6 +60,7 @@ def prove_block_choice(
     row = np.arange(len(closed))
     block = places[closed] // mixer.block
     right = scores[row, block]
+    # the right block is taken out, so that the largest of the rest is its best rival
     scores[row, block] = -np.inf
     lead = float(exact_lead(right, scores.max(1)).min())
     if lead <= 0:

@@ -48,6 +48,7 @@ def verify_certificate(record: Certificate) -> list[str]:
         _belong_together(record, task, model)
         inputs = _inputs(record, task)
         said, derived = _CHECKS_BY_FORM[record.form](record, task, model, inputs)
+    # says what is wrong already; other errors of the package become one below
     except EvidenceError:
         raise
     except SeparatrixError as error:
@@ -181,6 +182,7 @@ def _block_swap(
         )
     size = part.opened_blocks.block
     bos = int(model.config.bos)
+    # positions count the start token, prompts do not
     blocks = (cut + bos) // size
     slots = {int(place + bos) // size for place in np.flatnonzero(inputs[0] != inputs[1])}
     if len(slots) != 1 or not max(slots) < blocks:
@@ -228,6 +230,7 @@ def _wrong_answer(
     tokens = torch.from_numpy(inputs)
     copy = exact(model)
     with torch.no_grad():
+        # two forms, two formats: an answer that both give is no accident of rounding
         own = model(tokens)[0].double()
         cache = copy.init_cache(1)
         logits = torch.zeros(1, task.answers, dtype=torch.float64)

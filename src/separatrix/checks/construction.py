@@ -121,6 +121,7 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         raise EvidenceError(
             f"{path}: the weights cannot be read: {error.strerror or error}"
         ) from None
+    # hashed before it is parsed, so that only the named file is read as tensors
     if sha256(data) != record.weights_sha256:
         raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
     if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
@@ -130,6 +131,7 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
     except SafetensorError as error:
         raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
     try:
+        # shapes only: a description of a huge model costs nothing
         with torch.device("meta"):
             model = Model(config)
     except (RuntimeError, OverflowError) as error:

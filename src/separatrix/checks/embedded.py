@@ -74,6 +74,7 @@ def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
             f"weights '{name}' are not base64; the file was edited or damaged"
         ) from None
     if (
+        # several texts decode to the same bytes; only the canonical one is accepted
         base64.b64encode(data).decode() != entry["data"]
         or len(data) != int(np.prod(shape)) * np.dtype(little).itemsize
     ):
@@ -81,6 +82,7 @@ def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
             f"weights '{name}' hold {len(data)} bytes, which are not {list(shape)} numbers of type"
             f" {entry['dtype']}"
         )
+    # the copy makes it writable and in the machine's own byte order
     array = np.frombuffer(data, little).astype(native).reshape(shape)
     if not np.isfinite(array).all():
         raise EvidenceError(f"weights '{name}' hold a number that is not finite")

@@ -94,6 +94,7 @@ class Live:
                 " ...) that the proof does not cover"
             )
         o = array(self.mixer.get_parameter("o.weight"))
+        # (width, heads, value_dim): a head writes through its own columns of o
         o = o.reshape(len(o), heads, -1)
         live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
         if len(live) != 1:
@@ -103,6 +104,7 @@ class Live:
         found = {"o": o[:, live[0]]}
         for name, dim in dims.items():
             groups = array(self.mixer.get_parameter(f"{name}.weight"))
+            # (groups, dim, width); where none are shared every head is a group
             groups = groups.reshape(-1, dim, groups.shape[1])
             # heads that share one group of keys or values stand side by side
             used = int(live[0]) // (heads // len(groups))
@@ -181,6 +183,7 @@ class Writers:
         """Raises CheckFailed unless every coordinate that `what` reads has at most one writer,
         and that one among `sources`.
         """
+        # with a single writer a coordinate holds what that part writes, and nothing is added to it
         total = sum(
             (mask.astype(np.int64) for mask in self.written.values()),
             np.zeros(len(reads), np.int64),

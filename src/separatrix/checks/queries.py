@@ -51,6 +51,7 @@ class Queries:
         rows, first, inverse = np.unique(
             head.q.of_rows(fixed), axis=0, return_index=True, return_inverse=True
         )
+        # the place may depend on the query alone, so equal queries must ask for equal parts
         if (hop.part[first][inverse.reshape(-1)] != hop.part).any():
             raise CheckFailed(
                 f"{hop.fetches}: two last tokens that ask for different places have one query"
@@ -78,6 +79,7 @@ class Queries:
         when another key wins or ties.
         """
         smallest = np.inf
+        # all scores of all queries at once may not fit in memory
         rows = max(1, _CHUNK // len(keys))
         for start in range(0, self.count, rows):
             part, value = np.divmod(

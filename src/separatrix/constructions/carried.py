@@ -93,6 +93,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     mixer = recurrent_head(model, first)
     form.write(mixer, space)
     pick(mixer.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
+    # makes up for the factor with which the value arrives
     put(mixer.o.weight, space["fetched_0"], factor=form.factor)
     threshold(mlp_after(model, first), space["fetched_0"], space["i_0"])
     for level, place in enumerate(rest, 1):

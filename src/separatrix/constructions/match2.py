@@ -96,6 +96,7 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     pick(head.k.weight, [(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)])
     pick(head.v.weight, [(space["earlier"], 1.0)])
     put(head.o.weight, space["found"])
+    # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4
     model.head.bias[0] = 0.25
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
@@ -123,6 +124,7 @@ class Circle:
         highest other score.
         """
         turns = [Fraction(x, modulus) for x in range(modulus)]
+        # (modulus, 2); sin of an angle is the cos of a quarter turn less
         points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
         lowest = 1 << 62
         matched = -(1 << 62)
@@ -132,6 +134,7 @@ class Circle:
             rows = np.arange(start, min(start + _ROWS, modulus))
             cosines = np.outer(points[rows, 0], points[:, 0])
             sines = np.outer(points[rows, 1], points[:, 1])
+            # integers over 2^48, below 2^63: no score is rounded
             products = max(products, int((abs(cosines) + abs(sines)).max()))
             scores = cosines - sines
             hits = (np.arange(len(rows)), -rows % modulus)
@@ -163,6 +166,7 @@ def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
     """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32, and what it
     proves. Raises SizeError when none does.
     """
+    # n e^-G <= 1/8 once G >= ln(8n)
     needed = log_upper(8 * task.n)
     for exponent in range(_STRONGEST):
         unit = Fraction(1 << exponent, GRID * GRID)

@@ -82,6 +82,7 @@ def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Mode
     position[: task.n, space["address"]] = signs(task.n, address)
     position[: task.n, space["memory"]] = 1.0
     position[task.n, space["memory"]] = -1.0
+    # a token may be read as a value and as an argument: it holds both codes
     embed[: task.n, space["argument"]] = signs(task.n, address)
     embed[: task.V, space["value"]] = signs(task.V, code)
 

@@ -140,6 +140,7 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
     position[task.position_z0, tag(space, 0)] = 1.0
     for level in range(1, task.L + 1):
         entries = slice(task.offset(level), task.offset(level) + task.entries(level))
+        # (a, i) is entry a N_{l-2} + i of z_l; z_1 has a single row
         row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
         row_bits, column_bits = address_bits(task, level)
         position[entries, space.first("row", row_bits)] = signs(row, row_bits)

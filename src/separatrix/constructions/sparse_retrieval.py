@@ -44,6 +44,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     """
     keys, values = head_sizes(task)
     if architecture is None:
+        # about sqrt(n): as many blocks to compare as tokens to read in one
         block = 1 << (bits_for(task.n) + 1) // 2
         architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
     found = places(architecture, lambda part: holds(part, keys, values))
@@ -69,6 +70,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None
+    # exact: the block is a power of two
     mixer.pool_k.fill_(1 / mixer.block)
     mixer.mix[0] = SHUT_GATE
 

@@ -131,6 +131,7 @@ def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
     them.
     """
     stack = Architecture.parse(text)
+    # the text gives sizes to all its layers
     if "@" in text:
         return stack.layers
     known = {f.name for layer in stack for part in layer for f in fields(MECHANISMS[part.name])}

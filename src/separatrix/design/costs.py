@@ -59,6 +59,7 @@ class Costs:
         return sums
 
     def _of(self, layer: Layer, t: int, what: int, measure: Callable[[Layer, int], int]) -> int:
+        # identity is faster than comparing layers; `_alive` keeps an id from being used again
         key = (id(layer), t, what)
         if key not in self._known:
             self._known[key] = measure(layer, t)

@@ -91,8 +91,10 @@ class Explainer:
     def _fewer(self, arrangement: Arrangement) -> Arrangement | None:
         if not arrangement.reading:
             return None
+        # without reading layers an arrangement has no reader
         reader = arrangement.reader if arrangement.reading > 1 else None
         others = self._by_kind.get((id(reader), arrangement.reading - 1, arrangement.depth), ())
+        # the same cycle of bounded layers, which takes the free place
         own = [other for other in others if other.fill[: len(arrangement.fill)] == arrangement.fill]
         return min(own, key=self._cost, default=None)
 

@@ -105,9 +105,11 @@ def _three_steps(s: three_steps.Sizes, task: SeqComp) -> float:
     Y, Y_high = (edges[:, None] for edges in _intervals(2 * task.m, _COARSE))
     g, g_high = _intervals(groups, _COARSE)
     t = _fewest(three_steps.first_contents(s, m, X, _ONE))
+    # m - t + Xt + 1 at its least, since it grows with X and t
     late = m + (X - 1) * t + 1
     # y is at most this
     blocks = np.where(2 * X_high < Y, 1, np.maximum(1, Y_high / least_beta))
+    # Y = y beta with y >= 1
     places = np.maximum(Y, least_beta)
 
     def counting(r: Floats, q: Floats) -> Counting[Floats]:
@@ -128,6 +130,7 @@ def _chosen(
     of that region is best.
     """
     share = share * (1 + _MARGIN)
+    # 2 <= r < q share + 1 needs q > 1 / share
     least = np.maximum(2, 1 / share)
     allowed = allowed & (least <= most * (1 + _MARGIN))
     bounds: list[float] = []

@@ -152,6 +152,7 @@ class _Search:
         costed.sort()
         for cost, same in groupby(costed, key=lambda item: item[0]):
             within = cost.cache_bits <= self.budget
+            # sorted by cache: if nothing fits any more and no front wants more, that stays so
             if (
                 not within
                 and not self.proved.wants(cost, within)
@@ -203,6 +204,7 @@ class _Search:
         if want_open:
             known = set(solved)
             prefixes: dict[int, list[int]] = {}
+            # what a construction solves no theorem excludes, so none need be asked
             kept = [
                 Layout(arrangement, gap)
                 for gap in gaps

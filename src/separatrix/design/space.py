@@ -60,6 +60,8 @@ class Arrangement:
                 ends = (-1, *marks, self.depth)
                 yield tuple(right - left - 1 for left, right in pairwise(ends))
         else:
+            # beyond one cycle no new kind of layer stands before the second reader; the even
+            # placement stands for its own class
             even = self.named("even")
             for before in range(min(len(self.fill), self.bounded) + 1):
                 own = min(sum(even[:2]), len(self.fill)) == before
@@ -194,6 +196,7 @@ class Space:
         def own(layers: Sequence[Layer]) -> tuple[int, ...]:
             return tuple(numbers.setdefault(layer, len(numbers)) for layer in layers)
 
+        # numbers in place of layers: short keys, which are compared many times
         readers = {own((reader,))[0]: reader for reader in self.readers}
         fills = {own(cycle): cycle for cycle in map(_shortest, self.fills)}
         found: dict[tuple[int | None, int, tuple[int, ...], int], Arrangement] = {}
@@ -205,6 +208,7 @@ class Space:
                     continue
                 for key, reader in readers.items() if k else ((None, None),):
                     for ids, fill in fills.items() if bounded else (((), ()),):
+                        # of a cycle longer than the rest only its beginning is used
                         name = (key, k, ids[:bounded], bounded)
                         if name not in found:
                             found[name] = Arrangement(reader, k, fill[:bounded], bounded)

@@ -132,6 +132,7 @@ class TaskJudge:
                 return True
             if low == high:
                 return False
+            # the geometric middle, since n spans many powers of two
             middle = max(low, min(isqrt(low * high), high - 1))
             return enough(middle + 1, high) and enough(low, middle)
 
@@ -148,6 +149,7 @@ class TaskJudge:
         for theorem in self._about_caches:
             if self.cache_fails(theorem, lambda t: cache_bits(arrangement, t)):
                 return theorem.key
+        # these theorems see the same wherever the reading layers stand
         anywhere = next(arrangement.placements())
         return self._any(self._fail_anywhere, "FAILS", arrangement, anywhere)
 
@@ -187,6 +189,7 @@ class TaskJudge:
         if not fails and not surely_silent(sizes, self.task):
             try:
                 fails = theorem.best_at(sizes, self.task) is not None
+            # a comparison that stays open excludes nothing
             except Undecided:
                 fails = False
             if fails:
@@ -240,6 +243,7 @@ class TaskJudge:
         if sees is Sees.CARRIERS:
             if reader is None:
                 return None
+            # a second round of the cycle brings no new kind of layer
             before = min(sum(gaps[: min(2, arrangement.reading)]), len(arrangement.fill))
             carriers = arrangement.fill[:before]
             mark = (carriers, reader, arrangement.reading)

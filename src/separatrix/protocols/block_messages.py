@@ -60,6 +60,7 @@ class BlockMessageSizes:
     def traces(self, u: int) -> int:
         """g(u): what blocks can leave on u given values (theory.md, section 4)."""
         least = max(0, self.B - (self.N - u)) if self.distinct else 0
+        # no block is empty, so on all N values the empty trace does not occur
         return sum(comb(u, j) for j in range(least, min(u, self.B) + 1)) - (
             u == self.N and not self.distinct
         )
@@ -128,6 +129,7 @@ def find_block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
         opened = line.opened(messages, query)
         wrong = 1 - any(query in block for block in blocks)
         for opening, literal in enumerate(opened):
+            # if this opening is chosen, the answer after it must not be the wrong one
             unknown.forbid([literal, line.answer(messages, query, opening, blocks)[wrong]])
     tables = unknown.solve()
     return None if tables is None else BlockMessages(sizes, tables)
@@ -152,6 +154,7 @@ def cyclic(sizes: BlockMessageSizes) -> BlockMessages[int]:
         return traces[place].index(tuple(v for v in block if v in clear[place]))
 
     def opened(query: int, *messages: int) -> int:
+        # at most k blocks (theory.md, section 4): each value is clear for at least T - k of them
         unclear = [place for place in range(sizes.T) if query not in clear[place]]
         rest = [place for place in range(sizes.T) if query in clear[place]]
         return sizes.openings.index(tuple(sorted((unclear + rest)[: sizes.k])))

@@ -56,6 +56,7 @@ def classes(answers: Answers) -> int:
     after: dict[Hashable, dict[Hashable, int]] = {}
     for (A, B), answer in answers.items():
         after.setdefault(A, {})[B] = answer
+    # two A with one row of answers are told apart by no B
     return len({frozenset(row.items()) for row in after.values()})
 
 

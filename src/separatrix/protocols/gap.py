@@ -40,6 +40,7 @@ def gap(fails: Callable[[int], bool], exists: Callable[[int], bool], sizes: Iter
     sizes = list(sizes)
     fails_to = max((size for size in sizes if fails(size)), default=0)
     exists_from = next((size for size in sizes if exists(size)), None)
+    # values may stay unused, so where a protocol exists there is one with more values too
     if exists_from is not None and exists_from <= fails_to:
         raise CheckFailed(
             f"the theorem says that {fails_to} values are too few, but a protocol with"

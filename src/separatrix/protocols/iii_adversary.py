@@ -30,6 +30,7 @@ def adversary_iii(
             " fewer values, or name r"
         )
     holds = sizes.holds(r)
+    # of z_1 only its last entries, B, vary
     lead = (0,) * (sizes.m - sizes.t)
     every = every_z_2(sizes.N_1) if contents is None else contents
 

@@ -46,6 +46,7 @@ def adversary_iv(
     sizes = line.sizes
     r, q, g = _parameters(sizes, r, q, g)
     holds = sizes.holds(r, q, g)
+    # of z_1 only its last entries, B, vary
     lead = (0,) * (sizes.m - sizes.t)
     ws = range(sizes.n_1)
 

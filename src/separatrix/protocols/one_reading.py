@@ -67,6 +67,7 @@ class OneReadingSizes:
         """
         if not 1 <= r <= self.m:
             raise SizeError(f"r is {r}; Theorem III takes r from 1 to m = {self.m}")
+        # powers of integers, compared exactly: no logarithm is rounded
         a = r == 1 or self.m**self.t > (r - 1) ** self.t * self.caches_0
         after = min(self.caches_1**r, self.caches_1 * self.reads ** (r * self.t + 1))
         return a, self.N_1 ** (self.n_1 * r) > self.caches_0 * self.reads**self.n_1 * after
@@ -128,6 +129,7 @@ class OneReading(Generic[Value]):
     def entry_reads(self, first: Value, B: Entries, A: Entries) -> tuple[Value, ...]:
         """What each entry of B reads of A."""
         return tuple(
+            # causal: an entry knows B up to itself
             self._tables("entry reads", (B[: j + 1], A), (first,), self.sizes.reads)
             for j in range(len(B))
         )

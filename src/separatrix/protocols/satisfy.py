@@ -29,6 +29,7 @@ class UnknownTables:
     """
 
     def __init__(self, *, interchangeable: Iterable[str] = ()) -> None:
+        # a literal that is always true stands for messages of one value
         self._clauses: list[list[int]] = [[_TRUE]]
         self._count = _TRUE
         self._cells: dict[Cell, Unknown] = {}
@@ -82,6 +83,7 @@ class UnknownTables:
                 for unknown, value in zip(told, values, strict=True)
                 if len(unknown) > 1
             ]
+            # told these values, the message is what the cell holds
             cell = self._cell((name, known, values), size)
             self._clauses += [
                 [*not_told, -entry, literal] for entry, literal in zip(cell, message, strict=True)
@@ -97,6 +99,7 @@ class UnknownTables:
 
     def _fresh(self, size: int) -> Unknown:
         unknown = self._literals(size)
+        # at least one of them, and no two
         self._clauses.append(list(unknown))
         self._clauses += [[-a, -b] for i, a in enumerate(unknown) for b in unknown[:i]]
         return unknown
@@ -121,6 +124,7 @@ class UnknownTables:
         for v, literal in enumerate(entry):
             if v:
                 self._clauses.append([-literal, before[v - 1]] if before else [-literal])
+            # true only if this cell or an earlier one has the value: the converse is not needed
             self._clauses.append([-used[v], literal, *((before[v],) if before else ())])
         self._used[table] = used
 

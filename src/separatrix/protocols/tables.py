@@ -49,6 +49,7 @@ def random_tables(seed: int) -> Tables[int]:
         x = (
             hash((seed, number, known, told)) * _ODD
         ) & _WORD  # tuples of integers hash alike in every run
+        # products carry low bits upward only; the shifts bring high bits down
         x = ((x ^ (x >> 31)) * _ODD) & _WORD
         return (x ^ (x >> 29)) % size
 

@@ -70,6 +70,7 @@ class TwoReadingsSizes:
                 f" g <= n_1 = {self.n_1}"
             )
         groups = -(-self.n_1 // g)
+        # powers of integers, compared exactly: no logarithm is rounded
         a = q**self.t > (r - 1) ** self.t * self.caches_1 * self.reads_1**g
         right = (
             self.caches_1

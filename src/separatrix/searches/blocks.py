@@ -86,6 +86,7 @@ def swap_blocks(
     clock = Clock(seconds, tries, progress)
     while clock.runs():
         slot = int(rng.integers(blocks))
+        # a start token takes one place of the first block
         place = slice(max(0, slot * part.block - bos), (slot + 1) * part.block - bos)
         sets = task.sample(1 + min(BATCH, tries - clock.tried), rng).tokens[:, : task.prefix_length]
         contents = np.unique(sets[1:, place], axis=0)
@@ -132,10 +133,12 @@ def _twins(
     prompts[:, place] = contents
     after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES)
     codes = cache_codes(after.cache, grid, names=MESSAGES).numpy()
+    # close to a rounding border another machine may round the other way
     safe = after.border.numpy() >= SAFETY * LEAST_BORDER
     holders: dict[bytes, int] = {}
     pairs = 0
     for row in rng.permutation(np.flatnonzero(safe)):
+        # the first content with a message stays; later ones are compared with it
         other = holders.setdefault(codes[row].tobytes(), int(row))
         if set(contents[row]) != set(contents[other]):
             yield contents[other], contents[row]
@@ -173,6 +176,7 @@ def _swap(
         prompts[0, place], prompts[1, place] = twins
         try:
             answers = task.answer(prompts)
+        # a filling that the oracle does not accept is no instance
         except SizeError:
             continue
         if answers[0] == answers[1]:

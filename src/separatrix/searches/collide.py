@@ -62,6 +62,7 @@ def collide(
     copy = exact(model)
     rng = np.random.default_rng(seed)
     clock = Clock(seconds, tries, progress)
+    # 1, 2, 4, ... places that may differ, and last the whole prefix
     cuts = [
         min(1 << power, task.prefix_length)
         for power in range((task.prefix_length - 1).bit_length() + 1)
@@ -82,6 +83,7 @@ def collide(
                 " answer instead"
             )
         for row in np.flatnonzero(after.border.numpy() >= SAFETY * LEAST_BORDER):
+            # a hash table finds equal caches without comparing all pairs
             batch, other = holders.setdefault(codes[row].tobytes(), (len(kept) - 1, int(row)))
             first = kept[batch][other]
             second = prefixes[row]
@@ -118,6 +120,7 @@ def witness(
     cut = len(first)
     runs = [run(copy, torch.from_numpy(prefix[None]), grid) for prefix in (first, second)]
     digests = {cache_digest(one.cache, grid) for one in runs}
+    # a prefix may round otherwise alone than in a batch, and a checker runs it alone
     if len(digests) > 1:
         return None
     for ending, *answers in islice(separating(task, first, second, rng), 8):

@@ -27,6 +27,7 @@ def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = Fals
     copy = exact(model)
     names = MESSAGES if messages else None
     tokens = torch.from_numpy(prefixes)
+    # fine and wide enough to see how large the carried numbers are
     wide = Grid(32, -16)
     largest = max(
         (
@@ -36,6 +37,7 @@ def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = Fals
         ),
         default=1.0,
     )
+    # largest < 2^e, and 2^bits levels on both sides of 0 reach 2^(bits - 1) steps
     coarsest = math.frexp(largest or 1.0)[1] - max(0, bits - 1)
     grids = [Grid(bits, coarsest - finer) for finer in range(_FINEST)]
     return max(

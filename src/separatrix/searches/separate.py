@@ -34,11 +34,13 @@ def separating(
     The endings of drawn instances are tried, in a drawn order; every one the oracle accepts after
     both prefixes.
     """
+    # they come sorted: a drawn order favours no kind of ending
     endings = rng.permutation(continuations(task, rng, cut=len(first)))
     answers = []
     for prefix in (first, second):
         try:
             answers.append(task.answer(np.hstack([np.tile(prefix, (len(endings), 1)), endings])))
+        # the oracle refuses some prompt, and with it the whole batch
         except SizeError:
             return
     for place in np.flatnonzero(answers[0] != answers[1]):

@@ -82,6 +82,7 @@ def _leads(model: Model, tokens: Tokens, answers: Tokens) -> np.ndarray:
     logits = model(torch.from_numpy(tokens)).double()
     right = torch.from_numpy(answers)[:, None]
     lead = logits.gather(1, right)[:, 0] - logits.scatter(1, right, float("-inf")).amax(1)
+    # a model that answers nan is no witness: such inputs go last
     return torch.where(lead.isnan(), torch.inf, lead).numpy()
 
 

@@ -109,6 +109,7 @@ def _gaps(queries: Array, keys: Array, blank: Array) -> dict[str, Fraction]:
         rows = np.arange(start, min(start + _ROWS, count))
         scores = exact_product(queries[rows], keys.T)
         row = np.arange(len(rows))
+        # x + x_j = 0 mod M: the one key that must match
         partner = -rows % count
         # rounding of a score grows with the sum of the absolute values of its products
         sums = exact_product(np.abs(queries[rows]), np.abs(keys).T)

@@ -57,6 +57,7 @@ def hop_fetch(hop: Hop, *, keys: int, shut: Fraction = Fraction(0)) -> Fetch:
         gap=Fraction(2 * SCALE**2),
         terms=hop.address + 1,
         query=Fraction(SCALE),
+        # what the hop before fetched enters the query times s
         query_gain=Fraction(SCALE if hop.linked else 0),
         key_sum=Fraction(SCALE * (hop.address + 1)),
         value=Fraction(1),

@@ -88,6 +88,7 @@ def empty_model(
         norm=False,
         bos=bos,
     )
+    # no weights are drawn that would be zeroed at once
     with torch.device("meta"):
         model = Model(config)
     model = model.to_empty(device="cpu").requires_grad_(False)
