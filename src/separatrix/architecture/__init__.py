@@ -62,6 +62,7 @@ class Architecture:
     """
 
     layers: tuple[Layer, ...]
+    # two stacks are equal if their layers are: what follows tells where they come from
     name: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Assumptions made while reading it, to be printed with every verdict."""
@@ -137,6 +138,7 @@ class Architecture:
                     f"entry {number} of layers must have exactly the fields times (an integer) and"
                     " heads (a list)"
                 )
+            # before the layers are made, so that no number in a file can fill the memory
             if not 1 <= times <= MOST_LAYERS - len(layers):
                 raise SizeError(
                     f"times is {times} in entry {number} of layers; the stack may have 1 to"
@@ -195,6 +197,7 @@ class Architecture:
         """
         kinds, which = self._kinds
         bounded = [bounded_bits(layer, t) for layer in kinds]
+        # -1: group 0 has no reading layer before it
         marks = (-1, *self.reading)
         groups: list[Group] = []
         for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):

@@ -29,6 +29,7 @@ def resolve(
     """
     text = text.strip()
     known = preset_named(text)
+    # an id on the hub may be a folder here as well, which then is what is meant
     if known is not None and ("/" not in text or not os.path.exists(text)):
         return preset(known, settings=settings, pattern=pattern)
     if text.startswith("{"):

@@ -145,6 +145,7 @@ def _check_name(name: str, size: str, text: str) -> None:
 def _value(text: str) -> Any:
     digits = text.replace("_", "")
     if digits.isascii() and digits.lstrip("-").isdigit():
+        # longer numbers are refused all the same, so that none of thousands of digits is read
         return int(digits) if len(digits) <= 14 else 10**14
     return {"true": True, "false": False}.get(text.lower(), text)
 

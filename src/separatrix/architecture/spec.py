@@ -118,6 +118,7 @@ class _Parser:
         return layers
 
     def _item(self, depth: int) -> list[tuple[_Heads, ...]]:
+        # the parser recurses, and Python's own limit is not to be what stops it
         if depth > 50:
             raise SpecError(
                 f"parentheses nested more than 50 deep in '{self.text[:40]}...'; write the stack"
@@ -130,6 +131,7 @@ class _Parser:
             layers = [self._layer()]
         if self._accept("*"):
             times = self._integer("how many times")
+            # before the layers are made: repeats of repeats can ask for any number
             self._limit(len(layers) * times)
             layers = layers * times
         return layers
@@ -299,6 +301,7 @@ def fold(words: Sequence[str]) -> str:
     while i < len(words):
         best_period = 1
         best_times = 1
+        # longer periods are not tried, which bounds the search at each place
         for period in range(1, min(64, (len(words) - i) // 2) + 1):
             times = 1
             while words[i + times * period : i + (times + 1) * period] == words[i : i + period]:

@@ -82,6 +82,7 @@ def _text_fields(data: Any, where: str) -> Fields:
                 " language model's fields"
             )
         above = {key: outer[key] for key in _ABOVE if outer.get(key) is not None}
+        # the inner dtype, in either spelling, wins over both spellings around it
         if "dtype" in inner or "torch_dtype" in inner:
             above = {key: value for key, value in above.items() if "dtype" not in key}
         outer = above | {key: value for key, value in inner.items() if value is not None}

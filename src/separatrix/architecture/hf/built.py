@@ -22,6 +22,7 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
     """The architecture of a reading. Raises UnknownSizes where sizes stay open, ConfigError for
     sizes that do not go together.
     """
+    # by identity: a draft that layers share is built once
     drafts = {id(draft): draft for layer in reading.layers for draft in layer}
     among = {draft.cls.name for draft in drafts.values()}
     settings.check_used(among)
@@ -39,6 +40,7 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
         shapes[key] = (
             draft.cls
             if set(unknown) - formats
+            # any format will do, as shapes tell numbers and never bits
             else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
         )
         parts[key] = draft.cls if unknown else shapes[key]

@@ -115,6 +115,7 @@ class Fields:
         if name is None:
             return None
         value = self.data[name]
+        # not isinstance: to it true and false are integers
         if type(value) is not int or not low <= value <= high:
             raise self.error(
                 f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}"
@@ -188,6 +189,7 @@ class Fields:
             rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
             raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
         for number, word in enumerate(entries, 1):
+            # true equals 1 and would pass for it; a list cannot be looked up
             if type(word) not in (str, int) or word not in words:
                 raise self.error(
                     f"entry {number} of '{name}' is {shown(word)}; it must be one of"

@@ -55,6 +55,7 @@ def load_json(path: Path) -> Any:
                 f"{label(path)}: larger than {LARGEST_FILE // 2**20} MiB, so no config.json; pass"
                 " the model's config.json"
             )
+        # -sig: some editors begin a file with a byte order mark
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{label(path)}: cannot be read: {error.strerror or error}") from None

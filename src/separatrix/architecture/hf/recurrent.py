@@ -45,6 +45,7 @@ def factor(fields: Fields, *names: str) -> Fraction | Unknown:
         raise fields.error(
             f"'{name}' is {shown(value)}; it must be a positive number of at most {LARGEST:,}"
         )
+    # through text: 1.3 means 13/10, not the float nearest to it
     return Fraction(str(value))
 
 
@@ -52,6 +53,7 @@ def scaled(fields: Fields, whole: Size, *names: str) -> Size:
     """`whole` times a factor, where that is an integer. Raises ConfigError where it is not."""
     by = factor(fields, *names)
     if isinstance(whole, Unknown) or isinstance(by, Unknown):
+        # the sum is unknown, and names what was looked for on either side
         return (whole if isinstance(whole, Unknown) else Unknown(())) + (
             by if isinstance(by, Unknown) else 1
         )

@@ -50,6 +50,7 @@ def falcon_h1(fields: Fields) -> Reading:
     """
     words = {"hybrid": "hybrid"}
     spelled(fields, (("layer_types", words), ("layers_block_type", words)))
+    # null asks for the product; where the field is missing the width is unknown
     if "mamba_d_ssm" in fields.data and not fields.has("mamba_d_ssm"):
         width = scaled(fields, fields.size("hidden_size"), "mamba_expand")
     else:

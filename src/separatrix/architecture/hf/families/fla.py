@@ -113,6 +113,7 @@ def hgrn2(fields: Fields) -> Reading:
     ratio = fields.optional_size("expand_ratio")
     if ratio is None and heads is not None:
         ratio = fields.quotient(hidden, heads, "hidden_size / num_heads")
+    # where neither is given: the unknown size names both fields
     ratio = fields.size("expand_ratio", "num_heads") if ratio is None else ratio
     number = (
         fields.quotient(hidden, ratio, "hidden_size / expand_ratio") if heads is None else heads

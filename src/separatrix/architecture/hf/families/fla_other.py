@@ -49,6 +49,7 @@ def rwkv7(fields: Fields) -> Reading:
     layers: list[Draft] = []
     for width in _value_dims(fields, hidden):
         value = fields.quotient(width, number, "value_dim / num_heads")
+        # layers of one width share a draft; 0 stands for a width that is unknown
         key = value if isinstance(value, int) else 0
         layers.append(
             drafts.setdefault(

@@ -29,9 +29,8 @@ def minimax(fields: Fields) -> Reading:
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         raise fields.no_pattern(("attn_type_list", "layer_types"))
-    ported = not fields.has(
-        "attn_type_list"
-    )  # the released files all have it, those that transformers saves do not
+    # the released files all have it, those that transformers saves do not
+    ported = not fields.has("attn_type_list")
     sizes = {
         "heads": fields.size("num_attention_heads"),
         "head_dim": fields.size("head_dim"),

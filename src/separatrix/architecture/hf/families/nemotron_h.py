@@ -41,9 +41,8 @@ def nemotron_h(fields: Fields) -> Reading:
         (fields.data[name] for name, _ in LISTS if isinstance(fields.data.get(name), list | str)),
         None,
     )
-    if listed is not None and not fields.has(
-        "num_hidden_layers"
-    ):  # transformers' class takes the depth from the list, and saves no other
+    # transformers' class takes the depth from the list, and saves no other
+    if listed is not None and not fields.has("num_hidden_layers"):
         fields = Fields({**fields.data, "num_hidden_layers": len(listed)}, fields.where)
     kinds = spelled(fields, LISTS)
     if kinds is None:

@@ -36,6 +36,7 @@ def olmo_hybrid(fields: Fields) -> Reading:
         )
     key_dim = fields.optional_size("linear_key_head_dim")
     if key_dim is None:
+        # 0.75 as 3/4: integers only, so that the division is exact
         key_dim = fields.quotient(
             3 * fields.size("hidden_size"), 4 * keys, "0.75 x hidden_size / linear_num_key_heads"
         )

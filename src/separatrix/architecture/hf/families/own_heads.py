@@ -45,6 +45,7 @@ def gemma4(*, gated: bool) -> Family:
         ):
             kv = fields.divisor("num_global_key_value_heads", "num_attention_heads")
         full = full_attention(fields, head_dim=fields.size("global_head_dim"), kv_heads=kv)
+        # without sliding layers, a missing window is no unknown size
         window = window_attention(fields) if "window" in kinds else full
         if "chunked" in kinds:
             raise fields.error(
