@@ -1,4 +1,4 @@
-"""Architectures from files: a config.json, the folder that holds one, or an architecture as JSON."""
+"""Architectures from files: a config.json, the folder that holds one, or the layers as JSON."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from separatrix.architecture import Architecture
 from separatrix.cards.line import CardLine
 from separatrix.cards.question import OPEN, AfterThought, Question
 from separatrix.evidence.records import Verdict
-from separatrix.numbers.first_size import first_size
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
+from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
 from separatrix.theory.base import Theorem, number
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
@@ -27,7 +27,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
     lines: list[CardLine] = []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
-    solved = _most_steps(architecture, context, _solves_at_once, near=near)
+    solved = _most_steps(architecture, context, solves_at_once, near=near)
     steps = 0
     if solved is not None:
         task, verdict = solved
@@ -41,7 +41,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
     if steps < MOST_STEPS:
         lines += _beyond(architecture, steps + 1, context)
-    written = _most_steps(architecture, context, _solves_after_thought)
+    written = _most_steps(architecture, context, solves_after_thought)
     if written is not None:
         task, verdict = written
         words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
@@ -150,8 +150,18 @@ def _most_steps(
         found = judge(architecture, filling(context, steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 
-    beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS, near=near)
-    most = MOST_STEPS if beyond is None else beyond - 1
+    most = 0
+    beyond = MOST_STEPS + 1
+    guess = near
+    while beyond - most > 1:
+        # the guess and its neighbour settle most stacks; halving settles the others
+        steps = guess if guess is not None and most < guess < beyond else (most + beyond) // 2
+        if solved(steps) is None:
+            beyond = steps
+            guess = steps - 1 if guess == near else None
+        else:
+            most = steps
+            guess = steps + 1 if guess == near else None
     verdict = solved(most) if most else None
     return None if verdict is None else (filling(context, most), verdict)
 
@@ -189,13 +199,13 @@ def _failing(architecture: Architecture, steps: int) -> CardLine | None:
     so.
     """
     asked = _composition(steps, 2)
-    found = judge(architecture, asked, among=_fails_at_once)
+    found = judge(architecture, asked, among=fails_at_once)
     first = next((verdict for verdict in found if verdict.n is not None), None)
     if first is None or first.n is None:
         return None
     theorem = THEOREMS[first.theorem]
     task = theorem.smallest(asked, first)
-    there = [] if task is None else judge(architecture, task, among=_fails_at_once)
+    there = [] if task is None else judge(architecture, task, among=fails_at_once)
     record = next(
         (found for found in there if (found.status, found.theorem) == ("FAILS", theorem.key)), None
     )
@@ -219,15 +229,3 @@ def _wrong(steps: int, n: int) -> str:
 
 def _line(title: str, verdict: Verdict, words: Words, explain: str) -> CardLine:
     return CardLine(title, verdict.status, None, words.text, verdict.theorem, verdict, explain)
-
-
-def _solves_at_once(theorem: Theorem) -> bool:
-    return theorem.at_once and "SOLVABLE" in theorem.shows
-
-
-def _solves_after_thought(theorem: Theorem) -> bool:
-    return theorem.after_thought and "SOLVABLE" in theorem.shows
-
-
-def _fails_at_once(theorem: Theorem) -> bool:
-    return theorem.at_once and "FAILS" in theorem.shows

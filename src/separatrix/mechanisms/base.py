@@ -201,7 +201,7 @@ class Mechanism:
         """
         if t < 0:
             raise SizeError(f"t is {t}; a number of tokens cannot be negative")
-        return sum_bits(item.bits for item in self.cache(t)).total
+        return sum_bits([item.bits for item in self.cache(t)]).total
 
     def read_bits(self) -> int:
         """h: a later token takes one of at most 2^h values from a prefix, once its query is

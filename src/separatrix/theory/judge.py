@@ -10,6 +10,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, EvidenceError, Undecided
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, parse_task
+from separatrix.theory.among import answers_at_once
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.fails.i_bounded_caches import TheoremI
@@ -91,11 +92,6 @@ def judge(
     if len(found) > 1:
         found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
     return found
-
-
-def answers_at_once(theorem: Theorem) -> bool:
-    """Whether a theorem speaks of models that answer without writing anything down before."""
-    return theorem.at_once
 
 
 def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
