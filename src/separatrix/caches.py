@@ -77,10 +77,12 @@ class Grid:
 
     def codes(self, x: Float[Tensor, "*b"]) -> Int[Tensor, "*b"]:
         """The number k of each value's level."""
+        # a power of two divides exactly, so the only rounding is the one to a level
         return (x / self.step).round().clamp(-(1 << self.bits - 1), (1 << self.bits - 1) - 1).long()
 
     def round(self, x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
         """The nearest levels; what is not finite stays so."""
+        # NaN has no integer to become: it goes around `codes`
         return torch.where(x.isfinite(), self.codes(x.nan_to_num()) * self.step, x)
 
     def border_distance(self, x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
@@ -128,6 +130,7 @@ def border_distance(
     """
     smallest = torch.full((_batch(cache),), math.inf, dtype=torch.float64)
     for _, x in _tensors(cache, names):
+        # amin refuses an axis of no numbers
         if x[0].numel():
             smallest = torch.minimum(smallest, grid.border_distance(x).flatten(1).amin(1))
     return smallest
@@ -162,6 +165,7 @@ def run(
         )
     for place in range(tokens.shape[1]):
         logits, cache = model.step(tokens[:, place], after.cache, seen + place)
+        # of the cache before it is rounded: afterwards every number sits on its level
         border = torch.minimum(after.border, border_distance(cache, grid, names=names))
         after = RoundedRun(logits, quantise_cache(cache, grid, names=names), border)
     return after
@@ -173,6 +177,7 @@ def cache_codes(
     """A rounded cache as the numbers of its levels, in the order layer, kind of heads, name,
     index.
     """
+    # cat refuses an empty list, and a cache may hold no tensor
     empty = torch.zeros(_batch(cache), 0, dtype=torch.int64)
     return torch.cat([empty, *(grid.codes(x).flatten(1) for _, x in _tensors(cache, names))], 1)
 
@@ -181,6 +186,7 @@ def cache_digest(cache: Cache, grid: Grid, *, names: frozenset[str] | None = Non
     """sha256 of the first sequence's rounded cache: its shape and, in order, every level as a
     signed 64-bit little-endian integer.
     """
+    # with the shapes, caches of the same levels in other tensors have other digests
     shape = canonical([[where, list(x.shape[1:])] for where, x in _tensors(cache, names)])
     codes = cache_codes(cache, grid, names=names)[0].numpy().astype("<i8")
     return sha256(shape.encode() + b"\n" + codes.tobytes())
@@ -219,8 +225,10 @@ def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     k = part.opened_blocks.topk
     if keys.shape[1] <= k:
         return math.inf
+    # the only layer reads the embedding itself, so no mixer has to run first
     x = block.norm1(model.embed.weight[token] + model.position.weight[t + model.config.bos])
     queries = block.mixers[0].get_submodule("q")(x).view(keys.shape[0], -1, keys.shape[2])  # g r d
+    # g r m
     scores = (queries @ keys.transpose(1, 2)).sort(-1, descending=True).values
     return float((scores[..., k - 1] - scores[..., k]).min())
 

@@ -50,10 +50,12 @@ class ModelConfig:
         for f in fields(self):
             value = getattr(self, f.name)
             low = 0 if f.name == "hidden" else 1
+            # annotations are texts here; a bool is an int to isinstance, but no size
             if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
                 raise SizeError(
                     f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40"
                 )
+        # 2: a row for the start token in each table of embeddings
         tables = (self.vocabulary + self.length + self.answers + 2) * self.width
         if tables > MOST_NUMBERS:
             raise SizeError(
@@ -107,6 +109,7 @@ class Block(nn.Module):
         return x if self.mlp is None else x + self.mlp(self.norm2(x))
 
     def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        # heads side by side read the same input, not what the ones before them added
         normed = self.norm1(x)
         for part in self._mixers():
             x = x + part(normed)
@@ -115,6 +118,7 @@ class Block(nn.Module):
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         """`forward(x)[:, -1]`, computed for that token only."""
         normed = self.norm1(x)
+        # mixers read every token; the residual and the MLP are needed for the last alone
         y = x[:, -1]
         for part in self._mixers():
             y = y + part.last(normed)
@@ -153,6 +157,7 @@ class Model(nn.Module):
         """Draws every parameter with `generator` and returns the model."""
         with torch.no_grad():
             for table in (self.embed, self.position):
+                # variance 1/2 each: the sum of token and position has variance 1
                 table.weight.normal_(0.0, 0.5**0.5, generator=generator)
             for norm in (m for m in self.modules() if isinstance(m, nn.RMSNorm)):
                 norm.reset_parameters()
@@ -160,7 +165,9 @@ class Model(nn.Module):
                 for part in block._mixers():
                     part.reset(generator)
                 if block.mlp is not None:
+                    # ReLU halves the mean square, a gain of sqrt 2 makes up for it
                     fan_in_normal(block.mlp.up.weight, generator, gain=2**0.5)
+                    # behind a norm each of L layers adds a variance of about 1/(2L): 1/2 in all
                     fan_in_normal(
                         block.mlp.down.weight, generator, gain=(2 * len(self.blocks)) ** -0.5
                     )
@@ -187,12 +194,14 @@ class Model(nn.Module):
         x = self._embed(tokens)
         for block in self._blocks():
             x = block(x)
+        # the start token is none of the prompt's
         return self.head(self.norm(x[:, self.config.bos :]))
 
     def init_cache(self, batch: int) -> Cache:
         """The cache before the first prompt token (after the start token, if there is one)."""
         cache = [[part.init_state(batch) for part in block._mixers()] for block in self._blocks()]
         if self.config.bos:
+            # the start token is the number after the vocabulary
             start = torch.full((batch,), self.config.vocabulary, device=self.head.weight.device)
             _, cache = self._step(start, cache, 0)
         return cache
@@ -226,6 +235,7 @@ class Model(nn.Module):
 
     def _fits(self, tokens: int) -> None:
         bos = self.config.bos
+        # a start token alone is something to read: then the prompt may be empty
         if not 1 <= tokens <= self.config.length + bos:
             raise SizeError(
                 f"a prompt of {tokens - bos} tokens; this model takes from {1 - bos} to"

@@ -64,6 +64,7 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
     """
     normal, repeated, spike = inputs(mixer, 3, 65)
     spike = 1e-3 * spike
+    # size 1 again, among tokens of 1e-3
     spike[40] *= 1e3
     return size * torch.stack([normal, repeated[:1].expand(65, -1), spike])
 
@@ -93,6 +94,7 @@ def _demand_finite(found: dict[str, Tensor], where: str, though: str = "") -> No
 @torch.no_grad()
 def nan_is_seen(mixer: Mixer) -> None:
     """NaN in a token comes out as NaN at that token, in both forms."""
+    # the first token, one inside the first chunk of 64, one in the next chunk
     places = (0, 40, 65)
     x = inputs(mixer, 3, 66)
     for row, place in enumerate(places):
@@ -132,6 +134,7 @@ def refuses_bad_input(mixer: Mixer) -> None:
         }
         for axis, grown in product(range(1, tensor.dim()), (True, False)):
             other = torch.cat([tensor, tensor], axis) if grown else tensor.narrow(axis, 0, 0)
+            # an axis of size 0 is the same when doubled or emptied
             if other.shape != tensor.shape:
                 bad[f"another shape, {tuple(other.shape)} instead of {tuple(tensor.shape)}"] = (
                     state | {name: other}

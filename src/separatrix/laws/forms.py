@@ -94,6 +94,7 @@ def causal(mixer: Mixer) -> None:
     """
     x = inputs(mixer, 1, 130)
     y = mixer(x)
+    # the first tokens, and those around the borders of chunks of 64
     for t in (0, 1, 31, 63, 64, 65, 128):
         changed = x.clone()
         changed[:, t] = inputs(mixer, 1, 1, seed=3)[:, 0]
@@ -172,6 +173,7 @@ def stacks(mixer: Mixer) -> None:
             materialize_grads=True,
             allow_unused=True,
         )
+        # model after model: every len(parameters)-th gradient is of the same parameter
         grouped = [torch.stack(by_alone[i :: len(parameters)]) for i in range(len(parameters))]
         all_close(
             dict(zip(parameters, by_stack, strict=True)),

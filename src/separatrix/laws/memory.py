@@ -95,6 +95,7 @@ def reset_draws_all(mixer: Mixer) -> None:
     mixers = [copy.deepcopy(mixer) for _ in range(2)]
     for one in mixers:
         for parameter in one.parameters():
+            # NaN does not equal itself, so a parameter left undrawn fails below
             parameter.fill_(float("nan"))
         one.reset(torch.Generator().manual_seed(5))
     for (name, a), b in zip(mixers[0].named_parameters(), mixers[1].parameters(), strict=True):

@@ -91,6 +91,7 @@ def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
     demand(a.shape == b.shape, f"{what}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
     gap = largest([a.detach() - b.detach()])
     scale = max(scale, largest([a, b]))
+    # <= is false for NaN: two tensors with NaN or with infinity at one place differ
     demand(gap <= _TOLERANCE.get() * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
 
 

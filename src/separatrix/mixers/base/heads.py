@@ -58,6 +58,7 @@ class Projections(nn.Module):
         """As `_project`, queries of the last token only."""
         if self.conv is None:
             return self.q(x[:, -1:]), self.k(x), self.v(x)
+        # a convolved query reads the tokens before it, so all of them are projected
         q, k, v = self._project(x)
         return q[:, -1:], k, v
 

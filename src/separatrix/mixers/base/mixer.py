@@ -115,6 +115,7 @@ class Mixer(nn.Module, ABC):
         """
         ours = self._like.dtype
         declared = self.mechanism.sizes().get("state_format")
+        # a mixer cast to another format than its own keeps its states in that one, too
         if declared is None or name in BUFFERS or DTYPES.get(self.mechanism.format) != ours:
             return ours
         return DTYPES.get(declared, ours)

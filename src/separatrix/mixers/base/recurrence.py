@@ -71,6 +71,7 @@ class Delta(Recurrence):
     def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
         q, *updates = terms
         new = wide(state["S"])
+        # n updates of one token (b h n .), in turn; the query reads after the last
         for update in zip(*(x.split(1, 2) for x in updates), strict=True):
             new = delta_step(new, *update)
         return q @ new, {"S": new}

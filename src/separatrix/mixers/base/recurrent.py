@@ -19,8 +19,9 @@ from separatrix.mixers.base.recurrence import Recurrence, Terms
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
 EPSILON = 1e-6
-"""Added to the mean square under the root of an output norm; times d behind queries of unit length,
-since released layers divide those by sqrt(d), which the norm takes out again but for its epsilon.
+"""Added to the mean square under the root of an output norm. Behind queries of unit length it is
+times d: released layers divide those by sqrt(d), and the norm takes that factor out again, but not
+from its epsilon.
 """
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
@@ -30,7 +31,7 @@ class RecurrentMixer(Projections, Mixer):
 
     Subclasses name their `recurrence` and say what its terms are. Several value heads may share one
     query-key head. With `gate` norm, every head's output is divided by its root mean square and
-    scaled by a learned vector; with silu or sigmoid that is also multiplied by this function of a
+    scaled by a learned vector. With silu or sigmoid that is also multiplied by this function of a
     map G x.
     """
 

@@ -125,6 +125,7 @@ def causal_softmax(
     q = F.pad(q, (0, 1), value=1.0)
     k = F.pad(k, (0, 1))
     first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
+    # a query beside that token keeps the causal mask in step; its output is cut off
     q = F.pad(q, (0, 0, 1, 0))
     k = torch.cat([first, k], 2)
     v = F.pad(v, (0, 0, 1, 0))

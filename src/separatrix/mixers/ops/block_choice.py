@@ -34,6 +34,7 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     places = scores.shape[-1]
     if k >= places:
         return torch.arange(places, device=scores.device).expand(scores.shape)
+    # NaN is largest for topk, too, but equals nothing: ties would not be found below
     scores = torch.where(scores.isnan(), math.inf, scores.detach())
     values, found = scores.topk(k)
     # topk takes any of several equal to the k-th largest: those that are not larger are taken
@@ -41,6 +42,7 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     backwards = torch.arange(places, 0, -1, dtype=torch.int32, device=scores.device)
     earliest = torch.where(scores == values[..., -1:], backwards, 0).topk(k).indices
     larger = values > values[..., -1:]
+    # topk sorts: the larger ones stand first, those of the tie behind them
     rank = torch.arange(k, device=scores.device) - larger.sum(-1, keepdim=True)
     return torch.where(larger, found, earliest.gather(-1, rank.clamp(min=0)))
 
@@ -60,6 +62,7 @@ def choose(
         own = torch.arange(start + first, start + last, device=q.device)[:, None] // block
         seen = min(blocks, (start + last - 1) // block)
         scores = q[:, :, first:last] @ keys[:, None, :seen].transpose(-1, -2)
+        # NaN first: where the block is not complete, NaN is hidden like any other score
         scores = torch.where(
             torch.arange(seen, device=q.device) < own,
             torch.where(scores.isnan(), math.inf, scores),

@@ -1,7 +1,7 @@
 """Softmax over the tokens of chosen blocks, and over complete blocks, without quadratic memory.
 
-Queries of one key-value head that chose the same block are brought together in tiles of one size; a
-tile multiplies with its block as dense matrices, and the partial sums (maximum, numerators,
+Queries of one key-value head that chose the same block are brought together in tiles of one size.
+A tile multiplies with its block as dense matrices. The partial sums (maximum, numerators,
 denominator) go back to their queries and are added up. A block's keys and values are so copied once
 per tile, not once per query. Everything is computed again in the backward pass, a few queries at a
 time.
@@ -89,6 +89,7 @@ def block_softmax(
     scores = heads * max(1, chosen.shape[-1]) * block  # per token
     size = max(ROOM // scores, 8 * block, tokens // PARTS)
     together = max(1, ROOM // (scores * tokens))
+    # parts start where blocks do, so that the own block of a query lies in its part
     places = spans(tokens, size, block)
     lengths = [last - first for first, last in places]
     run = partial(_attended, block=block)
@@ -107,6 +108,7 @@ def block_softmax(
         parts = []
         for (_, last), *own, picks in queries:
             seen = min(full, (last - 1) // block)
+            # none was marked by the number of all blocks; in this part that is `seen`
             parts.append(
                 recomputed(run, *own, keys_[:, :seen], values_[:, :seen], picks.clamp(max=seen))
             )
@@ -126,6 +128,7 @@ def _attended(
         parts = _tiles(rows, keys, values, chosen.flatten(1, 2))  # n i k, n i k, n i k e
         maxima, totals, numerators = (x.unflatten(1, q.shape[1:3]) for x in parts)
         # partial softmaxes are added up at the scale of the largest score
+        # at that scale the denominator is at least 1
         top = torch.maximum(largest, maxima.amax(-1))
         own = (largest - top).exp()
         others = (maxima - top[..., None]).exp()
@@ -152,6 +155,7 @@ def _partial(scores: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Maximum, denominator and numerators of a softmax over the last axis. The maximum counts as
     a constant: it cancels.
     """
+    # with scores of -inf alone, -inf less -inf would be NaN
     top = scores.detach().amax(-1).clamp(min=torch.finfo(scores.dtype).min)
     weights = (scores - top[..., None]).exp()
     return top, weights.sum(-1), weights @ values
@@ -167,7 +171,7 @@ def _tiles(
     blocks = keys.shape[1]
     pairs = queries * picks
     size = tile_size(pairs, blocks)
-    # enough for any distribution, and one more for the pairs of no block
+    # the sum of ceil(n / size) over blocks is at most pairs // size + blocks; 1 more for no block
     tiles = pairs // size + blocks + 1
     slot, pair, block = place(chosen.flatten(1), blocks, size, tiles)
     offset = torch.arange(groups, device=q.device)[:, None]
@@ -187,6 +191,7 @@ def _tiles(
     back = (to_slot.flatten(), to_pair, used.flatten(), 1)
     sums = _Moved.apply(sums.flatten(0, 1), *back)
     total = _Moved.apply(total.flatten()[:, None], *back)[:, 0]
+    # maxima have no gradient (see _partial), so they need no _Moved
     top = top.flatten().index_select(0, back[0]).masked_fill(none, -math.inf)
     shape = (groups, queries, picks)
     return (
@@ -213,10 +218,13 @@ def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, T
     groups, pairs = chosen.shape
     ordered, order = chosen.sort(dim=-1, stable=True)
     every = torch.arange(blocks + 1, device=chosen.device).expand(groups, -1).contiguous()
+    # where the pairs of each block start, then where those of none do: n (blocks + 1)
     starts = torch.searchsorted(ordered, every)
+    # tiles of all blocks up to this one: n blocks
     ends = ((starts.diff(dim=-1) + size - 1) // size).cumsum(-1)
     first = F.pad(ends, (1, 0))
     rank = torch.arange(pairs, device=chosen.device) - starts.gather(-1, ordered)
+    # pairs of no block share one slot of the last tile, which counts as empty
     slots = torch.where(
         ordered < blocks, first.gather(-1, ordered) * size + rank, (tiles - 1) * size
     )

@@ -48,6 +48,7 @@ def _segment(
     q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | None, chunk: int
 ) -> tuple[Tensor, Tensor]:
     tokens = q.shape[2]
+    # filled-up tokens have k = 0 and log a = 0: they leave the state as it is
     q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
     log_a = bounded(log_a)
     total = log_a.cumsum(3)

@@ -22,8 +22,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 PRODUCT_FROM = 2
-"""Blocks of more than twice this many tokens use matrix products; below they cost more than what
-they save.
+"""Blocks of at least twice this many tokens use matrix products; in smaller ones these cost more
+than they save.
 """
 
 
@@ -59,6 +59,7 @@ class _Scores(torch.autograd.Function):
         q, k, total = ctx.saved_tensors
         by_q, by_k = _gradients(q, k, total, grads[0])
         own = torch.diagonal(grads[0], dim1=-3, dim2=-1).mT[..., None]  # c m 1: does not decay
+        # by G: of the scores without the diagonal, where G_i - G_i is 0
         return by_q + own * k[..., None, :], by_k + (own * q).sum(-2), (q * by_q).sum(-2) - k * by_k
 
 
@@ -72,6 +73,7 @@ def _scores(q: Tensor, k: Tensor, total: Tensor) -> Tensor:
         across = (late[..., None, :] * early[..., None, None, :, :]).sum(-1)
     else:
         across = (late.flatten(-3, -2) @ early.mT).unflatten(-2, late.shape[-3:-1])
+    # both (... c m c) of half as many tokens
     upper, lower = _scores(*_halves(q, k, total)).unbind(-4)
     return torch.cat([F.pad(upper, (0, half)), torch.cat([across, lower], -1)], -3)
 

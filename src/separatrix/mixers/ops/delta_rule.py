@@ -150,6 +150,7 @@ def delta_step(
 ) -> Float[Tensor, "b h d e"]:
     """One update of the delta rule."""
     decayed = log_a.exp().transpose(-1, -2) * state
+    # a share b of what the state answers for k goes out, and the same share of v in
     return decayed + k.transpose(-1, -2) * (b * (v - k @ decayed))
 
 
@@ -191,17 +192,20 @@ def _low_rank_segment(
     asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
     written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
     later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu()
+    # r_i sees j < i only, q_i sees itself, too; the columns are first s_j, then k_j
     unseen = torch.cat([later, later.triu(1)]).repeat(1, 2)
     changes, reads = (asked @ written.mT).masked_fill(unseen, 0).split(size, -2)
     n, m = changes.split(size, -1)  # of the module's docstring
     u = solve(-n, torch.cat([m @ v, asked[:, :, :, :size]], -1))
     u_v, u_r = u.split([v.shape[-1], k.shape[-1]], -1)
     values = torch.cat([u_v, v], 3)
+    # R' = exp(G_c) (R + sum_j exp(-G_j) (s_j u_j^T + k_j v_j^T))
     kept = total[:, :, :, -1:].mT.exp()
     eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
     states, last = propagate(
         kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state
     )
+    # u = U_v + U_r R: U_v is among the values, U_r passes the state R on
     y = reads @ values + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
     return join_chunks(y, tokens), last
 

@@ -20,6 +20,7 @@ def features(name: str, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b f"]:
         case "identity":
             return x
         case "taylor":
+            # <x (x) x, y (x) y> = <x, y>^2, so the root of 1/2 gives s^2 / 2
             squares = (x[..., :, None] * x[..., None, :]).flatten(-2) * 0.5**0.5
             return torch.cat([torch.ones_like(x[..., :1]), x, squares], -1)
     raise ValueError(f"no feature map {name!r}")

@@ -34,6 +34,7 @@ class LevelWeights(nn.Linear):
         """lambda for the levels that a sequence of so many tokens has. Raises SizeError for more
         than 2^31.
         """
+        # i xor j has at most the bits of the last place; level l+1 is for bit l
         used = (tokens - 1).bit_length() + 1
         if used > LEVELS:
             raise SizeError(

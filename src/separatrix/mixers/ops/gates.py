@@ -41,6 +41,7 @@ def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
     """Fills c so that softplus(c) is log-uniform between STEPS."""
     low, high = (torch.tensor(x).log() for x in STEPS)
     step = (low + (high - low) * torch.rand(bias.shape, generator=generator)).exp()
+    # the inverse of softplus: log(e^s - 1) = s + log(1 - e^-s), without e^s
     bias.copy_(step + torch.log(-torch.expm1(-step)))
 
 

@@ -40,6 +40,7 @@ class _Forward(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         tensors = ctx.saved_tensors
         wanted = tuple(need for need in ctx.needs_input_grad[1:])
+        # a Function again, so that vmap over the backward pass finds a rule for it
         found = iter(_Backward.apply(ctx.function, wanted, grads[0], *tensors))
         return None, *(next(found) if need else None for need in wanted)
 

@@ -18,6 +18,7 @@ def rotate(x: Float[Tensor, "b h t d"], base: int, *, start: int = 0) -> Float[T
     in float32 at least.
     """
     half = x.shape[-1] // 2
+    # half formats hold every place only up to 2,048 (fp16) or 256 (bf16)
     dtype = torch.promote_types(x.dtype, torch.float32)
     place = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
     angle = place[:, None] * float(base) ** -(
