@@ -1,7 +1,7 @@
 """2-Sum per query (Match2) in one full layer with one head of dimension 3 [San23].
 
-With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score c (cos cos - sin sin) = c cos(2 pi (x + x_j)/M)
-is largest, c, exactly where x + x_j = 0 mod M, and at most c cos(2 pi/M) elsewhere. A blank key
+With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score is c (cos cos - sin sin) = c cos(2 pi (x +
+x_j)/M). It is c exactly where x + x_j = 0 mod M, and at most c cos(2 pi/M) elsewhere. A blank key
 between the two, at c cos^2(pi/M), collects the weight when nothing matches: match over blank =
 blank over the best other key = c sin^2(pi/M) = G.
 

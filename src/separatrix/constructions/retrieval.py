@@ -20,9 +20,9 @@ The head, at the last token, whose token is x:
     score of j < n:   s^2 (D - 2 hamming(j, x) + 1)   largest at j = x, others at least 2 s^2 below
     score of itself:  s^2 (0 - 1)                     s^2 (D + 2) below
 
-So the weight off j = x is at most n e^(-2 s^2), `fetched` is +-1 up to twice that, the threshold
-makes it +-1 again, and the logit <bits of v, answer> of answer v is B - 2 hamming(v, f(x)): the
-right one leads by 2.
+So the weight off j = x is at most n e^(-2 s^2), and `fetched` is +-1 up to twice that. The
+threshold makes it +-1 again. The logit of answer v is <bits of v, answer> = B - 2 hamming(v, f(x)):
+the right one leads by 2.
 """
 
 from __future__ import annotations

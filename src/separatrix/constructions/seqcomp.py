@@ -1,7 +1,7 @@
 """L-SeqComp in L+1 full layers with one head each: pointer chasing by retrieval heads (theory.md,
 section 6).
 
-Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of a, bits of i); z_0
+Entry (a, i) of z_l, with a = w_{l-1} and i = i_{l-1}, has the address (bits of a, bits of i). z_0
 counts as level 0 with an empty address. All bits are +-1, lowest first, so that a level with fewer
 bits uses the first ones; s = 4.
 

@@ -7,7 +7,7 @@ number the places inside a block. What is new is how the layer finds the block:
     pooled key of a complete block m:  mean over its B keys = s (0 in the b low bits, bits of m, +1)
 
 since every low bit is +1 as often as -1 in a block, exactly. With D address bits the block of x
-scores s^2 (D - b + 1) and every other complete block at least 2 s^2 less, so it is the one that is
+scores s^2 (D - b + 1). Every other complete block scores at least 2 s^2 less, so the block of x is
 read. In it, and in the open block, the tokens score as in retrieval.py. If x stands in the open
 block, that is read in any case, and a block read for nothing holds no better key. Pooled values are
 0 and lambda = sigmoid(-32), so the output is (1 - lambda) times what the softmax over those tokens

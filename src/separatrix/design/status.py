@@ -1,12 +1,14 @@
 """The statuses of one task, asked of the theorems as seldom as they allow: once for everything they
 cannot tell apart.
 
-What a theorem looks at of a stack is a trait of its class (`Sees`). One that looks at the cache or
-at the only layer with memory is asked once per arrangement; one that looks at reading layers, or at
-what stands before the second of them, once for these; one that looks at sizes of groups of layers
-once per sizes, and what it shows for some sizes it shows for smaller ones. A theorem that names no
-such trait is asked about every single stack, so that a new one can only make `design` slower, not
-wrong.
+What a theorem looks at of a stack is a trait of its class (`Sees`), and says how often it is asked:
+
+- the cache, or the only layer with memory: once per arrangement;
+- reading layers, or what stands before the second of them: once for these;
+- sizes of groups of layers: once per sizes, and what fails with some sizes fails with smaller ones.
+
+A theorem that names no such trait is asked about every single stack, so that a new one can only
+make `design` slower, not wrong.
 """
 
 from __future__ import annotations

@@ -1,12 +1,17 @@
 """Rigorous bounds for attention in IEEE float32, in exact rationals and ball arithmetic; no float
 takes part.
 
-What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof): products,
-sums and fused products round to nearest with relative error u = 2^-24; sums run in any order;
-softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u relative
-(fused kernels promise 20 ulp); a fused softmax may rescale its running sums by exp(old maximum -
-new maximum), at most once per 16 keys; elu, sigmoid and its logarithm are off by at most 8 u
-absolute; results below 2^-126 may be flushed to zero.
+What is assumed of the arithmetic, and nothing else (`ARITHMETIC` says it in every proof):
+
+- products, sums and fused products round to nearest with relative error u = 2^-24;
+- sums run in any order;
+- softmax subtracts a maximum from the scores and takes exp, which is off by at most 64 u relative
+  (fused kernels promise 20 ulp);
+- a fused softmax may rescale its running sums by exp(old maximum - new maximum), at most once per
+  16 keys;
+- elu, sigmoid and its logarithm are off by at most 8 u absolute;
+- results below 2^-126 may be flushed to zero.
+
 Source of gamma: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
 """
 

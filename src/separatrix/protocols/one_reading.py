@@ -2,11 +2,14 @@
 
     A = z_2 and the first m-t entries of z_1  |  B = the last t entries of z_1  |  z_0  |  w
 
-The prompt is cut where the proof cuts it, and only there are messages bounded: the caches of the
-group before the reading layer at A|B and at B|z_0, the caches of the group after it at A|B and just
-before w, and what each later token reads of A in the reading layer once its query is fixed.
-Everything else is free: tokens of B know all of B before them, w knows B, z_0 and the first cache
-at A|B (their keys and values know no more), message functions are arbitrary. Every model of the
+The prompt is cut where the proof cuts it, and only there are messages bounded:
+
+- the caches of the group before the reading layer at A|B and at B|z_0;
+- the caches of the group after it at A|B and just before w;
+- what each later token reads of A in the reading layer once its query is fixed.
+
+Everything else is free. Tokens of B know all of B before them. w knows B, z_0 and the first cache
+at A|B (their keys and values know no more). Message functions are arbitrary. Every model of the
 theorem, of whatever weights, is such a protocol. Source: theory.md, sections 5 and 7.
 """
 

@@ -1,10 +1,10 @@
 """Protocols that are right on every prompt, by hand: what must be sent, and to whom. With fewer
 values than they need they clip, and do their best.
 
-Each sends one thing whole: z_1 to w through the first caches ("carried") or, with two reading
-layers, through layer 1's reads ("gathered"), so that w can ask for its one entry; or what w needs
-of z_2, as its row ("rows"), as the column of i_1 through the last caches ("column"), or whole
-("cache").
+Each sends one thing whole. Some send z_1 to w, so that w can ask for its one entry: through the
+first caches ("carried") or, with two reading layers, through layer 1's reads ("gathered"). The
+others send what w needs of z_2: its row ("rows"), the column of i_1 through the last caches
+("column"), or all of it ("cache").
 """
 
 from __future__ import annotations

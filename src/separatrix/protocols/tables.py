@@ -1,10 +1,10 @@
 """Message functions of a protocol: tables that are read by name, whether random, written by hand,
 or unknowns of a SAT solver.
 
-A protocol asks for every message by `tables(name, known, told, size)`: `known` is what the sender
-has for certain (parts of the prompt), `told` the messages that reached it, `size` the number of
-values the message may have. A bound of b bits is a size of 2^b; the proofs count values, so any
-size of at least 1 is allowed, and bits need not be whole.
+A protocol asks for every message by `tables(name, known, told, size)`. `known` is what the sender
+has for certain (parts of the prompt), `told` the messages that reached it. `size` is the number of
+values that the message may have. A bound of b bits is a size of 2^b. The proofs count values, so
+any size of at least 1 is allowed, and bits need not be whole.
 """
 
 from __future__ import annotations

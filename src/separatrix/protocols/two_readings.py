@@ -3,10 +3,15 @@ layers after them, none before or between.
 
     A = z_2 and the first m-t entries of z_1  |  B = the last t entries of z_1  |  z_0  |  w
 
-Bounded are: the caches of layer 1's bounded heads at A|B and B|z_0; what a later token reads of A
-in layer 1, whose query knows the token and its place only; w's accumulator of layer 1 after A, B;
-what a later token reads of A in layer 2, whose query knows its output of layer 1; the caches of
-layer 2's bounded heads and of later layers at A|B and just before w. The rest is free, as in
+Bounded are:
+
+- the caches of layer 1's bounded heads at A|B and B|z_0;
+- what a later token reads of A in layer 1, whose query knows the token and its place only;
+- w's accumulator of layer 1 after A, B;
+- what a later token reads of A in layer 2, whose query knows its output of layer 1;
+- the caches of layer 2's bounded heads and of later layers at A|B and just before w.
+
+The rest is free, as in
 `one_reading`: w knows the layer-1 outputs of B and z_0. Source: theory.md, sections 5 (Theorem IV)
 and 7.
 """

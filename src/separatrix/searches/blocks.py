@@ -3,8 +3,8 @@ swapped where nobody looks.
 
 A block is known to the query by its message (one compressed key and value per key-value head,
 rounded to p bits) unless it is opened. Two contents of one block with one message, of which only
-the first holds the value v, are found by a birthday search. The query asks for -v, no other token
-is v, and the other blocks are drawn until the block is not opened: then both prompts have one
+the first holds the value v, are found by a birthday search. The query asks for -v, and no other
+token is v. The other blocks are drawn until the block is not opened: then both prompts have one
 output and two answers.
 """
 
