@@ -23,9 +23,9 @@ def resolve(
     """The architecture that `text` names, with sizes (`settings`) and, for a model's file, the
     stack (`pattern`) given by hand.
 
-    Raises ConfigError for a path or model file that cannot be read, UnknownSizes where it leaves
-    sizes open, and UnknownNameError, SpecError or SizeError for a spec, a pattern, or a setting
-    that fits no layer.
+    Raises ConfigError for a path or model file that cannot be read, and UnknownSizes where it
+    leaves sizes open. A spec, a pattern, or a setting that fits no layer raises UnknownNameError,
+    SpecError or SizeError.
     """
     text = text.strip()
     known = preset_named(text)

@@ -1,7 +1,8 @@
 """The features of prompts that regressions are fitted to.
 
-Where token ids are many, they see those that occur most often in the prompts fitted to, so many
-that there are at most 2^16 weights, and count all others as one.
+Where token ids are many, they see those that occur most often in the prompts fitted to, and count
+all others as one. The number of those seen is limited, so that there are about 2^16 weights at
+most.
 """
 
 from __future__ import annotations

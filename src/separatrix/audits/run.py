@@ -36,13 +36,14 @@ def audit(
     distribution. Fitted to `fitted` instances, judged on others.
 
     A row that lies more than 3 standard errors above its level is drawn again from a fresh seed
-    with four times as many instances, and is a leak only if it is above again: one in 740 rows is,
-    once, by luck alone. For tasks answered yes or no whose level is chance, the score of a probe
-    must not correlate with the answer either, which tells more than its accuracy. Where answers are
-    due at several places, chance and the levels are those at a uniformly chosen one of them, and
-    what stands after it is hidden. Under a shift no level is promised, and rows are within or above
-    it. Raises SpecError for a chain of thought, which is there to be followed, and SizeError for a
-    task with more than 1,024 answers or prompts too long to draw, and for bad numbers of instances.
+    with four times as many instances. It is a leak only if it is above again: one in 740 rows is
+    above once by luck alone. For tasks answered yes or no whose level is chance, the score of a
+    probe must not correlate with the answer either, which tells more than its accuracy. Where
+    answers are due at several places, chance and the levels are those at a uniformly chosen one of
+    them, and what stands after it is hidden. Under a shift no level is promised, and rows are
+    within or above it. Raises SpecError for a chain of thought, which is there to be followed.
+    Raises SizeError for a task with more than 1,024 answers or prompts too long to draw, and for
+    bad numbers of instances.
     """
     if isinstance(task, str):
         task = parse_any_task(task)

@@ -1,9 +1,9 @@
 """Tasks for use elsewhere: JSON lines, a Hugging Face dataset, or a task folder of
 lm-evaluation-harness. No torch.
 
-Every export is made whole or not at all, holds no instance twice, and depends on the task and the
-seed only (and on the versions that `metadata.json` names): the same bytes again, with a checksum of
-every file.
+Every export is made whole or not at all, and holds no instance twice. It depends only on the task,
+the seed and the versions that `metadata.json` names: the same bytes again, with a checksum of every
+file.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ _ENDS: Final = r"(?=[^\w\n]*(?:\n|\Z)|\s*[.,;:(])"
 def alone(answer: str | None) -> str:
     """For an answer by itself; `answer` is the pattern of names, None for numbers.
 
-    In the first line: what stands behind "answer is", else the last number; of names one that the
-    line is about ("Pefkor.", "the castle Pefkor, ...", "Pefkor is the castle of ..."), else the
-    last.
+    In the first line: what stands behind "answer is", else the last number. Of names: what stands
+    behind "answer is", else one that the line is about ("Pefkor.", "the castle Pefkor, ...",
+    "Pefkor is the castle of ..."), else the last.
     """
     if answer is None:
         return rf"{_LINE}(?:[^\n]*{_SAID}\W*?({NUMBER})|[^\n]*({NUMBER}))"

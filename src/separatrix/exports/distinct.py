@@ -1,11 +1,11 @@
 """Instances that occur once only, over all splits, with answers as frequent as they are drawn.
 
-A sampler may draw rare instances often: an equal pair of strings in half of all draws, or each
-count of ones equally often though only one string is all ones. Dropping every repeated draw would
-then leave the other answers, and a constant guess would do better than chance. So a split of N rows
-has the answers of the first N draws: a repeated draw gives way to a later one with the same answer.
-Where an answer has no instances left, another answer may stand in, but none in more rows than 3
-standard deviations above chance.
+A sampler may draw rare instances often. Half of all its draws may be equal pairs of strings; or
+each count of ones comes equally often, though only one string is all ones. Dropping every repeated
+draw would then leave the other answers, and a constant guess would do better than chance. So a
+split of N rows has the answers of the first N draws: a repeated draw gives way to a later one with
+the same answer. Where an answer has no instances left, another answer may stand in, but none in
+more rows than 3 standard deviations above chance.
 """
 
 from __future__ import annotations

@@ -277,10 +277,10 @@ def most_alike(total: int, parts: int) -> Fraction:
 
 
 def _far_bound(total: int, parts: int) -> Fraction:
-    """The union bound over which k parts are equal too. As the ways to share what is left fall with
-    v, their sum over v is at most 1/k of the sum over all rests, binomial(total+parts-k-1,
-    parts-k). From one k to the next that falls by the factor below, to less than half from k = 3
-    on.
+    """The bound of `most_alike` for large totals: a union bound over which k parts are equal, too.
+    As the ways to share what is left fall with v, their sum over v is at most 1/k of the sum over
+    all rests, binomial(total+parts-k-1, parts-k). From one k to the next that falls by the factor
+    below, to less than half from k = 3 on.
     """
     term = Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2))
     bound = Fraction(1)

@@ -87,8 +87,8 @@ class Disjointness(Decision):
         return Power(2, self.n)
 
     def first_part(self) -> FirstPart | None:
-        """The last token is the last bit of v, say 1: the sets u without the last element are told
-        apart by the rest of v, and those with it always meet v.
+        """The last token is the last bit of v, say 1. The sets u without the last element are told
+        apart by the rest of v; those with it always meet v.
         """
         return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 

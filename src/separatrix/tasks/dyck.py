@@ -339,8 +339,8 @@ class Dyck(Decision):
 
 
 def stack_classes(*, k: int, D: int, t: int, dead: bool) -> Count:
-    """The stacks of open brackets that t brackets of k kinds can leave at depth at most D: k^j of
-    each height j <= min(D, t) of the parity of t.
+    """The number of stacks of open brackets that t brackets of k kinds can leave at depth at most
+    D. There are k^j of each height j <= min(D, t) that has the parity of t.
 
     One class more where prefixes that nothing can repair count as well (`dead`).
     """

@@ -101,8 +101,8 @@ class Equality(Decision):
         return Power(2, self.n)
 
     def first_part(self) -> FirstPart | None:
-        """The last token is the last bit of v, say 0: the strings u that end in 0 are told apart by
-        the rest of v, and those that end in 1 never match.
+        """The last token is the last bit of v, say 0. The strings u that end in 0 are told apart by
+        the rest of v; those that end in 1 never match.
         """
         return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 

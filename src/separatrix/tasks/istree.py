@@ -118,8 +118,8 @@ class IsTree(Decision):
         """Groups of vertices that are joined with each other after the prefix counted: about n / ln
         n, where most partitions lie.
 
-        It is the largest b with 2 b len(b) <= 3 n, len(b) being the number of binary digits: never
-        smaller for a larger n, and never more than 1 larger for the next n.
+        It is the largest b with 2 b len(b) <= 3 n, where len(b) is the number of binary digits. It
+        never falls as n grows, and grows by at most 1 from one n to the next.
         """
         best = 1
         for digits in range(1, (3 * self.n).bit_length() + 1):

@@ -145,10 +145,10 @@ class MQAR(Task):
     def level(self, probe: str) -> Fraction:
         """Counts list the values that stand in the prompt, and one place shows one of them: each of
         the k is the answer with probability 1/k. The token before a query is a value only where the
-        query follows the pairs at once, which is so of at most one in k: then it is the answer with
-        1/k, else with 1/V. The value of the nearest other key is not it, so each other value is
-        with 1/(V-1); where the nearest token is a value, which needs the largest key to be asked
-        for, that value is among the k.
+        query follows the pairs at once, as at most one in k does. Then it is the answer with
+        probability 1/k, else with 1/V. The value of the nearest other key is not the answer, so
+        that each other value is with probability 1/(V-1). Where the nearest token is a value, the
+        largest key is asked for, and that value is among the k.
         """
         k = self.num_kv_pairs
         values = self.answers

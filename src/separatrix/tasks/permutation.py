@@ -132,13 +132,13 @@ class Permutation(Composition, Task):
     def level(self, probe: str) -> Fraction:
         """Chance, but for k = 2, where the answer is whether id 1 occurs an odd number of times.
 
-        Counts: guessing by whether it occurs more than m times is right in 2^(n-1) +- binom(n-1, m)
-        of the 2^n prompts, as binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
+        Counts: guessing by whether id 1 occurs more than m times is right in 2^(n-1) +- binom(n-1,
+        m) of the 2^n prompts. For binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
         middle m is best. The nearest key: an earlier token unlike the last one is followed by one
         like it, so it tells the last token or that all n are equal. For even n both prompts of
         equal tokens have answer 0, and of the others 2^(n-1) have 1: right in 2 + 2^(n-1). For odd
-        n the two differ, and of the others those that end in b have parity 1 - b in 2^(n-2) cases,
-        which is one more than parity b: right in 1 + 2^(n-1).
+        n the two differ. Of the others, those that end in b have parity 1 - b in 2^(n-2) cases, one
+        more than parity b: right in 1 + 2^(n-1).
         """
         if self.k > 2 or probe not in ("counts", "nearest key"):
             return self.chance

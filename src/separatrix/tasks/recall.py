@@ -162,10 +162,10 @@ class Recall(Task):
     def level(self, probe: str) -> Fraction:
         """Counts, the token at a place and the one before the query show values of the prompt. With
         V <= D all values stand there and none is likelier than another, but for the one behind the
-        nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D, where values
-        differ, each of D is the answer alike; the one behind the nearest key is not it, and where
-        the nearest token is a value, which needs the smallest key to be asked for, that value is
-        one of the D.
+        nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D values differ,
+        and each of the D is the answer equally often. The one behind the nearest key is not it.
+        Where the nearest token is a value, the smallest key is asked for, and that value is one of
+        the D.
 
         Counts also tell whether the key asked for is there, whatever the sampler: then no more
         different keys stand in the whole prompt than were written, D, else one more. They know

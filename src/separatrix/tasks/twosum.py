@@ -194,8 +194,8 @@ class TwoSum(Decision):
         return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def first_part(self) -> FirstPart | None:
-        """As a decision, sets of values of one sign, other than the last token's, by the n-2 tokens
-        before the last two; the one before the last asks for a value.
+        """As a decision: sets of values of one sign, other than the last token's, that the n-2
+        tokens before the last two give. The token before the last asks for a value.
         """
         if self.form != "decision" or self.n < 3 or self.pairs < 2:
             return None

@@ -21,10 +21,10 @@ def share_of_the_mode(n: int, V: int) -> Fraction:
     for n <= 128.
 
     It is the sum over k >= 0 of P(some value is taken more than k times), divided by n. Beyond n =
-    128 every term is replaced by its union bound min(1, V P(Binomial(n, 1/V) > k)), and beyond n =
-    2,048 the whole by 1/V + (floor(sqrt(n)) + 1)/n, since (E max - n/V)^2 is at most the sum of the
-    V variances, n(1 - 1/V). Both are rational upper bounds, so that a level made of them is never
-    too low.
+    128 every term is replaced by its union bound min(1, V P(Binomial(n, 1/V) > k)). Beyond n =
+    2,048 the whole is replaced by 1/V + (floor(sqrt(n)) + 1)/n, since (E max - n/V)^2 is at most
+    the sum of the V variances, n(1 - 1/V). Both are rational upper bounds, so that a level made of
+    them is never too low.
     """
     require("share of the mode", "n", n, 1, 1 << 63)
     require("share of the mode", "V", V, 1, 1 << 63)
@@ -43,8 +43,8 @@ def lookup_level(probe: str, n: int, V: int) -> Fraction:
     and a uniform place to look up.
 
     Counts tell which value is the most frequent. The token at a place, the one before the last, and
-    the one behind an earlier token are entries: such a one is asked for in one of n cases, and in
-    the others agrees with the answer with probability 1/V.
+    the one behind an earlier token are entries. An entry is the one asked for in one of n cases; in
+    the others it agrees with the answer with probability 1/V.
     """
     if probe == "counts":
         return share_of_the_mode(n, V)
@@ -67,7 +67,7 @@ def _one_value_above(n: int, V: int) -> list[int]:
 def _at_most(n: int, V: int, k: int) -> int:
     """Functions [n] -> [V] that take no value more than k times.
 
-    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k): of the V ways to go on, those are lost
+    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k). Of the V ways to go on, those are lost
     that take a value for the (k+1)-st time.
     """
     choices = [0] * k + [1] + [0] * (n - k)  # binom(m, k)

@@ -66,8 +66,8 @@ class Task(ABC):
     """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
     size raises SizeError on construction.
 
-    A prompt has `length` tokens from [0, vocabulary); an answer is a class in [0, answers), due
-    after the last token, or, where `several` is true, after those tokens whose target is not
+    A prompt has `length` tokens from [0, vocabulary), an answer is a class in [0, answers). It is
+    due after the last token, or, where `several` is true, after those tokens whose target is not
     NO_ANSWER. The loss is taken there and nowhere else.
 
     A task with `shifts` has a field `shift: str = PLAIN`. A shift changes how `sample` draws, never
@@ -311,7 +311,7 @@ class Decision(Task):
 
 class Composition(ABC):
     """The part of a task whose answer is the last of a chain of values, each found from the one
-    before: it stands before `Task` among the bases of a class.
+    before. It stands before `Task` among the bases of a class.
     """
 
     thoughts: ClassVar[tuple[str, ...]] = ("values",)

@@ -127,9 +127,9 @@ def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
 def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
     """Shape (batch, number): uniform permutations of [number].
 
-    Long rows are places sorted by random bits before them in one number; should two agree in these,
-    which one in 2^20 batches may, all is drawn anew: given that none do, every order is as likely
-    as any other.
+    Long rows are places sorted by random bits that stand before them in one number. Should two
+    agree in these bits, as in at most one of 2^20 batches, all is drawn anew. Given that none
+    agree, every order is as likely as any other.
     """
     places = np.arange(number)
     bits = (number - 1).bit_length()

@@ -59,8 +59,8 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
     """
 
     def suffice(draws: int) -> bool:
-        """An id of weight w is met with probability p = 1 - (1 - w)^draws; how many are has a
-        variance of at most the sum of p (1 - p).
+        """An id of weight w is met with probability p = 1 - (1 - w)^draws. The number of ids that
+        are met has a variance of at most the sum of p (1 - p).
         """
         # (1 - w)^draws; log1p keeps the digits of small weights that 1 - w would lose
         missed = np.exp(draws * np.log1p(-weights))

@@ -44,9 +44,9 @@ class Sieve:
     """A sampler of tokens that are none of their row's keys, for `length` tokens and k keys a row.
     It draws so many rows at once that a core's cache holds them.
 
-    Where ids are few every id of a row has a slot, else those that agree in their low bits share
-    one, and what falls on a key's slot is looked up. All that is needed is allocated once: fresh
-    memory would take longer than all else. Needs vocabulary <= 2^32.
+    Where ids are few every id of a row has a slot of its own. Else those that agree in their low
+    bits share one, and what falls on a key's slot is looked up. All that is needed is allocated
+    once: fresh memory would take longer than all else. Needs vocabulary <= 2^32.
     """
 
     def __init__(self, k: int, length: int, vocabulary: int) -> None:

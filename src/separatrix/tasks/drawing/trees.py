@@ -55,9 +55,9 @@ def crossed(
     parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generator
 ) -> tuple[Tokens, Bools]:
     """The edges (batch, n - 1, 2) of trees, by number of the lower end, and whether one of 64
-    uniform pairs of them is a-b and c-d with at least two steps from b to c on the path a, b, ...,
-    c, d, a of the degree of c, and b of that of d. Where one is and `cross` holds, a-d and b-c
-    stand in the places of the first such pair.
+    uniform pairs of them can be exchanged. Edges a-b and c-d can where the path a, b, ..., c, d has
+    at least two steps from b to c, a has the degree of c, and b that of d. Where a pair can and
+    `cross` holds, a-d and b-c stand in the places of the first such pair.
     """
     batch, n = parents.shape
     lower = np.tile(np.arange(n - 1), (batch, 1))
@@ -147,9 +147,10 @@ def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
 def joined(u: Tokens, v: Tokens, n: int) -> Bools:
     """Whether the edges u-v, each (batch, edges), join all n vertices of their graph.
 
-    Every vertex points to one of its group, at last to the smallest. In turn, each group with an
-    edge to a group with a smaller (then larger) such vertex is hung on the smallest (then largest)
-    of those, and pointers are followed to their ends; until no edge runs between groups.
+    Every vertex points to one of its group, at last to the smallest. Each group with an edge to a
+    group with a smaller such vertex is hung on the smallest of those, and pointers are followed to
+    their ends. The next round takes larger and largest, and so on in turn until no edge runs
+    between groups.
     """
     batch = len(u)
     row = n * np.arange(batch)[:, None]

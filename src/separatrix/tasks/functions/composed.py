@@ -43,12 +43,12 @@ class Functions(Composition, Task):
     entries but the one asked for. Under every shift z_0 and w stay uniform and the z_l independent;
     what each says of the answer:
 
-    zipf: every entry of z_l is 2^k - 1 plus a uniform number below 2^k, with k uniform among the
-    values' numbers of binary digits (and the values below N_{l-1}): value v has about the
-    probability 1/(v+1) over the logarithm, Zipf's law by octaves. Value 0 has 1/(bits of N_{l-1})
-    exactly. few: a row's z_l takes its values from 4 uniform ones: the answer is uniform still.
-    local: entry e of z_l is e + s mod N_{l-1}, s uniform in -2..2. Entry and s are independent and
-    e is uniform, so the answer is uniform still.
+    zipf: every entry of z_l is 2^k - 1 plus a uniform number below 2^k, cut off at N_{l-1}, with k
+    uniform below the number of binary digits of N_{l-1}. Value v then has a probability of about
+    1/(v+1) over the logarithm: Zipf's law by octaves. Value 0 has 1/(bits of N_{l-1}) exactly. few:
+    a row's z_l takes its values from 4 uniform ones: the answer is uniform still. local: entry e of
+    z_l is e + s mod N_{l-1}, s uniform in -2..2. Entry and s are independent and e is uniform, so
+    the answer is uniform still.
     """
 
     thoughts: ClassVar[tuple[str, ...]] = ("values", "pairs")
