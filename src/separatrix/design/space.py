@@ -97,7 +97,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Layout:
-    """One stack: a arrangement and how many bounded layers stand before, between and after its
+    """One stack: an arrangement and how many bounded layers stand before, between and after its
     reading layers.
     """
 
