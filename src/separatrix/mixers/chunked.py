@@ -38,6 +38,7 @@ class ChunkedMixer(SoftmaxMixer):
             split_chunks(y, self.size).transpose(1, 2).flatten(0, 1)
             for y in (q, self._shared(k), self._shared(v))
         )
+        # (b n) h c .: a chunk sees itself alone, so chunks are a batch
         y = causal_softmax(q, k, v).unflatten(0, (len(x), -1))  # b n h c e
         return self._out(join_chunks(y.transpose(1, 2), x.shape[1]))
 
@@ -52,6 +53,7 @@ class ChunkedMixer(SoftmaxMixer):
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
         values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
+        # the keys of the chunk before are carried, not read
         seen = t % self.size + 1
         y = self._out(self._attend(q, keys[:, :, -seen:], values[:, :, -seen:]))[:, 0]
         return y, {"keys": keys, "values": values} | conv

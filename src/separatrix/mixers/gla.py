@@ -39,6 +39,7 @@ class GLAMixer(RecurrentMixer):
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         with torch.no_grad():
+            # gates then lie around 2^(-1/16) = 0.96
             self.a.up.bias.zero_()
 
     def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:

@@ -67,8 +67,10 @@ class IndexedMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
+        # the choice has no gradient
         index_q, index_w, index_k = self._index(x.detach())
         tokens = x.shape[1]
+        # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
         places = spans(
             tokens, max(64, tokens // 64, block_choice.ROOM // (len(x) * self.heads * tokens)), 1
         )
@@ -165,6 +167,7 @@ def masked(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Te
 def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Tensor:
     """The same, of keys and values gathered for every query."""
     batch, groups, tokens, _ = k.shape
+    # the rows of all sequences and heads in one list: where each of them begins
     first = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
     rows = (chosen[:, None] + first).flatten()
     keys, values = (

@@ -99,6 +99,7 @@ def chunked(
     q, k, v = (split_chunks(x, chunk) for x in (q, k, v))  # b h n c ...
     y = kernel(feature, q, k).tril() @ v
     if q.shape[2] > 1:
+        # no chunk comes after the last to read its sum, and the first has none to read
         sums = features(feature, k[:, :, :-1]).transpose(-1, -2) @ v[:, :, :-1]
         y = y + F.pad(features(feature, q[:, :, 1:]) @ sums.cumsum(2), (0, 0, 0, 0, 1, 0))
     return join_chunks(y, tokens)

@@ -106,6 +106,7 @@ def fenwick(
     y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
     if q.shape[2] > 1:
         phi_q = features(feature, q)
+        # chunks have 2^p tokens: the first level above them is that of bit p, p + 1
         level = (chunk - 1).bit_length() + 1
         sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
         while sums.shape[2] > 1:

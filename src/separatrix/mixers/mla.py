@@ -132,6 +132,7 @@ class LatentMixer(Mixer):
         scores = asked @ wide(c)[:, None].transpose(-1, -2)
         if self.rope_dim:
             scores = scores + q[..., self.head_dim :] @ wide(r)[:, None].transpose(-1, -2)
+        # W^V is linear: it maps the mean of the latents instead of every latent
         mean = softmax(scores, wide(c)[:, None].expand(-1, self.heads, -1, -1))
         y = torch.einsum("bhil,hel->bhie", mean, up_v)
         return self.o(merge_heads(y.to(c.dtype)))[:, 0]

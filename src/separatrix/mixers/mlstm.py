@@ -115,21 +115,26 @@ def chunked(
     q, k, v, log_f = (split_chunks(x, chunk) for x in (q, k, torch.cat([v, ones], -1), log_f))
     log_g = split_chunks(F.pad(log_g, (0, 0, 0, -tokens % q.shape[3]), value=float("-inf")), chunk)
     total = log_f.cumsum(3)
+    # best_i is the largest G_i - G_j + log g_j over j <= i of the chunk
     level = (log_g - total).detach()
     best = total.detach() + level.cummax(3).values
     ends = total[:, :, :, -1].detach().unbind(2)  # b h 1 each
     largest = best[:, :, :, -1].unbind(2)
+    # m before every chunk, from m_0 = 0, then after the last
     starts = [torch.zeros_like(ends[0])]
     for end, most in zip(ends, largest, strict=True):
         starts.append(torch.maximum(end + starts[-1], most))
     start = torch.stack(starts[:-1], 2)[..., None]  # b h n 1 1
     after = torch.stack(starts[1:], 2)[..., None]
+    # m_i unrolled: what came before the chunk, or the best of the chunk
     m = torch.maximum(total.detach() + start, best)
     later = torch.ones(q.shape[3], q.shape[3], dtype=torch.bool, device=q.device).triu(1)
     exponents = total - m + (log_g - total).transpose(-1, -2)
+    # hidden before exp: exponents are at most 0 for j <= i only, later ones may overflow
     weights = exponents.masked_fill(later, float("-inf")).exp()
     y = (weights * (q @ k.transpose(-1, -2))) @ v
     end = total[:, :, :, -1:]
+    # both exponents are at most 0: `after` is at least best at the end, and end + start
     added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v
     kept = (end + start - after).exp()
     state = torch.zeros_like(added[:, :, 0])

@@ -71,6 +71,7 @@ class MoBAMixer(SoftmaxMixer):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
+        # a block that the last token fills is still open for it
         before = (x.shape[1] - 1) // self.block * self.block
         return self._read(q, k, v, self._means(wide(k[:, :, :before])))
 

@@ -31,6 +31,7 @@ class RetNetMixer(RecurrentMixer):
     def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         q, k, v = qkv
         head = torch.arange(self.heads, dtype=k.dtype, device=k.device)
+        # log1p keeps the digits of a decay close to 1
         log_a = torch.log1p(-torch.exp2(-5.0 - head))
         # the last of the keys stands where the last query does
         q = rotate(q, BASE, start=start + k.shape[2] - q.shape[2])

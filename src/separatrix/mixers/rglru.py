@@ -49,6 +49,7 @@ class RGLRUMixer(Mixer):
             self.g.bias.zero_()
             low, high = (x**2 for x in DECAY)
             squared = low + (high - low) * torch.rand(self.rate.shape, generator=generator)
+            # a^2 = exp(-2 SCALE softplus(L)) where r = 1
             step = -squared.log() / (2 * SCALE)
             # the inverse of softplus
             self.rate.copy_(step + torch.log(-torch.expm1(-step)))
@@ -102,6 +103,7 @@ def scan(
         parts.append(h)
     y = torch.stack(parts, 2)
     if y.shape[1] > 1:
+        # no log a is above 0, so products of decays stay at most 1
         kept = log_a.cumsum(2).exp()
         state = torch.zeros_like(h[:, 0])
         before = []

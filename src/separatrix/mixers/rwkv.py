@@ -56,6 +56,7 @@ class DiagonalPlusRankOne(Recurrence):
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
         r, k, v, log_w, erase, write = terms
         fast = chosen("rwkv7", k, v, dtype)
+        # for S^T the change is -(a * c) c^T: c reads and takes the sign, a * c writes
         if fast is None:
             return low_rank(r, k, v, log_w, -erase, write, chunk=chunk, least=DECAY)
         return fast(r, k, v, log_w, -erase, write)

@@ -134,6 +134,7 @@ class SparseMixer(SoftmaxMixer):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
+        # a block that the last token fills is still open for it
         before = (x.shape[1] - 1) // self.block * self.block
         compressed = (
             self._pooled(wide(k[:, :, :before]), self.pool_k),
@@ -191,6 +192,7 @@ class SparseMixer(SoftmaxMixer):
         q = wide(q)
         scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
         chosen = ranked(scores[:, :, 0], self.topk)
+        # no complete block (m = 0): an empty sum, which is 0
         branches = [scores.softmax(-1) @ wide(self._shared(compressed_v))]
         read_k, read_v = (
             wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v)

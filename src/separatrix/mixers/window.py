@@ -75,6 +75,7 @@ def banded_softmax(
     """Softmax attention to the last `size` tokens, in chunks of `chunk` >= size."""
     tokens = q.shape[2]
     q, k, v = (split_chunks(x, chunk).transpose(1, 2) for x in (q, k, v))  # b n h c ...
+    # split_chunks makes no chunk longer than the sequence
     chunk = q.shape[3]
     place = torch.arange(chunk, device=q.device)
     ahead = place[:, None] - place  # query minus key in one chunk

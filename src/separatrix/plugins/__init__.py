@@ -59,9 +59,9 @@ def register_mechanism(
 
     The first parameter of the constructor is the model width, the others are sizes: integers or
     booleans with defaults. The module has `forward(x)`, `init_state(batch)` and `step(x, state, t)`
-    (see docs/own-mixer.md). `name` is the class's in snake case if not given; `cache_numbers(t, *,
+    (see docs/own-mixer.md). `name` is the class's in snake case if not given. `cache_numbers(t, *,
     width, ...)`, here or as a static method, declares the numbers carried after t tokens, and is
-    measured against the state; without it they are measured, and must stay bounded. A static method
+    measured against the state. Without it they are measured, and must stay bounded. A static method
     `flops(t, *, width, ...)` is optional. Registering the same class again replaces it. Raises
     SpecError that names the argument.
     """
@@ -113,6 +113,7 @@ def own_mechanism(
         )
     if isinstance(maker, type):
         check_methods(maker)
+    # what is made again, as in a notebook cell, has the same origin and may replace itself
     origin = f"{maker.__module__}:{maker.__qualname__}"
     name = check_name(snake(label) if name is None else name, origin)
     sizes = sizes_of(maker, label)
@@ -127,6 +128,7 @@ def own_mechanism(
         "title": title or label,
         "symbol": free_symbol(symbol, name, origin),
         "source": source or f"registered from {origin}",
+        # as plain functions they would become methods and take self
         "maker": staticmethod(maker),
         "origin": origin,
         "declaration": None if declaration is None else staticmethod(declaration),

@@ -3,7 +3,7 @@ object, as a module with `step`.
 
 The state of the adapted module is every floating-point tensor found in the cache object whose first
 axis is the batch, by its path, such as "layers.0.conv_states.0". Everything else in the object
-(flags, counters of tokens) is learnt from its first three tokens: what does not change stays, an
+(flags, counters of tokens) is learnt from its first three tokens. What does not change stays; an
 integer that grows by the same amount every token goes on growing.
 """
 
@@ -145,6 +145,7 @@ class Adapted(nn.Module):
         )
         with _OutOfPlace() as written:
             result = self.layer(tokens, **named)
+        # some layers give back a new cache instead of writing into the one given
         returned = (
             [item for item in result[1:] if isinstance(item, type(cache))]
             if isinstance(result, tuple)
@@ -168,6 +169,7 @@ class Adapted(nn.Module):
                 if isinstance(tensor, Tensor) and _is_state(tensor)
             }
             places = {path: _Place() for path in tensors}
+            # deepcopy takes what its memo has by id as copied: marks replace the tensors
             marks = {id(tensor): places[path] for path, tensor in tensors.items()}
             learnt.append((copy.deepcopy(cache, dict(marks)), places))
         self._learnt = learnt
@@ -180,12 +182,14 @@ class Adapted(nn.Module):
         if t == 0:
             return self._cache()
         known, places = self._learnt[min(t, _LEARNT) - 1]
+        # the memo again, now from marks to tensors: clones, since a cache may write into its own
         cache = copy.deepcopy(
             known,
             {id(places[path]): tensor.clone() for path, tensor in state.items() if path in places},
         )
         if t > _LEARNT:
             before, last = (dict(_leaves(self._learnt[i][0])) for i in (-2, -1))
+            # a flag is a bool, whose type is not int, so it does not grow
             for path, value in last.items():
                 if type(value) is int and type(before.get(path)) is int and value != before[path]:
                     _put(cache, path, value + (t - _LEARNT) * (value - before[path]))
@@ -209,6 +213,7 @@ class _OutOfPlace(TorchFunctionMode):
         if func is Tensor.copy_ and isinstance(args[1], Tensor):
             into = args[0]
             new = args[1].to(args[0].dtype)
+            # `into` is kept as well, so that no other tensor gets its id
             self._kept[id(into)] = into, new.expand_as(into)
             return into
         return func(*args, **(kwargs or {}))
@@ -237,6 +242,7 @@ def _leaves(
     elif id(value) not in seen and not isinstance(
         value, type | nn.Module | torch.dtype | torch.device
     ):
+        # only cycles are cut: what two parents share has a path through each
         seen |= {id(value)}
         for name, part in _parts(value):
             yield from _leaves(part, f"{path}.{name}" if path else str(name), seen)
@@ -247,6 +253,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from value.items()
     elif isinstance(value, list | tuple):
         yield from enumerate(value)
+    # functions have a __dict__, too
     elif hasattr(value, "__dict__") and not callable(value):
         yield from vars(value).items()
 

@@ -133,6 +133,7 @@ def _mechanism(target: str) -> type[Mechanism]:
             raise UnknownNameError(f"{error} Your own is written module:Class.")
         return MECHANISMS[target]
     maker = load(target)
+    # the import has registered a decorated class, with what its decorator declares
     registered = (
         cls for cls in MECHANISMS.values() if issubclass(cls, OwnMechanism) and cls.maker is maker
     )
@@ -229,6 +230,7 @@ def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
 def growth_class(numbers: list[int]) -> str:
     """How a cache grows, from its largest size within t, 2t, 4t and 8t tokens."""
     first, second, third = (later - earlier for earlier, later in pairwise(numbers))
+    # every step doubles t: steps of linear growth double, those of logarithmic growth are equal
     if third == 0:
         return "constant"
     if abs(third - 2 * second) <= 0.1 * third and abs(second - 2 * first) <= 0.1 * third:
@@ -253,6 +255,7 @@ def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
 
 def _seconds(call: Callable[[], Any]) -> float:
     call()
+    # the call above pays for what is made at first use
     found = []
     for _ in range(3):
         start = time.perf_counter()
@@ -260,4 +263,5 @@ def _seconds(call: Callable[[], Any]) -> float:
         found.append(time.perf_counter() - start)
         if sum(found) > 5:
             break
+    # other processes only add time, so the least is the truest; it may be a divisor
     return max(min(found), 1e-9)

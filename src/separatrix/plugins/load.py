@@ -33,10 +33,12 @@ def import_module(name: str) -> ModuleType:
         )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+    # finds a file that was written a moment ago
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name) if path is None else _from_file(name, path)
     except ModuleNotFoundError as error:
+        # the module asked for is missing, or a package above it; not one that it imports
         if (
             path is None
             and error.name is not None
@@ -46,6 +48,7 @@ def import_module(name: str) -> ModuleType:
                 f"there is no module '{name}' in this folder or among the installed packages"
             ) from None
         raise SpecError(f"importing {name} raises {describe_error(error)}") from None
+    # a script without a main guard may end with sys.exit
     except (Exception, SystemExit) as error:
         raise SpecError(f"importing {name} raises {describe_error(error)}") from None
 
@@ -65,10 +68,12 @@ def _from_file(name: str, path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # before it runs: dataclasses look up the module of their class there
     sys.modules[suffixed] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
+        # or the next import would find half a module
         del sys.modules[suffixed]
         raise
     return module

@@ -92,6 +92,7 @@ class OwnMechanism(Mechanism):
                     " numbers it holds"
                 )
             return found[min(t, HORIZON)]
+        # raises where the state outgrows the declaration
         probe(self).shapes(COMPARED)
         if self.declared(t) > self.declared(2 * t):
             raise SizeError(
@@ -106,6 +107,7 @@ class OwnMechanism(Mechanism):
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         numbers = self.numbers(t)
+        # a cache of tokens doubles with t; one that grows by less than half is a state
         if 2 * self.numbers(2 * FAR) < 3 * self.numbers(FAR):
             return (CacheItem("state", Bits.of(numbers, self.p)),)
         start = self.numbers(0)

@@ -1,8 +1,8 @@
 """A user's `nn.Module` as a mixer.
 
 The module has `forward(x)` (b, t, w) -> (b, t, w), `init_state(batch)` -> dict of tensors whose
-first axis is the batch, and `step(x, state, t)` (b, w) -> ((b, w), state), with t the number of
-tokens before.
+first axis is the batch, and `step(x, state, t)` (b, w) -> ((b, w), state). t counts the tokens
+before.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class OwnMixer(Mixer):
             tensor.is_floating_point()
             for tensor in chain(self.module.parameters(), self.module.buffers())
         ):
+            # without numbers of its own the module has no format and device to follow
             self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def shapes(self, t: int) -> Shapes:
@@ -57,10 +58,12 @@ class OwnMixer(Mixer):
             own(generator)
             return
         seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+        # constructors draw from the global generator, which others use, too
         with apart(seed):
             fresh = self.mechanism.build().state_dict()  # type: ignore[attr-defined]
         with torch.no_grad():
             for name, tensor in self.module.state_dict().items():
+                # state_dict shares memory with the module
                 tensor.copy_(fresh[name])
 
     @property

@@ -97,6 +97,7 @@ class Probe:
                 self._state = result[1]
                 self._keep(self._state, "step")
         except Exception as error:
+            # on meta the error may be the fault of the device
             if self._device == "cpu":
                 self._error = self._told(error, "step")
                 raise self._error from None

@@ -35,10 +35,12 @@ def lacks(module: type[nn.Module] | nn.Module) -> list[str]:
     """The methods a mixer needs that a module (or its class) has not."""
     missing = [name for name in ("step", "init_state") if not callable(getattr(module, name, None))]
     forward = getattr(module if isinstance(module, type) else type(module), "forward", None)
+    # every nn.Module has a forward, one that only raises
     return ["forward", *missing] if forward is None or forward is nn.Module.forward else missing
 
 
 def snake(name: str) -> str:
+    # the second border ends a run of capitals: RWKVMixer is rwkv_mixer
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -101,6 +103,7 @@ def check_methods(cls: type[nn.Module]) -> None:
         try:
             inspect.signature(getattr(cls, method)).bind(None, *arguments)
         except TypeError:
+            # a static method has no self to leave out
             static = isinstance(inspect.getattr_static(cls, method), staticmethod)
             found = ", ".join(
                 list(inspect.signature(getattr(cls, method)).parameters)[0 if static else 1 :]
@@ -163,6 +166,7 @@ def check_function(what: str, function: Any, sizes: set[str], label: str) -> Non
     """`cache_numbers` and `flops` take t first, and after it any of the sizes by name."""
     try:
         first, *rest = inspect.signature(function).parameters.values()
+    # what cannot be called, and builtins without a signature
     except (TypeError, ValueError):
         raise SpecError(
             f"register_mechanism: {what} of {label} is no function of (t, *,"

@@ -38,11 +38,12 @@ class Trained:
 def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
     """Trains one model. The same run on the same machine gives the same result.
 
-    Raises what parsing the texts and building the model raise, and SizeError when the loss is no
+    Raises what parsing the texts and building the model raise, and SizeError when a parameter is no
     longer finite.
     """
     task = parse_task(run.task)
     threads = torch.get_num_threads()
+    # sums are split among threads, so their number changes roundings
     torch.set_num_threads(1)
     try:
         return _train(run, task, progress, device)
@@ -58,6 +59,7 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
         hidden=run.hidden,
         seed=run.seed,
     ).to(device)
+    # a stream of its own: the tests below draw from another, 2
     rng = np.random.default_rng([run.seed, 1])
     # weights decay, biases and gains do not
     matrices = [p for p in model.parameters() if p.dim() >= 2]
@@ -84,6 +86,7 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
             progress(done, run.steps)
         if len(recent) == 20 and sum(recent) >= 20 * run.stop_at:
             break
+    # what is not finite stays so under AdamW: one look at the end is enough
     if not all(torch.isfinite(p).all() for p in model.parameters()):
         raise SizeError(
             f"training of {run.architecture} on {run.task} diverged (seed {run.seed}); lower"

@@ -47,6 +47,7 @@ def measurement(
         "steps_done": [o.steps_done for o in outcomes],
         "parameters": outcomes[0].parameters,
     }
+    # these stand beside the budget in the record
     for repeated in ("architecture", "task", "seed"):
         del budget[repeated]
     return Measurement(

@@ -37,6 +37,7 @@ class Run:
             ("tested", 1),
         ):
             value = getattr(self, name)
+            # a bool is an int to isinstance, but no size
             if type(value) is not int or value < low:
                 raise SizeError(
                     f"training: {name} is {value!r}; it must be an integer of at least {low}"

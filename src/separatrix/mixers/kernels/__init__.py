@@ -33,6 +33,7 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
 
     Raises BackendError where the kernels are demanded and this one cannot run.
     """
+    # fla on a CPU goes on: to the error that says why it cannot run
     if backend.current == "torch" or not (k.is_cuda or backend.current == "fla"):
         return None
     kernel = KERNELS[name]
@@ -97,6 +98,7 @@ def _from_first(
 
 
 def _run(kernel: Kernel, dtype: torch.dtype, *tensors: Tensor | None) -> Tensor:
+    # fla is an extra: it is imported where one of its kernels runs
     operator = getattr(importlib.import_module(kernel.module), kernel.operator)
     y = kernel.call(operator, kernel.computes[dtype], *tensors)
     if y.requires_grad:

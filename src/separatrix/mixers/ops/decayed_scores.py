@@ -3,11 +3,11 @@
 
 No exponent may be above 0: exp(-G_j) alone would overflow. For a query i in the later half of a
 block and a key j in the earlier half, with G_m the sum up to the half, exp(G_i - G_j) = exp(G_i -
-G_m) exp(G_m - G_j); halves are halved again, down to single tokens.
+G_m) exp(G_m - G_j). Halves are halved again, down to single tokens.
 
 Backward pass: the score s_ij depends on G through exp(G_i - G_j) alone, so the gradient by G_i is
-q_i dq_i - k_i dk_i, dimension by dimension, and none passes through an exponential; these are not
-kept but formed again.
+q_i dq_i - k_i dk_i, dimension by dimension. None passes through an exponential; exponentials are
+not kept but formed again.
 
 Shapes: c tokens per chunk, m queries per token, d key dimension.
 """

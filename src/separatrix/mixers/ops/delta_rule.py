@@ -66,8 +66,8 @@ def _delta_segment(
 
 
 class Delta:
-    """The delta rule cut into chunks: `transition` and `added`, what a chunk does to the state, R'
-    = transition R + added, and, where queries are given, `reads` (b h n c c), what they take of the
+    """The delta rule cut into chunks. `transition` and `added` are what a chunk does to the state:
+    R' = transition R + added. Where queries are given, `reads` (b h n c c) is what they take of the
     u of their chunk. `alone`: there is one chunk, and what it does to the state is not asked for.
     """
 

@@ -1,9 +1,9 @@
 """Levels of log-linear attention: which bucket of a Fenwick tree a token lies in, and the weights
 of the levels.
 
-With tokens counted from 0, token i has i tokens before it, and these fall into one bucket of 2^l
-tokens for every bit l that is set in i, the largest bucket first; token i itself is a bucket of its
-own, level 0, and the bucket of bit l is level l+1.
+Tokens are counted from 0, so token i has i tokens before it. These fall into one bucket of 2^l
+tokens for every bit l that is set in i, the largest bucket first. The bucket of bit l is level l+1;
+token i itself is a bucket of its own, level 0.
 Source: Guo et al. 2025, arXiv 2506.04761, section 3.1. Shapes: b batch, t tokens, w model width, h
 heads, l levels.
 """

@@ -1,7 +1,7 @@
 """Long sequences in segments that hand on the state: what is formed on the way stays small.
 
 Allocators keep small pieces of memory for the next use. Large ones (in glibc those above 32 MiB)
-they give back to the system, which zeroes them page by page at every use: without segments, times
+they give back to the system, which zeroes them page by page at every use. Without segments, times
 more than double from 8,192 to 16,384 tokens.
 """
 
