@@ -79,3 +79,8 @@ class Undecided(SeparatrixError):
     """A comparison that neither integers nor ball arithmetic settled within the precision
     allowed.
     """
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, shortened; "" for one without a message."""
+    return str(error).partition("\n")[0][:120]

@@ -20,7 +20,7 @@ from separatrix.checks.derivation import Derivation, Derived
 from separatrix.checks.derivations import DERIVATIONS
 from separatrix.checks.exact import SMALLEST
 from separatrix.checks.live_parts import live_parts
-from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError, first_line
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.model import Model, ModelConfig
@@ -135,9 +135,7 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         with torch.device("meta"):
             model = Model(config)
     except (RuntimeError, OverflowError) as error:
-        raise EvidenceError(
-            f"the model described cannot be built: {str(error).splitlines()[0]}"
-        ) from None
+        raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(
         t.dtype != torch.float32 for t in tensors.values()

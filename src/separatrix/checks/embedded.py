@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.errors import EvidenceError
+from separatrix.errors import EvidenceError, first_line
 from separatrix.model import Model, ModelConfig
 
 _TYPES = {"float32": ("<f4", np.float32), "float64": ("<f8", np.float64)}
@@ -27,9 +27,7 @@ def embedded_model(description: dict[str, Any], weights: dict[str, Any]) -> Mode
         with torch.device("meta"):  # shapes only: a description of a huge model costs nothing
             model = Model(config)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-        raise EvidenceError(
-            f"the model described cannot be built: {str(error).splitlines()[0][:120]}"
-        ) from None
+        raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
     wanted = model.state_dict()
     if set(weights) != set(wanted):
         odd = sorted(set(weights).symmetric_difference(wanted))

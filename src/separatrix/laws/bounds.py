@@ -8,7 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from separatrix.errors import SizeError
+from separatrix.errors import SizeError, first_line
 from separatrix.laws.tools import LawBroken, demand, gradients, inputs, largest, stream
 from separatrix.mixers import Mixer
 
@@ -150,7 +150,6 @@ def _refused(what: str, call: object) -> None:
         return
     except Exception as error:
         raise LawBroken(
-            f"{what} raises {type(error).__name__} instead of SizeError:"
-            f" {str(error).splitlines()[0][:120]}"
+            f"{what} raises {type(error).__name__} instead of SizeError: {first_line(error)}"
         ) from error
     raise LawBroken(f"{what} is taken without an error; it must raise SizeError")
