@@ -5,6 +5,7 @@ as any config.json.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -44,7 +45,11 @@ def preset_named(text: str) -> str | None:
     """The preset that a text names: by its name, by an id on the hub, or by the address of its
     page there, in any case of letters. None if it is no such name.
     """
-    wanted = text.removeprefix(_HUB).casefold()
+    # the page of a model may be given with the path of one of its files, or a query
+    page = re.fullmatch(
+        r"(?:https?://)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)(?:[/?#].*)?", text
+    )
+    wanted = (page[1] if page else text.rstrip("/")).casefold()
     for name in PRESETS:
         if wanted == name or wanted in (one.casefold() for one in hub_ids(name)):
             return name

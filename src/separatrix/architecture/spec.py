@@ -34,7 +34,7 @@ Layer = tuple[Mechanism, ...]
 
 def shown(text: str) -> str:
     """A text as an error message shows it: on one line, at most 100 characters."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
+    line = "".join(letter if letter.isprintable() else " " for letter in text[:101])
     return line if len(line) <= 100 else f"{line[:97]}..."
 
 
@@ -47,7 +47,8 @@ class _Token(NamedTuple):
 def _tokenise(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     place = 0
-    while text[place:].strip():
+    end = len(text.rstrip())
+    while place < end:
         match = _TOKEN.match(text, place)
         if match is None:
             place += len(text[place:]) - len(text[place:].lstrip())

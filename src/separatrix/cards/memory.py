@@ -1,5 +1,5 @@
-"""What an architecture carries at a context and how it grows, and its layers by kind: the
-numbers a capability card shows.
+"""The memory of an architecture at a context, how it grows, and its layers by kind: the numbers
+that a capability card shows.
 """
 
 from __future__ import annotations

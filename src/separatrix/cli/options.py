@@ -1,4 +1,4 @@
-"""What several commands take: models, a context, sizes of tasks, modules to import."""
+"""Options that several commands take: models, a context, sizes of tasks, modules to import."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ def named(text: str) -> str:
 def _read_input() -> str:
     from separatrix.architecture.hf.file import LARGEST_FILE
 
+    # None where a program was started without a standard input
+    if sys.stdin is None:
+        raise SpecError("standard input is closed; `-` reads a config.json or a spec from it")
     raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
         raise SpecError(

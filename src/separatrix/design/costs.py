@@ -1,4 +1,4 @@
-"""What a layout costs, in exact integers: the same sums as `Architecture.cache_bits` and
+"""Costs of a layout, in exact integers: the same sums as `Architecture.cache_bits` and
 `.flops`, without writing the stack out.
 """
 

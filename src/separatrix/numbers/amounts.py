@@ -105,7 +105,7 @@ LONGEST_CONTEXT = 10**12
 DEFAULT_CONTEXT = 8192
 """Tokens, where nobody names a context and the model has none of its own."""
 _TOKEN_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
-_TOKENS = re.compile(r"([0-9][0-9_,]*)([kKmM]?)")
+_TOKENS = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*)([kKmM]?)")
 _CONTEXT_WAYS = (
     "it must be a number of tokens from 1 to 10^12, such as 131072 or 128k (k is 1,024 tokens, M is"
     " 1,048,576)"

@@ -1,4 +1,4 @@
-"""What a construction claims, as text: written by the construction, rendered again by the
+"""The claims of a construction, as text: written by the construction, rendered again by the
 checker from numbers it derived itself.
 """
 

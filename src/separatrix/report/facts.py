@@ -1,4 +1,4 @@
-"""What the report says about a proof object, a certificate's details and a training budget."""
+"""The words of the report on a proof object, a certificate's details and a training budget."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `design` found, as a table for terminals and as plain data. Nothing here decides
-anything: see theory/design.
+"""Results of `design`, as a table for terminals and as plain data. Nothing here decides
+anything: see design/.
 """
 
 from __future__ import annotations

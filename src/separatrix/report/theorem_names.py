@@ -1,4 +1,4 @@
-"""What a theorem is called in print, and from which n a failure is said to hold."""
+"""Names of theorems in print, and the n from which a failure is said to hold."""
 
 from __future__ import annotations
 

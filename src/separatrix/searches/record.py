@@ -1,4 +1,4 @@
-"""What every search shares: the result when nothing was found, and a found failure as a
+"""Results of a search: the one when nothing was found, and a found failure as a
 certificate.
 """
 

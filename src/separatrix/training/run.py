@@ -1,4 +1,4 @@
-"""What is trained, as plain data; needs no torch."""
+"""One training run, as plain data; needs no torch."""
 
 from __future__ import annotations
 

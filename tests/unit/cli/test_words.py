@@ -47,6 +47,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         "Qwen/Qwen3-Next-80B-A3B-Thinking",
         "qwen/qwen3-next-80b-a3b-thinking",
         "https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Thinking",
+        "https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Thinking/blob/main/config.json",
+        "hf.co/Qwen/Qwen3-Next-80B-A3B-Thinking?library=transformers",
+        "Qwen/Qwen3-Next-80B-A3B-Thinking/",
         "QWEN3-NEXT-80B",
     ],
 )
@@ -73,6 +76,21 @@ def test_an_id_that_is_nearly_known(capsys: pytest.CaptureFixture[str]) -> None:
 
 def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
+def test_a_closed_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is closed" in refused(capsys, "analyze", "-")
+
+
+def test_a_long_spec_is_read_in_linear_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a message made for every name this would take an hour."""
+    feed(monkeypatch, b"full + " * 150_000 + b"full")
+    assert "has 10,001 layers; a stack has at most 10,000" in refused(capsys, "analyze", "-")
 
 
 @pytest.mark.parametrize("text", ["gdn*3 + full", "  gdn*3 + full\n", "\ufeffgdn*3 + full"])

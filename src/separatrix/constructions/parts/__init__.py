@@ -1,1 +1,1 @@
-"""What the constructions share."""
+"""Parts that constructions are made of."""

@@ -1,4 +1,4 @@
-"""What a construction returns: the model, its record with the proof, and how both are written
+"""The result of a construction: the model, its record with the proof, and how both are written
 and read.
 """
 

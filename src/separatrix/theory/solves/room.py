@@ -1,4 +1,4 @@
-"""What the constructions share: full layers with a head to spare, and room for the bits they
+"""Room for a construction: full layers with a head to spare, and room for the bits they
 write.
 """
 
