@@ -103,6 +103,7 @@ def astray(listed: list[str], called: list[str]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_walk_calls_its_functions_in_this_order(walk: str, taken: dict[str, list[str]]) -> None:
     listed = steps(walk)

@@ -118,6 +118,7 @@ def test_models_of_it_are_built_and_run() -> None:
     assert model(torch.zeros(2, task.length, dtype=torch.long)).shape == (2, task.answers)
 
 
+@pytest.mark.slow
 def test_check_mechanism_reports_on_it(printed: Printed) -> None:
     report = printed("check-mechanism", "leak", "--set", "width=4", "--width", "6")
     for law in LAWS:

@@ -65,7 +65,18 @@ def words(command: str, folder: Path) -> list[str]:
     return shlex.split(command.format(folder / "out"))
 
 
-@pytest.mark.parametrize(("title", "command"), COMMANDS.items(), ids=COMMANDS)
+@pytest.mark.parametrize(
+    ("title", "command"),
+    [
+        pytest.param(
+            title,
+            command,
+            id=title,
+            marks=[pytest.mark.slow] if command.startswith("check-mechanism") else [],
+        )
+        for title, command in COMMANDS.items()
+    ],
+)
 def test_a_command_that_takes_its_time_shows_a_bar(
     title: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
