@@ -371,7 +371,7 @@ def test_ten_thousand_long_rows_in_bounded_memory(tmp_path: Path, format: str) -
     libraries'.
     """
     program = (
-        f"{PEAK}from pathlib import Path; from separatrix.export import export; from"
+        f"{PEAK}from pathlib import Path; from separatrix.exports import export; from"
         " separatrix.tasks import parse_task\nexport(parse_task('seqcomp:L=3,n=4096'),"
         f" format='{format}', out=Path('a'))\nprint(peak())"
     )

@@ -52,8 +52,8 @@ def build_editable(directory, config_settings=None, metadata_directory=None):
         head = "Metadata-Version: 2.1\\nName: small\\nVersion: 1\\n"
         wheel.writestr("small-1.dist-info/METADATA", head + extras + needs)
         record = "small.pth,,\\nsmall_data.txt,,5\\n"
-        for name in ("WHEEL", "METADATA", "RECORD"):
-            record += f"small-1.dist-info/{name},,\\n"
+        for member in ("WHEEL", "METADATA", "RECORD"):
+            record += f"small-1.dist-info/{member},,\\n"
         wheel.writestr("small-1.dist-info/RECORD", record)
     return name
 '''
