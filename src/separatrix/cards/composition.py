@@ -12,6 +12,7 @@ from separatrix.architecture import Architecture
 from separatrix.cards.line import CardLine
 from separatrix.cards.question import OPEN, AfterThought, Question
 from separatrix.evidence.records import Verdict
+from separatrix.numbers.first_size import first_size
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
@@ -150,18 +151,8 @@ def _most_steps(
         found = judge(architecture, filling(context, steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 
-    most = 0
-    beyond = MOST_STEPS + 1
-    guess = near
-    while beyond - most > 1:
-        # the guess and its neighbour settle most stacks; halving settles the others
-        steps = guess if guess is not None and most < guess < beyond else (most + beyond) // 2
-        if solved(steps) is None:
-            beyond = steps
-            guess = steps - 1 if guess == near else None
-        else:
-            most = steps
-            guess = steps + 1 if guess == near else None
+    beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS, near=near)
+    most = MOST_STEPS if beyond is None else beyond - 1
     verdict = solved(most) if most else None
     return None if verdict is None else (filling(context, most), verdict)
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from separatrix.numbers.counts import Count, Power
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import Family, FirstPart
+from separatrix.tasks.base.task import FirstPart
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import LARGEST_PROMPT, MOST_STEPS, Functions
 
@@ -68,14 +68,6 @@ class SeqComp(Functions):
         " shift=zipf|few|local, order=forward"
     )
     source: ClassVar[str] = "[CPW], [Ye26]"
-    grid: ClassVar[tuple[str, ...]] = (
-        "L=1,m=6",
-        "L=2,m=6,n_1=1",
-        "L=3,m=3,n_1=2,n_2=1",
-        "L=2,n=64",
-        "L=3,n=128",
-        "L=3,n=512",
-    )
 
     def offset(self, level: int) -> int:
         require(self.name, "level", level, 0, self.L)
@@ -93,15 +85,6 @@ class SeqComp(Functions):
         """The row of z_L that w asks for: some z_{L-1}, ..., z_0 reaches every place in it."""
         row = Power(self.N(self.L - 1), self.N(max(self.L - 2, 0)))
         return FirstPart(f"a row of z_{self.L}", row)
-
-    def family(self) -> Family[SeqComp]:
-        """L and the n_l stay, m grows."""
-        kept = f"L = {self.L}" + "".join(
-            f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
-        )
-        return Family(
-            kept, lambda m: SeqComp(L=self.L, m=m, branching=self.branching), 2, grows="m"
-        )
 
     def level(self, probe: str) -> Fraction:
         if probe == "counts":

@@ -11,7 +11,6 @@ from typing import ClassVar
 from separatrix.numbers.counts import Count, Exact
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import Family
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
 
@@ -81,14 +80,6 @@ class SeqCompForward(Functions):
         " shift=zipf|few|local"
     )
     source: ClassVar[str] = "theory.md, section 2, in the other order"
-    grid: ClassVar[tuple[str, ...]] = (
-        "L=1,m=6",
-        "L=2,m=6,n_1=1",
-        "L=3,m=3,n_1=2,n_2=1",
-        "L=2,n=64",
-        "L=3,n=128",
-        "L=3,n=512",
-    )
 
     def offset(self, level: int) -> int:
         require(self.name, "level", level, 0, self.L)
@@ -101,15 +92,6 @@ class SeqCompForward(Functions):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Exact((2 * self.m - 1) * self.w_values)
-
-    def family(self) -> Family[SeqCompForward]:
-        """L and the n_l stay, m grows."""
-        kept = f"L = {self.L}" + "".join(
-            f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
-        )
-        return Family(
-            kept, lambda m: SeqCompForward(L=self.L, m=m, branching=self.branching), 2, grows="m"
-        )
 
     def level(self, probe: str) -> Fraction:
         N = self.answers

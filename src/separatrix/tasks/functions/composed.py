@@ -18,7 +18,7 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import check_names, require
-from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
 
 MOST_STEPS = 64
 LARGEST_PROMPT = 10**100
@@ -58,6 +58,15 @@ class Functions(Composition, Task):
         "local": f"every entry of a function lies within {NEAR} of its own index: local chains",
     }
 
+    grid: ClassVar[tuple[str, ...]] = (
+        "L=1,m=6",
+        "L=2,m=6,n_1=1",
+        "L=3,m=3,n_1=2,n_2=1",
+        "L=2,n=64",
+        "L=3,n=128",
+        "L=3,n=512",
+    )
+
     L: int
     m: int
     branching: tuple[int, ...] = ()
@@ -93,6 +102,15 @@ class Functions(Composition, Task):
                 f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}"
             )
         return cls(L=L, m=(n - 2) // units, branching=(branch,) * (L - 1), shift=shift)
+
+    def family(self) -> Family[Self]:
+        """L and the n_l stay, m grows."""
+        kept = f"L = {self.L}" + "".join(
+            f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
+        )
+        return Family(
+            kept, lambda m: type(self)(L=self.L, m=m, branching=self.branching), 2, grows="m"
+        )
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:

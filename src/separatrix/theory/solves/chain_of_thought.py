@@ -10,7 +10,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Theorem
-from separatrix.theory.solves.room import bits_of, full_heads
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -30,10 +30,7 @@ class Thought(Theorem):
         ),
         "written tokens from a vocabulary of composites; decoding is deterministic",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, chain of thought"
     proof_sketch = (

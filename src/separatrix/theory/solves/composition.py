@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
-from separatrix.theory.solves.room import bits_of, full_heads
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, bits_of, full_heads
 from separatrix.theory.words import Words
 
 
@@ -26,10 +26,7 @@ class Composition(Theorem):
         ),
         "a carrier, where one is used, with room for the bits of z_0 in one head",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, sections 5 (tightness) and 6"
     proof_sketch = (

@@ -8,7 +8,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Equality, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, flagging_layers
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -24,10 +24,7 @@ class TwoLayerEquality(Theorem):
     premises = (
         "two full layers, the first with room in its keys for the address bits and two tags",
         "scores exact in the format: s a power of two, at most 256 address bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = "[Bha24], in the form of theory.md, section 6; the retrieval head is [CPW]"
     proof_sketch = (
@@ -48,19 +45,10 @@ class TwoLayerEquality(Theorem):
         if not isinstance(task, Equality):
             return None
         address = bits_of(task.n)
-        first = next(
-            (
-                i
-                for i, part in full_heads(architecture)
-                if part.has_room(address + TAGS, 1) and address <= 256
-            ),
-            None,
-        )
-        second = next(
-            (i for i, _ in full_heads(architecture) if first is not None and i > first), None
-        )
-        if first is None or second is None:
+        layers = flagging_layers(architecture, address)
+        if layers is None:
             return None
+        first, second = layers
         sentence = (
             f"two full layers solve it: layer {first + 1} fetches partners ({address} address bits"
             f" and {TAGS} tags in its keys), layer {second + 1} looks for a difference"

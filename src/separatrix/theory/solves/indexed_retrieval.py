@@ -9,7 +9,7 @@ from separatrix.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.retrieval import RETRIEVED
-from separatrix.theory.solves.room import TAGS, bits_of
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of
 
 
 class IndexedRetrieval(Theorem):
@@ -30,10 +30,7 @@ class IndexedRetrieval(Theorem):
             " bits in its values (both within the latent)"
         ),
         "scores exact in the format: s a power of two, at most 256 address bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
     proof_sketch = (

@@ -8,7 +8,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, flagging_layers
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -27,10 +27,7 @@ class TwoLayerPairs(Theorem):
         "two full layers, the first with room in its keys for the bits of a value and two tags",
         "a start token may stand before the prompt",
         "scores exact in the format: s a power of two, at most 256 bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = (
         "[San23] for Match2, with a bit code and a start token that counts matches [here];"
@@ -56,19 +53,10 @@ class TwoLayerPairs(Theorem):
         if not isinstance(task, TwoSum) or task.form != "decision":
             return None
         bits = bits_of(task.M)
-        first = next(
-            (
-                i
-                for i, part in full_heads(architecture)
-                if part.has_room(bits + TAGS, 1) and bits <= 256
-            ),
-            None,
-        )
-        second = next(
-            (i for i, _ in full_heads(architecture) if first is not None and i > first), None
-        )
-        if first is None or second is None:
+        layers = flagging_layers(architecture, bits)
+        if layers is None:
             return None
+        first, second = layers
         sentence = (
             f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
             f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"

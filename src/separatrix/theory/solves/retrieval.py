@@ -6,7 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 RETRIEVED: WordsByTask = {
@@ -33,10 +33,7 @@ class Retrieval(Theorem):
             " answer's bits in its values"
         ),
         "scores exact in the format: s a power of two, at most 256 address bits",
-        (
-            "weights, embeddings and position-wise maps, rotations of queries and keys (RoPE) among"
-            " them, may be chosen"
-        ),
+        CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, retrieval head"
     proof_sketch = (
