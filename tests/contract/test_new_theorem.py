@@ -34,6 +34,7 @@ class Toy(Theorem):
     premises = ("every layer is Gated DeltaNet",)
     source = "this test"
     proof_sketch = "There is none."
+    larger_fail_too = True
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         kinds = {part.name for layer in architecture for part in layer}
@@ -88,7 +89,7 @@ def test_judge_asks_it() -> None:
 def test_it_is_on_the_card(capsys: pytest.CaptureFixture[str], context: int) -> None:
     """Also at a context at which it does not bite yet: the card names the n."""
     out = said(capsys, "analyze", GDN, "--context", str(context), "--explain")
-    assert f"FAILS from n = {FROM} Theorem toy: too long from n = {FROM} on" in out
+    assert f"FAILS from n = {FROM} on Theorem toy: too long from n = {FROM} on" in out
     assert f"loses track of 5 things in some row of {FROM} rearrangements" in out
     assert "`separatrix theorems show toy`" in out
 
@@ -113,7 +114,7 @@ def test_the_card_tells_it_in_its_own_words(
 def test_it_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(said(capsys, "compare", GDN, "kda @ heads=1, head_dim=8", "--json"))
     (row,) = (row for row in data["rows"] if row["row"].startswith("permutation"))
-    assert row["cells"] == [f"FAILS from n = {FROM} (Theorem toy)", "OPEN"]
+    assert row["cells"] == [f"FAILS from n = {FROM} on (Theorem toy)", "OPEN"]
     assert row["differs"]
 
 

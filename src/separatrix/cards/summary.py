@@ -12,6 +12,7 @@ from separatrix.cards import card
 from separatrix.evidence.records import Evidence, Verdict
 from separatrix.tasks import parse_task
 from separatrix.theory.base import counted, number, size_in_words
+from separatrix.theory.judge import THEOREMS
 
 KINDS = {
     "state": "recurrent state",
@@ -25,11 +26,15 @@ _ONE_LAYER = re.compile(r"^1 full layers suffice, (\d+) of their")
 
 
 def decisive(verdict: Verdict) -> str:
-    """The number that decides a cell, short: from which n it fails, or the n it is built for."""
+    """The number that decides a cell, short: the n at which, or from which on, it fails; or the n
+    it is built for.
+    """
     if verdict.status == "SOLVABLE":
         task = parse_task(verdict.task)
         return f"n = {number(size_in_words(task)[1])}"
-    return f"n >= {number(verdict.n)}" if verdict.n is not None else "undecided"
+    if verdict.n is None:
+        return "undecided"
+    return THEOREMS[verdict.theorem].failing_briefly(verdict.n)
 
 
 def bound_curve(verdict: Verdict) -> dict[str, Any]:

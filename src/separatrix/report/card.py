@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import bytes_of, format_bytes
 from separatrix.report.statuses import COLOURS
-from separatrix.report.theorem_names import since, theorem_name
+from separatrix.report.theorem_names import theorem_name, where
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -120,7 +120,7 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
     grid.add_column(overflow="fold")
     for line in lines:
         answer = Text(line.status, COLOURS[line.status])
-        answer.append(since(line.n, line.theorem), "not bold")
+        answer.append(where(line.n, line.theorem), "not bold")
         parts = [answer]
         cited = theorem_name(line.theorem)
         reason = line.text if cited in line.text else ": ".join(filter(None, (cited, line.text)))

@@ -17,7 +17,7 @@ from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import growth_text
 from separatrix.report.card_json import card_json
 from separatrix.report.statuses import COLOURS
-from separatrix.report.theorem_names import since, theorem_name
+from separatrix.report.theorem_names import theorem_name, where
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
@@ -204,6 +204,6 @@ def _question(line: CardLine) -> tuple[str, str]:
 def _answer(line: CardLine, explain: bool) -> str:
     detail = _question(line)[1]
     cited = theorem_name(line.theorem)
-    said = f"{line.status}{since(line.n, line.theorem)}{f' ({cited})' if cited else ''}"
+    said = f"{line.status}{where(line.n, line.theorem)}{f' ({cited})' if cited else ''}"
     answer = f"{detail}: {said}" if detail else said
     return f"{answer}\n{line.explain}" if explain and line.explain else answer

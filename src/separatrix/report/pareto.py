@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.design import DesignResult, Layout, Neighbour, Point
 from separatrix.numbers.amounts import bytes_of, format_bytes, format_count
 from separatrix.report.statuses import COLOURS
-from separatrix.report.theorem_names import since, theorem_name
+from separatrix.report.theorem_names import theorem_name, where
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -192,7 +192,7 @@ def _neighbour(other: Neighbour) -> Any:
     if other.status == "OPEN":
         return text.append(f", no construction known for {other.task}", "not dim")
     cited = theorem_name(other.theorem)
-    return text.append(f" on {other.task} by {cited}{since(other.n, other.theorem)}", "not dim")
+    return text.append(f" on {other.task} by {cited}{where(other.n, other.theorem)}", "not dim")
 
 
 def _nothing(result: DesignResult) -> list[RenderableType]:

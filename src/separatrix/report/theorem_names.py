@@ -1,10 +1,6 @@
-"""Names of theorems in print, and the n from which a failure is said to hold."""
+"""Names of theorems in print, and where a failure is said to hold."""
 
 from __future__ import annotations
-
-from separatrix.numbers.amounts import format_count
-
-_NEVER_SHORTENED = 10**15
 
 
 def theorem_name(key: str) -> str:
@@ -19,15 +15,10 @@ def theorem_name(key: str) -> str:
     return f"Theorem {key}" if key else ""
 
 
-def since(n: int | None, theorem: str) -> str:
-    """Where a failure begins: " from n = 7,675,932", " at n = 100" for a shortest prompt, "" where
-    no n is known.
+def where(n: int | None, theorem: str) -> str:
+    """Where a theorem shows failure, behind a word: " from n = 7,675,932 on", " at n = 282", ""
+    where no n is known.
     """
-    if n is None:
-        return ""
     from separatrix.theory import THEOREMS
 
-    known = THEOREMS.get(theorem)
-    word = "at" if known is not None and known.n_is_shortest else "from"
-    shown = format_count(n, shorten_from=_NEVER_SHORTENED)
-    return f" {word} n {'of' if shown.startswith('about') else '='} {shown}"
+    return "" if n is None else f" {THEOREMS[theorem].failing(n)}"

@@ -12,6 +12,7 @@ from typing import ClassVar
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Status, Verdict
+from separatrix.numbers.amounts import format_count
 from separatrix.numbers.counts import Count
 from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
@@ -67,9 +68,10 @@ class Theorem(ABC):
     """Whether it speaks of models that may write a chain of thought before they answer."""
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
-    n_is_shortest: ClassVar[bool] = False
-    """Whether the n of a verdict is the length of the shortest prompt shown to fail, not a size
-    from which all prompts do.
+    larger_fail_too: ClassVar[bool] = False
+    """Whether failure at one size of a task's family means failure at every larger size of it;
+    the file of the theorem says why. Else the n of a verdict is one failing size, found by a
+    search, and larger ones may be open.
     """
     words: ClassVar[WordsByTask] = {}
     """How its verdicts are told, by the name of the task."""
@@ -100,6 +102,16 @@ class Theorem(ABC):
             m = first_size(lambda m: tasks.at(m).length >= n, tasks.smallest, limit=tasks.largest)
             return None if m is None else tasks.at(m)
         return tasks.at(n) if tasks.smallest <= n <= tasks.largest else None
+
+    def failing(self, n: int, *, of: str = "n") -> str:
+        """Where this theorem shows failure, given the n of a verdict: "from n = 58 on", or "at n =
+        282" where larger sizes may be open. Every text that names such an n has it from here.
+        """
+        return f"from {_sized(n, of)} on" if self.larger_fail_too else f"at {_sized(n, of)}"
+
+    def failing_briefly(self, n: int) -> str:
+        """The same for the cell of a table: "n >= 58" or "n = 282"."""
+        return f"n {'>=' if self.larger_fail_too else '='} {number(n)}"
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
@@ -175,6 +187,7 @@ class CacheTheorem(Theorem):
 
 
 _MOST_JUMPS = 500
+_NEVER_SHORTENED = 10**15
 
 
 def counted(task: Task) -> Count:
@@ -257,6 +270,12 @@ def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int)
             above = value
             below = below / 2
     return high
+
+
+def _sized(n: int, of: str) -> str:
+    """A size by its name: "n = 7,675,932", "n of about 10^25"."""
+    shown = format_count(n, shorten_from=_NEVER_SHORTENED)
+    return f"{of} {'of' if shown.startswith('about') else '='} {shown}"
 
 
 def readers(architecture: Architecture) -> tuple[int, ...]:

@@ -35,6 +35,8 @@ class TheoremI(CacheTheorem):
         " are right. Anything it writes in between is a function of the cache and the suffix."
     )
     after_thought = True
+    # a longer prompt has the shorter one's prefixes, and what tells them apart, at the same place
+    larger_fail_too = True
     words: ClassVar[WordsByTask] = {
         "eva": Words(
             "n log2 {V} > {cache_bits} bits of cache, which hold {fewer} such facts at the most",
@@ -149,7 +151,7 @@ class TheoremI(CacheTheorem):
         since = (
             "it fails"
             if n is None
-            else f"it fails from {what} = {number(n)} on ({task.family().described})"
+            else f"it fails {self.failing(n, of=what)} ({task.family().described})"
         )
         if fails:
             sentence = (

@@ -30,6 +30,8 @@ class TheoremIPrime(Theorem):
     )
     shows = FAILS
     sees = Sees.ONE_MEMORY
+    # h does not change with n, and a family's first parts only gain contents
+    larger_fail_too = True
     words: ClassVar[WordsByTask] = {
         "seqcomp": Words(
             "one full layer reads {h} bits, and the table has m^m contents",
@@ -62,7 +64,7 @@ class TheoremIPrime(Theorem):
             f" {first.contents} contents to tell apart"
         )
         if n is not None:
-            sentence += f"; it fails from n = {number(n)} on ({task.family().described})"
+            sentence += f"; it fails {self.failing(n)} ({task.family().described})"
         return self.verdict(
             architecture,
             task,

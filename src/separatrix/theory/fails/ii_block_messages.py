@@ -14,7 +14,7 @@ from separatrix.numbers.counts import Count, Exact, Power
 from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -111,6 +111,8 @@ class TheoremII(Theorem):
     )
     shows = FAILS
     sees = Sees.ONE_MEMORY
+    # see `sizes`: T and N grow with n, so does u_1, and g grows with both
+    larger_fail_too = True
     words: ClassVar[WordsByTask] = {
         "twosum": Words(
             "{statement}",
@@ -122,6 +124,9 @@ class TheoremII(Theorem):
     def sizes(self, architecture: Architecture, task: Task) -> BlockSizes | None:
         """The sizes of the only layer with memory on the task, or None where the theorem does
         not apply.
+
+        Along a family B, k and c stay, T and N never fall, and so u_1 = ceil(N (1 - k/T)) never
+        does. Nor does g: from u - 1 to u = N it gains at least one trace and loses one.
         """
         memory = [
             layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)
@@ -176,15 +181,12 @@ class TheoremII(Theorem):
                 f"a block leaves 2^{traces} traces on u_1 = {sizes.u1:,} of {sizes.N:,} values,"
                 f" more than 2^{sizes.c} messages"
             )
-            sentence += (
-                f"; it fails from n = {number(n)} on ({task.family().described})"
-                if n is not None
-                else ""
-            )
+            if n is not None:
+                sentence += f"; it fails {self.failing(n)} ({task.family().described})"
         elif n is not None:
             sentence += (
                 f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it"
-                f" fails from n = {number(n)} on"
+                f" fails {self.failing(n)}"
             )
         else:
             return None

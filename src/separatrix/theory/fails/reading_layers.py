@@ -63,7 +63,6 @@ class DepthTheorem(Theorem, Generic[S, P]):
 
     shows = FAILS
     sees = Sees.GROUPS
-    n_is_shortest = True
     words: ClassVar[WordsByTask] = {
         "seqcomp": Words(
             "whatever the weights, in some prompt of {n} tokens, the shortest shown to fail",
