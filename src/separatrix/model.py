@@ -1,7 +1,7 @@
 """Architecture -> `nn.Module`: one plain residual stack for training, constructions and witnesses
 alike. Hybrids live here, and only here.
 
-x = token embedding + position embedding                   (b, t, w)
+x = token embedding + position embedding, if there is one  (b, t, w)
 per layer:  x = x + sum over its heads of mixer(norm(x));  x = x + MLP(norm(x))
 logits = head(norm(x_last))                                (b, answers)
 """
@@ -136,6 +136,30 @@ class Block(nn.Module):
         return self._position_wise(x), after
 
 
+class NoPositions(nn.Module):
+    """Stands where position embeddings would, in a stack without them: zeros, and no parameter."""
+
+    weight: Tensor
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.zeros(tokens, width), persistent=False)
+
+
+def _positions(architecture: Architecture, tokens: int, width: int) -> nn.Embedding | NoPositions:
+    """The table of position embeddings. Raises SizeError for positions that no model here has."""
+    match architecture.positions:
+        case "embedded":
+            return nn.Embedding(tokens, width)
+        case "none":
+            return NoPositions(tokens, width)
+        case other:
+            raise SizeError(
+                f"positions={other}: such a stack can be judged, but not built; take"
+                " positions=embedded or positions=none"
+            )
+
+
 class Model(nn.Module):
     """A residual stack over a task's tokens. Raises SizeError when a mechanism cannot be built."""
 
@@ -144,7 +168,7 @@ class Model(nn.Module):
         self.config = config
         self.architecture = Architecture.parse(config.architecture)
         self.embed = nn.Embedding(config.vocabulary + config.bos, config.width)
-        self.position = nn.Embedding(config.length + config.bos, config.width)
+        self.position = _positions(self.architecture, config.length + config.bos, config.width)
         parts = [
             [mixer(m, width=config.width) for m in layer if m.mixes_tokens]
             for layer in self.architecture
@@ -158,7 +182,8 @@ class Model(nn.Module):
         with torch.no_grad():
             for table in (self.embed, self.position):
                 # variance 1/2 each: the sum of token and position has variance 1
-                table.weight.normal_(0.0, 0.5**0.5, generator=generator)
+                if isinstance(table, nn.Embedding):
+                    table.weight.normal_(0.0, 0.5**0.5, generator=generator)
             for norm in (m for m in self.modules() if isinstance(m, nn.RMSNorm)):
                 norm.reset_parameters()
             for block in self._blocks():

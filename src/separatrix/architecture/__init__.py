@@ -22,6 +22,7 @@ from separatrix.mechanisms import (
     check_size_names,
     mechanism,
 )
+from separatrix.mechanisms.base import POSITIONS, Positions
 from separatrix.numbers.bits import Bits
 
 __all__ = [
@@ -232,6 +233,15 @@ class Architecture:
         multiply-add counts 2), projections not counted.
         """
         return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """What tokens know of their places where they enter the stack: embedded unless an attention
+        layer says otherwise.
+        """
+        said = {part.seen_positions for layer in self._kinds[0] for part in layer}
+        # a stack has one embedding: a layer that lacks it shows that there is none
+        return next((kind for kind in POSITIONS[:0:-1] if kind in said), "embedded")
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:

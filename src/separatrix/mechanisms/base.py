@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.bits import Bits, sum_bits
 from separatrix.numbers.formats import NumberFormat
+from separatrix.numbers.rotary import Rotation, check_scaling
 
 CacheKind = Literal["state", "convolution", "window", "kv"]
 LayerKind = Literal["full", "windowed", "indexed", "recurrent", "convolution", "other"]
@@ -69,6 +70,14 @@ class Head(NamedTuple):
         return keys <= self.head_dim and values <= self.dv and stored
 
 
+Positions = Literal["embedded", "none", "alibi", "unknown"]
+POSITIONS: tuple[Positions, ...] = ("embedded", "none", "alibi", "unknown")
+POSITIONS_TEXT = (
+    "where places come from beside rotations: embedded in the tokens (learned or free position"
+    " embeddings), none, alibi (scores fall with distance), or unknown"
+)
+
+
 class HeadShape(NamedTuple):
     """Heads as a model has them in all its layers; `kv` is None where no key-value heads are."""
 
@@ -104,6 +113,11 @@ def choice(default: str, options: tuple[str, ...], text: str, *, alters: bool = 
 def number_format(default: str | None, text: str) -> Any:
     """A field that names a number format."""
     return field(default=default, metadata={"text": text, "format": True})
+
+
+def rotation_scaling(text: str) -> Any:
+    """A field that says how the angles of a rotation are scaled, or None."""
+    return field(default=None, metadata={"text": text, "scaling": True, "alters": True})
 
 
 def flag(default: bool, text: str, *, alters: bool = False) -> Any:
@@ -153,6 +167,8 @@ class Mechanism:
                             f" as bf16 or p8 ({text})"
                         )
                     NumberFormat(value)
+            elif "scaling" in f.metadata:
+                check_scaling(value)
             elif "options" in f.metadata:
                 if value not in f.metadata["options"]:
                     raise UnknownNameError.of(
@@ -268,6 +284,18 @@ class Mechanism:
 
         None where heads see less than the whole prefix, or where their scores are not exact.
         """
+        return None
+
+    @property
+    def seen_positions(self) -> Positions | None:
+        """What its tokens know of their places before any rotation; None where it is no attention
+        and nobody says.
+        """
+        return None
+
+    @property
+    def rotation(self) -> Rotation | None:
+        """What turns its queries and keys by their places; None without a rotation."""
         return None
 
     @property

@@ -10,20 +10,26 @@ from typing import ClassVar
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
     EXACT_FORMATS,
+    POSITIONS,
+    POSITIONS_TEXT,
     CacheItem,
     Facts,
     Head,
     LayerKind,
     Mechanism,
+    Positions,
+    choice,
     convolution,
     flag,
     integer,
     number_format,
+    rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
-from separatrix.mechanisms.softmax import accumulators
+from separatrix.mechanisms.softmax import ROPE_SCALING, accumulators
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat
+from separatrix.numbers.rotary import Rotation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +52,10 @@ class Latent(Heads, Mechanism):
 
     latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
     rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
+    rope: bool = flag(True, "whether the shared key of rope_dim numbers is rotated by its place")
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
+    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
     accumulator: str | None = number_format(
         None, "number format of the softmax accumulators; format if not given"
     )
@@ -57,6 +66,16 @@ class Latent(Heads, Mechanism):
             raise SizeError(
                 f"mla: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions"
             )
+
+    @property
+    def seen_positions(self) -> Positions | None:
+        return self.positions
+
+    @property
+    def rotation(self) -> Rotation | None:
+        if not self.rope or not self.rope_dim:
+            return None
+        return Rotation(self.rope_base, self.rope_dim, self.rope_scaling)
 
     @property
     def accumulator_bits(self) -> int:

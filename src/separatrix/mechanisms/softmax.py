@@ -6,21 +6,28 @@ from dataclasses import dataclass
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
+    POSITIONS,
+    POSITIONS_TEXT,
     CacheItem,
     Head,
     HeadShape,
     Mechanism,
+    Positions,
+    choice,
     convolution,
     flag,
     integer,
     number_format,
+    rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat
+from separatrix.numbers.rotary import SCALINGS, Rotation
 
 KEYS_VALUES = "kv_heads (head_dim + value_dim)"
 """The numbers of one token's keys and values, as tables write them."""
+ROPE_SCALING = f"how the rotation's angles are scaled: {', '.join(SCALINGS.values())}"
 SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
 
 
@@ -37,6 +44,14 @@ class Softmax(Heads, Mechanism):
         False, "whether queries and keys are rotated by their places (RoPE)", alters=True
     )
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
+    rope_dim: int | None = integer(
+        None, "rotated numbers of a query or key, the first ones; all if not given", alters=True
+    )
+    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
+    softcap: int = integer(
+        0, "scores are softcap tanh(score / softcap) (Gemma 2); 0: not capped", alters=True
+    )
 
     @property
     def kv(self) -> int:
@@ -52,10 +67,27 @@ class Softmax(Heads, Mechanism):
                 f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a"
                 " divisor"
             )
-        if self.rope and self.head_dim % 2:
+        turned = self.head_dim if self.rope_dim is None else self.rope_dim
+        if self.rope and turned % 2:
             raise SizeError(
-                f"{self.name}: head_dim={self.head_dim} is odd; rope=true turns pairs of dimensions"
+                f"{self.name}: {'head_dim' if self.rope_dim is None else 'rope_dim'}={turned} is"
+                " odd; rope=true turns pairs of dimensions"
             )
+        if self.rope and turned > self.head_dim:
+            raise SizeError(f"{self.name}: rope_dim={turned} is more than head_dim={self.head_dim}")
+        if self.rope:
+            Rotation(self.rope_base, turned, self.rope_scaling)
+
+    @property
+    def seen_positions(self) -> Positions | None:
+        return self.positions
+
+    @property
+    def rotation(self) -> Rotation | None:
+        if not self.rope:
+            return None
+        turned = self.head_dim if self.rope_dim is None else self.rope_dim
+        return Rotation(self.rope_base, turned, self.rope_scaling)
 
     @property
     def head_shape(self) -> HeadShape:

@@ -48,7 +48,7 @@ class LatentMixer(Mixer):
         self.dv = mechanism.dv
         self.latent = mechanism.latent
         self.rope_dim = mechanism.rope_dim
-        self.base = mechanism.rope_base
+        self.rotation = mechanism.rotation
         self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
         self.q = linear(width, self.channels[0])
         self.c = linear(width, self.latent)
@@ -113,10 +113,10 @@ class LatentMixer(Mixer):
         q, c, r = parts.split(self.channels, -1)
         c = (wide(c) * (wide(c).square().mean(-1, keepdim=True) + EPS).rsqrt()).to(c.dtype)
         q = split_heads(q, self.heads)
-        if self.rope_dim:
-            turned = rotate(q[..., self.head_dim :], self.base, start=start)
+        if self.rotation is not None:
+            turned = rotate(q[..., self.head_dim :], self.rotation, start=start)
             q = torch.cat([q[..., : self.head_dim], turned], -1)
-            r = rotate(r[:, None], self.base, start=start)[:, 0]
+            r = rotate(r[:, None], self.rotation, start=start)[:, 0]
         return q, c, r
 
     def _read(

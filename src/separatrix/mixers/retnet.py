@@ -19,6 +19,7 @@ from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.rope import rotate
+from separatrix.numbers.rotary import Rotation
 
 BASE = 10_000
 
@@ -34,6 +35,7 @@ class RetNetMixer(RecurrentMixer):
         # log1p keeps the digits of a decay close to 1
         log_a = torch.log1p(-torch.exp2(-5.0 - head))
         # the last of the keys stands where the last query does
-        q = rotate(q, BASE, start=start + k.shape[2] - q.shape[2])
-        k = rotate(k, BASE, start=start)
+        rotation = Rotation(BASE, k.shape[3])
+        q = rotate(q, rotation, start=start + k.shape[2] - q.shape[2])
+        k = rotate(k, rotation, start=start)
         return q, k, v, log_a[:, None, None].expand(*k.shape[:3], 1)

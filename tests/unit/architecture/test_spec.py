@@ -28,6 +28,7 @@ from separatrix.mechanisms import (
     Window,
 )
 
+SCALINGS = st.sampled_from([None, "linear_4", "llama3_8_1_4_8192", "yarn_40_32_1_4096"])
 FORMATS = st.sampled_from(["fp64", "fp32", "bf16", "fp16", "fp8", "int8", "p1", "p7", "p4096"])
 
 
@@ -49,6 +50,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes[f.name] = draw(FORMATS)
         elif "options" in f.metadata:
             sizes[f.name] = draw(st.sampled_from(f.metadata["options"]))
+        elif "scaling" in f.metadata:
+            sizes[f.name] = draw(SCALINGS)
         elif f.name == "version":
             sizes["version"] = draw(st.sampled_from((6, 7)))
         elif isinstance(f.default, bool):
@@ -61,6 +64,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         sizes.pop("feature", None)
     if sizes.get("rope") or (cls is RetNet and "head_dim" in sizes):
         sizes["head_dim"] = 2 * draw(st.integers(1, 150))
+        if "rope_dim" in sizes:
+            sizes["rope_dim"] = 2 * draw(st.integers(1, sizes["head_dim"] // 2))
         if sizes.get("shared"):
             sizes.pop("shared")
     if cls is Latent and "rope_dim" in sizes:

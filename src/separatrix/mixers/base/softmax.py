@@ -12,6 +12,7 @@ from einops import repeat
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from separatrix.errors import SizeError
 from separatrix.mechanisms import Softmax
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, wide
@@ -33,6 +34,11 @@ class SoftmaxMixer(Projections, Mixer):
         kv = mechanism.kv
         head_dim = mechanism.head_dim
         dv = mechanism.dv
+        if mechanism.softcap:
+            raise SizeError(
+                f"{mechanism.name}: softcap={mechanism.softcap}: no mixer here caps scores; such"
+                " layers can be judged, but not built"
+            )
         super().__init__(mechanism, width=width)
         self._add_maps(
             width,
@@ -46,7 +52,7 @@ class SoftmaxMixer(Projections, Mixer):
         self.kv = kv
         self.head_dim = head_dim
         self.dv = dv
-        self.base = mechanism.rope_base if mechanism.rope else None
+        self.rotation = mechanism.rotation
         self.sink = nn.Parameter(torch.zeros(heads)) if sink else None
 
     def reset(self, generator: torch.Generator) -> None:
@@ -66,9 +72,9 @@ class SoftmaxMixer(Projections, Mixer):
         q = split_heads(projected[0], self.heads)
         k = split_heads(projected[1], self.kv)
         v = split_heads(projected[2], self.kv)
-        if self.base is not None:
-            q = rotate(q, self.base, start=start + k.shape[2] - q.shape[2])
-            k = rotate(k, self.base, start=start)
+        if self.rotation is not None:
+            q = rotate(q, self.rotation, start=start + k.shape[2] - q.shape[2])
+            k = rotate(k, self.rotation, start=start)
         return q, k, v
 
     def _qkv_step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Projected, State]:

@@ -1,5 +1,5 @@
-"""Rotary position embedding: dimension pair (r, r + d/2) of a token at place i turns by i
-base^(-2r/d).
+"""Rotary position embedding: dimension pair (r, r + d/2) of the first d dimensions of a token at
+place i turns by i times the angle of pair r (numbers/rotary.py); other dimensions stay.
 
 Source: Su et al. 2021, arXiv 2104.09864; halves instead of neighbours form the pairs, as in Llama
 and transformers. Scores depend on differences of places only. Shapes: b batch, h heads, t tokens, d
@@ -12,20 +12,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.numbers.rotary import Rotation
 
-def rotate(x: Float[Tensor, "b h t d"], base: int, *, start: int = 0) -> Float[Tensor, "b h t d"]:
+
+def rotate(
+    x: Float[Tensor, "b h t d"], rotation: Rotation, *, start: int = 0
+) -> Float[Tensor, "b h t d"]:
     """x with the pairs of its tokens, which stand at `start`, `start` + 1, ..., turned. Angles
     in float32 at least.
     """
-    half = x.shape[-1] // 2
+    half = rotation.dims // 2
     # half formats hold every place only up to 2,048 (fp16) or 256 (bf16)
     dtype = torch.promote_types(x.dtype, torch.float32)
     place = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
-    angle = place[:, None] * float(base) ** -(
-        torch.arange(half, dtype=dtype, device=x.device) / half
-    )
+    angle = place[:, None] * torch.tensor(rotation.frequencies, dtype=dtype, device=x.device)
     cos = angle.cos()
     sin = angle.sin()
     one = x[..., :half]
-    other = x[..., half:]
-    return torch.cat([one * cos - other * sin, other * cos + one * sin], -1).to(x.dtype)
+    other = x[..., half : rotation.dims]
+    turned = torch.cat([one * cos - other * sin, other * cos + one * sin], -1).to(x.dtype)
+    return torch.cat([turned, x[..., rotation.dims :]], -1)
