@@ -32,5 +32,5 @@ def evidence(path: Path) -> Iterator[Piece]:
 def record_name(record: Mapping[str, Any]) -> str:
     """What a record is about."""
     body = record["body"]
-    own = next(body[key] for key in ("theorem", "name", "form", "role") if key in body)
+    own = next(body[key] for key in ("theorem", "name", "form", "total") if key in body)
     return f"{record['kind']}/{own}/{body['architecture']} on {body['task']}"

@@ -176,7 +176,7 @@ def _edits(whole: dict[str, Any]):
             "answers",
             "output",
             "correct",
-            "interval",
+            "intervals",
             "chance",
             "task",
             "architecture",

@@ -165,8 +165,7 @@ def measurement(row: str, column: str, role: str, n: int, correct: tuple[int, ..
         correct=correct,
         total=2000,
         chance="1/64",
-        interval=wilson(max(correct), 2000),
-        role=role,  # pyright: ignore[reportArgumentType]
+        intervals=tuple(wilson(count, 2000) for count in correct),
         budget={
             "steps": 2000,
             "batch": 64,

@@ -47,12 +47,14 @@ def verify_measurement(record: Measurement) -> list[str]:
         raise EvidenceError(
             f"counts {list(record.correct)} do not lie between 0 and {record.total}"
         )
-    best = max(record.correct)
-    if record.confidence != "0.95" or wilson(best, record.total) != tuple(record.interval):
-        raise EvidenceError(
-            f"interval {list(record.interval)} is not the 95 % Wilson interval of {best} right of"
-            f" {record.total}"
-        )
+    if record.confidence != "0.95" or len(record.intervals) != len(record.correct):
+        raise EvidenceError("a measurement has a 95 % interval for each seed, and no other")
+    for count, interval in zip(record.correct, record.intervals, strict=True):
+        if wilson(count, record.total) != interval:
+            raise EvidenceError(
+                f"interval {list(interval)} is not the 95 % Wilson interval of {count} right of"
+                f" {record.total}"
+            )
     if set(record.budget) != SETTINGS | OUTCOME or record.budget["tested"] != record.total:
         raise EvidenceError(
             "the budget has missing or unknown entries, or another number of test instances than"
@@ -69,6 +71,6 @@ def verify_measurement(record: Measurement) -> list[str]:
             f"steps done {done} do not fit {len(record.seeds)} seeds of at most {most} steps"
         )
     return [
-        "counts, chance level and Wilson interval belong together (measured, not proved: the"
+        "counts, chance level and Wilson intervals belong together (measured, not proved: the"
         " training was not run again)"
     ]

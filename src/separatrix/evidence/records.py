@@ -10,14 +10,16 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from separatrix.errors import EvidenceError
 from separatrix.evidence.canonical import canonical, json_list, json_object, sha256
 
 FORMAT_VERSION = 1
+SOLVED = Fraction(99, 100)
+"""The accuracy from which a trained model counts as having solved a task."""
 Status = Literal["FAILS", "SOLVABLE", "OPEN"]
-Role = Literal["solver", "non-solver", "other"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +133,15 @@ class Measurement(Evidence):
     chance: str
     """Accuracy of the best constant guess, as a fraction such as "1/16"."""
     confidence: str = "0.95"
-    interval: tuple[str, str]
-    """Wilson interval of the best seed, six decimals."""
+    intervals: tuple[tuple[str, str], ...]
+    """Wilson interval of each seed's accuracy, six decimals."""
     budget: dict[str, Any]
     """Everything that shaped the run: steps, batch, optimiser, learning rate, width, parameters."""
-    role: Role = "other"
+
+    @property
+    def solved(self) -> int:
+        """How many seeds solved the task: right on at least `SOLVED` of their fresh inputs."""
+        return sum(count >= SOLVED * self.total for count in self.correct)
 
 
 KINDS: dict[str, type[Evidence]] = {

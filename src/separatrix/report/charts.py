@@ -7,17 +7,18 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 from separatrix.errors import EvidenceError
 from separatrix.evidence.records import Measurement
-from separatrix.report.drawing import FAILS, INK, MUTED, SOLVES, Chart, draw, libraries
+from separatrix.report.drawing import FAILS, INK, MEASURED, MUTED, SOLVES, Chart, draw, libraries
 
 _WIDTH = 430
 _LABEL_GAP = 0.075
 _LARGEST = 1e300
-_COLOURS = {"solver": SOLVES, "non-solver": FAILS, "other": MUTED}
-_SHAPES = {"solver": "circle", "non-solver": "square", "other": "diamond"}
+_ASIDE = 1.03
+"""Ratio of the places of two seeds of one size."""
 
 
 def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) -> Chart | None:
@@ -89,57 +90,55 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     return draw(alt.layer(*layers), name=name, width=_WIDTH)
 
 
-def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | None:
-    """Accuracy of the best seed against n with its Wilson interval, each seed as a faint mark,
-    chance as a dashed line; None without any.
+def accuracy_chart(
+    measured: Sequence[Measurement], *, name: str, bites: Sequence[int] = ()
+) -> Chart | None:
+    """Accuracy against n: every seed with its own Wilson interval, a line through the medians,
+    chance dashed; None without any.
+
+    `bites` holds the n of verdicts; those among the measured sizes are marked.
     """
     alt, _ = libraries()
     rows: list[dict[str, Any]] = []
     seeds: list[dict[str, Any]] = []
     chances: dict[float, float] = {}
-    for m in sorted(measured, key=lambda m: (m.role, m.architecture, task_size(m.task))):
+    for m in sorted(measured, key=lambda m: (m.architecture, task_size(m.task))):
         n = float(task_size(m.task))
         chances[n] = float(Fraction(m.chance))
-        common = {
-            "n": n,
-            "role": m.role,
-            "architecture": m.architecture,
-            "series": f"{m.role}: {m.architecture}",
-        }
-        rows.append(
-            {
-                **common,
-                "best": max(m.correct) / m.total,
-                "low": float(m.interval[0]),
-                "high": float(m.interval[1]),
-            }
-        )
-        seeds += [
-            {**common, "accuracy": c / m.total, "seed": s}
-            for s, c in zip(m.seeds, m.correct, strict=True)
-        ]
+        common = {"n": n, "architecture": m.architecture}
+        rows.append({**common, "median": median(m.correct) / m.total})
+        each = zip(m.seeds, m.correct, m.intervals, strict=True)
+        for place, (seed, correct, (low, high)) in enumerate(each):
+            # seeds stand side by side, so that none hides another
+            aside = n * _ASIDE ** (place - (len(m.seeds) - 1) / 2)
+            seeds.append(
+                {
+                    **common,
+                    "at": aside,
+                    "seed": seed,
+                    "accuracy": correct / m.total,
+                    "low": float(low),
+                    "high": float(high),
+                }
+            )
     if not rows:
         return None
     ns = sorted(chances)
     left = ns[0] / 1.35
     right = ns[-1] * 1.35
     x = _log_n(alt, ns, title="n", domain=[left, right])
+    aside = _log_n(alt, ns, title="n", domain=[left, right], field="at")
     scale = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    roles = [role for role in _COLOURS if any(row["role"] == role for row in rows)]
-    colour = alt.Color(
-        "role:N", scale=alt.Scale(domain=roles, range=[_COLOURS[r] for r in roles]), legend=None
-    )
-    shape = alt.Shape(
-        "role:N", scale=alt.Scale(domain=roles, range=[_SHAPES[r] for r in roles]), legend=None
-    )
-    common = [alt.Tooltip("role:N"), alt.Tooltip("architecture:N"), alt.Tooltip("n:Q", format=",")]
-    ranges = (("best", "best seed"), ("low", "95 % from"), ("high", "95 % to"))
-    whole = [
-        *common,
-        *(alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in ranges),
+    tooltip = [
+        alt.Tooltip("architecture:N"),
+        alt.Tooltip("n:Q", format=","),
+        alt.Tooltip("seed:Q"),
+        *(
+            alt.Tooltip(f"{key}:Q", format=".2%", title=title)
+            for key, title in (("accuracy", "accuracy"), ("low", "95 % from"), ("high", "95 % to"))
+        ),
     ]
-    single = [*common, alt.Tooltip("seed:Q"), alt.Tooltip("accuracy:Q", format=".2%")]
     guess = [
         {"n": n, "chance": chances[near]}
         for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))
@@ -148,23 +147,30 @@ def accuracy_chart(measured: Sequence[Measurement], *, name: str) -> Chart | Non
     def at(key: str) -> Any:
         return alt.Y(f"{key}:Q", scale=scale, axis=axis, title="accuracy")
 
-    base = _data(alt, rows).encode(x=x, color=colour)
+    points = _data(alt, seeds).encode(x=aside)
     layers = [
         _data(alt, guess)
         .mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5)
         .encode(x=x, y=at("chance")),
-        _data(alt, seeds)
-        .mark_point(filled=True, size=16, opacity=0.35)
-        .encode(x=x, y=at("accuracy"), color=colour, shape=shape, tooltip=single),
-        base.mark_line(strokeWidth=2.2).encode(y=at("best"), detail="series:N"),
-        base.mark_rule(strokeWidth=2).encode(y=at("low"), y2="high:Q"),
-        base.mark_point(filled=True, size=70, opacity=1).encode(
-            y=at("best"), shape=shape, tooltip=whole
+        _data(alt, rows)
+        .mark_line(color=MEASURED, strokeWidth=2.2)
+        .encode(x=x, y=at("median"), detail="architecture:N"),
+        points.mark_rule(color=MEASURED, strokeWidth=2).encode(y=at("low"), y2="high:Q"),
+        points.mark_point(color=MEASURED, filled=True, size=60, opacity=1).encode(
+            y=at("accuracy"), tooltip=tooltip
         ),
     ]
-    ends = {row["series"]: row for row in rows}
-    named = {(row["best"], row["role"], _COLOURS[row["role"]]) for row in ends.values()}
-    for height, label, tint in spread([*named, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
+    bitten = [{"n": float(n), "label": "fails"} for n in bites if ns[0] <= n <= ns[-1]]
+    if bitten:
+        rule = _data(alt, bitten)
+        layers.append(rule.mark_rule(color=FAILS, strokeDash=[3, 3]).encode(x=x))
+        word = rule.mark_text(
+            align="right", baseline="top", dx=-4, color=FAILS, fontSize=12, fontWeight="bold"
+        )
+        layers.append(word.encode(x=x, y=alt.value(2), text="label:N"))
+    named = {(row["architecture"], row["median"]) for row in rows if row["n"] == ns[-1]}
+    words = [(median_, "median", MEASURED) for _, median_ in sorted(named)]
+    for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
         layers.append(text.encode(x=x, y=at("at"), text="label:N"))
@@ -233,7 +239,12 @@ def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[st
 
 
 def _log_n(
-    alt: Any, values: Sequence[float], *, title: str, domain: Sequence[float] | None = None
+    alt: Any,
+    values: Sequence[float],
+    *,
+    title: str,
+    domain: Sequence[float] | None = None,
+    field: str = "n",
 ) -> Any:
     if len(values) > 8:
         powers = [
@@ -252,7 +263,7 @@ def _log_n(
     )
     limits = alt.Undefined if domain is None else list(domain)
     return alt.X(
-        "n:Q",
+        f"{field}:Q",
         title=title,
         scale=alt.Scale(type="log", base=2, nice=False, domain=limits),
         axis=axis,

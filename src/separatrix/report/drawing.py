@@ -20,6 +20,7 @@ LINE = "var(--line)"
 LINE_STRONG = "var(--line-strong)"
 SOLVES = "var(--solves)"
 FAILS = "var(--fails)"
+MEASURED = "var(--ink)"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 

@@ -114,6 +114,8 @@ def _charts(cell: Cell) -> dict[str, Chart]:
             if cell.bound
             else None
         ),
-        "accuracy": accuracy_chart(cell.measurements, name=f"{cell.key}-accuracy"),
+        "accuracy": accuracy_chart(
+            cell.measurements, name=f"{cell.key}-accuracy", bites=cell.bites
+        ),
     }
     return {kind: chart for kind, chart in drawn.items() if chart is not None}

@@ -89,13 +89,10 @@ class Cell:
 
     @property
     def measurements(self) -> list[Measurement]:
-        """Solvers first, small sizes first."""
+        """Small sizes first."""
         from separatrix.report.charts import task_size
 
-        order = {"solver": 0, "non-solver": 1, "other": 2}
-        return sorted(
-            self.of(Measurement), key=lambda m: (order[m.role], m.architecture, task_size(m.task))
-        )
+        return sorted(self.of(Measurement), key=lambda m: (m.architecture, task_size(m.task)))
 
     @property
     def bites(self) -> list[int]:

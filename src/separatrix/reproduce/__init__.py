@@ -17,7 +17,7 @@ from separatrix.errors import SizeError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import bundle_envelope
 from separatrix.evidence.canonical import canonical
-from separatrix.evidence.records import Evidence, Role, from_envelope
+from separatrix.evidence.records import Evidence, from_envelope
 from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS, Cell, task_at
 from separatrix.reproduce.jobs import Job
 from separatrix.reproduce.models import model_entry
@@ -127,9 +127,9 @@ def _plan(cell: Cell, effort: Effort) -> list[Job]:
     return jobs
 
 
-def _trainings(cell: Cell, effort: Effort) -> dict[tuple[Role, int], list[Job]]:
+def _trainings(cell: Cell, effort: Effort) -> dict[tuple[str, int], list[Job]]:
     """The training jobs of a cell by (role, size), one for each seed."""
-    roles: tuple[tuple[Role, str], ...] = (("solver", cell.solver), ("non-solver", cell.non_solver))
+    roles: tuple[tuple[str, str], ...] = (("solver", cell.solver), ("non-solver", cell.non_solver))
     sizes = effort.trained_sizes(cell.column)
     return {
         (role, n): [_training(spec, cell.column, n, s, effort) for s in effort.seeds]
@@ -170,9 +170,7 @@ def _entry(
     mine += [
         from_envelope(envelope) for job in jobs for envelope in results[job].get("records", ())
     ]
-    mine += [
-        _measurement(jobs, role, results) for (role, _), jobs in _trainings(cell, effort).items()
-    ]
+    mine += [_measurement(jobs, results) for jobs in _trainings(cell, effort).values()]
     records.update({record.digest: record for record in mine})
     return {
         "row": cell.row,
@@ -187,7 +185,7 @@ def _entry(
     }
 
 
-def _measurement(jobs: Sequence[Job], role: Role, results: dict[Job, dict[str, Any]]) -> Evidence:
+def _measurement(jobs: Sequence[Job], results: dict[Job, dict[str, Any]]) -> Evidence:
     from separatrix.training.record import Outcome, measurement
 
     outcomes = [
@@ -198,4 +196,4 @@ def _measurement(jobs: Sequence[Job], role: Role, results: dict[Job, dict[str, A
     ]
     first = jobs[0]
     assert first.architecture is not None
-    return measurement(first.architecture, first.task, dict(first.training), outcomes, role=role)
+    return measurement(first.architecture, first.task, dict(first.training), outcomes)

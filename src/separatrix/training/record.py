@@ -8,7 +8,7 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
-from separatrix.evidence.records import Measurement, Role
+from separatrix.evidence.records import Measurement
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
@@ -29,11 +29,9 @@ def measurement(
     task: str,
     training: dict[str, Any],
     outcomes: Sequence[Outcome],
-    *,
-    role: Role = "other",
 ) -> Measurement:
-    """The record of a run's seeds; the interval is the best seed's. Raises SizeError for no
-    outcome or a seed counted twice.
+    """The record of a run's seeds, each with its own interval. Raises SizeError for no outcome or
+    a seed counted twice.
     """
     if not outcomes or len({outcome.seed for outcome in outcomes}) != len(outcomes):
         raise SizeError(
@@ -57,7 +55,6 @@ def measurement(
         correct=tuple(outcome.correct for outcome in outcomes),
         total=run.tested,
         chance=str(parsed.chance),
-        interval=wilson(max(outcome.correct for outcome in outcomes), run.tested),
+        intervals=tuple(wilson(outcome.correct, run.tested) for outcome in outcomes),
         budget=budget,
-        role=role,
     )

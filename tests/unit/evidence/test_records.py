@@ -80,9 +80,8 @@ RECORDS: tuple[Evidence, ...] = (
         correct=(99, 100),
         total=100,
         chance="1/2",
-        interval=("0.946201", "1.000000"),
+        intervals=(("0.945513", "0.998236"), ("0.963007", "1.000000")),
         budget={"steps": 10, "learning_rate": 0.003},
-        role="solver",
     ),
 )
 IDS = ["verdict", "open-verdict", "construction", "certificate", "measurement"]
@@ -246,10 +245,9 @@ def test_every_missing_unknown_or_mistyped_field_is_named(record: Evidence) -> N
         (3, "inputs", [1, 2]),
         (3, "answers", [True, 1]),
         (3, "cache_format", 4),
-        (4, "interval", ["0.9"]),
-        (4, "interval", ["0.9", "1", "2"]),
+        (4, "intervals", ["0.9"]),
+        (4, "intervals", [["0.9", "1", "2"]]),
         (4, "seeds", [0.0]),
-        (4, "role", "hero"),
         (4, "total", None),
     ],
 )

@@ -441,9 +441,8 @@ def test_points_too_large_or_not_positive_are_left_out() -> None:
     assert bound_chart(BOUND | {"need": ["0", "0", "0", "5"]}, name="x") is None
 
 
-def measured(role: Any, task: str, correct: tuple[int, ...]) -> Measurement:
+def measured(task: str, correct: tuple[int, ...]) -> Measurement:
     seeds = tuple(range(len(correct)))
-    interval = wilson(max(correct), 100)
     return Measurement(
         architecture="full",
         task=task,
@@ -451,30 +450,35 @@ def measured(role: Any, task: str, correct: tuple[int, ...]) -> Measurement:
         correct=correct,
         total=100,
         chance="1/4",
-        interval=interval,
+        intervals=tuple(wilson(count, 100) for count in correct),
         budget={},
-        role=role,
     )
 
 
-def test_accuracy_shows_best_seed_interval_and_chance() -> None:
+def test_accuracy_shows_every_seed_with_its_interval_the_median_and_chance() -> None:
     chart = accuracy_chart(
-        [
-            measured("non-solver", "eva:n=16,V=4", (20, 50)),
-            measured("solver", "eva:n=16,V=4", (100,)),
-        ],
-        name="x",
+        [measured("eva:n=16,V=4", (20, 50, 90)), measured("eva:n=8,V=4", (100,))], name="x"
     )
     assert chart is not None
-    rows = {row["role"]: row for row in values_in(chart.spec) if "best" in row}
-    assert rows["non-solver"]["best"] == 0.5
-    assert rows["solver"]["best"] == 1.0
+    values = values_in(chart.spec)
+    assert {row["n"]: row["median"] for row in values if "median" in row} == {16: 0.5, 8: 1.0}
+    rows = {row["accuracy"]: row for row in values if "low" in row}
+    assert set(rows) == {0.2, 0.5, 0.9, 1.0}
     # Wilson, 50 of 100: centre 1/2, half width 1.96 sqrt(0.25/100 + 1.96^2/40000) / (1 +
     # 1.96^2/100) = 0.0962
-    assert rows["non-solver"]["low"] == pytest.approx(0.4038, abs=1e-4)
-    assert rows["non-solver"]["high"] == pytest.approx(0.5962, abs=1e-4)
-    assert {row["chance"] for row in values_in(chart.spec) if "chance" in row} == {0.25}
+    assert rows[0.5]["low"] == pytest.approx(0.4038, abs=1e-4)
+    assert rows[0.5]["high"] == pytest.approx(0.5962, abs=1e-4)
+    assert {row["chance"] for row in values if "chance" in row} == {0.25}
     assert accuracy_chart([], name="x") is None
+
+
+def test_the_n_of_a_verdict_is_marked_where_it_was_measured() -> None:
+    sizes = [measured(f"eva:n={n},V=4", (50,)) for n in (8, 32)]
+    for bites, marked in (((), []), ((17,), [17]), ((100,), [])):
+        chart = accuracy_chart(sizes, name="x", bites=bites)
+        assert chart is not None
+        rules = {row["n"] for row in values_in(chart.spec) if row.get("label") == "fails"}
+        assert sorted(rules) == marked
 
 
 def test_the_n_of_a_task() -> None:
