@@ -203,8 +203,16 @@ def test_cards_of_released_models(name: str, context: int) -> None:
         assert (line.status == "FAILS") == (line.n is not None)
         assert line.theorem in THEOREMS
         if line.verdict is not None:
-            assert (line.verdict.status, line.verdict.theorem) == (line.status, line.theorem)
+            assert line.verdict.status == line.status
+            assert line.bound is not None or line.verdict.theorem == line.theorem
             recheck(line.verdict)
+        if line.bound is not None:
+            assert (line.status, line.bound.theorem) == ("OPEN", line.theorem)
+            assert line.bound.n is None or line.bound.n > line.bound.asked
+            if line.bound.verdict is not None:
+                beyond = line.bound.verdict
+                assert (beyond.status, beyond.theorem) == ("FAILS", line.theorem)
+                recheck(beyond)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +226,15 @@ def test_cards_of_released_models(name: str, context: int) -> None:
 )
 def test_equality_fails_at_the_first_n_beyond_the_cache(spec: str, n: int) -> None:
     model = Architecture.parse(spec)
-    (line,) = [line for line in card(model, 64) if line.question.startswith("equality")]
-    assert (line.status, line.n) == ("FAILS", n)
+    for context in (64, 2 * n - 2, 2 * n):
+        (line,) = [line for line in card(model, context) if line.question.startswith("equality")]
+        # two strings of n bits fill a context of 2n tokens
+        if context < 2 * n:
+            assert (line.status, line.n) == ("OPEN", None)
+            assert line.bound is not None
+            assert (line.bound.n, line.bound.asked) == (n, context // 2)
+        else:
+            assert (line.status, line.n, line.bound) == ("FAILS", n, None)
     assert not any(k > model.cache_bits(k) for k in range(1, n))
 
 

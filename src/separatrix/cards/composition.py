@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from separatrix.architecture import Architecture
-from separatrix.cards.line import CardLine
-from separatrix.cards.question import OPEN, AfterThought, Question
+from separatrix.cards.line import Bound, CardLine
+from separatrix.cards.question import OPEN, AfterThought, Question, beyond
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.first_size import first_size
 from separatrix.tasks import SeqComp
@@ -84,6 +84,10 @@ class TwoSteps(Question):
         return filling(self.context, 2)
 
     @property
+    def size(self) -> int:
+        return self.context
+
+    @property
     def least(self) -> SeqComp:
         return _composition(2, 2)
 
@@ -120,6 +124,10 @@ class Steps(Question):
     @property
     def task(self) -> SeqComp:
         return filling(self.context, self.steps)
+
+    @property
+    def size(self) -> int:
+        return self.context
 
     def at(self, n: int) -> SeqComp:
         return _composition(self.steps, max(2, (n - 2) // self.steps))
@@ -164,7 +172,7 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     # a theorem that is silent at `first` can only begin to speak where its own steps begin
     begins = {theorem.least_steps for theorem in THEOREMS.values() if theorem.least_steps > first}
     for steps in sorted({first, *begins}):
-        line = _failing(architecture, steps)
+        line = _failing(architecture, steps, context)
         if line is None:
             continue
         lines: list[CardLine] = []
@@ -185,9 +193,9 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     return Steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
 
 
-def _failing(architecture: Architecture, steps: int) -> CardLine | None:
-    """So many steps fail from some n on, by the theorem with the smallest; None where none says
-    so.
+def _failing(architecture: Architecture, steps: int, context: int) -> CardLine | None:
+    """So many steps fail at some n, by the theorem with the smallest: within the context, or
+    beyond it; None where none says so.
     """
     asked = _composition(steps, 2)
     found = judge(architecture, asked, among=fails_at_once)
@@ -203,7 +211,11 @@ def _failing(architecture: Architecture, steps: int) -> CardLine | None:
     words = theorem.told(record or first, asked if task is None else task, architecture)
     title = f"composition, {counted_as(steps, 'step')}"
     explain = f"{_wrong(steps, first.n)} {words.why}"
-    return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
+    if first.n <= context:
+        return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
+    here = judge(architecture, filling(context, steps), among=fails_at_once)
+    own = next((verdict for verdict in here if verdict.theorem == theorem.key), None)
+    return beyond(title, Bound(theorem.key, first.n, context, record), own, words, explain)
 
 
 def _wrong(steps: int, n: int) -> str:
@@ -214,7 +226,7 @@ def _wrong(steps: int, n: int) -> str:
         )
     return (
         f"Whatever its weights, the model follows {counted_as(steps, 'step')} wrongly in some"
-        f" prompt of {number(n)} tokens; so it does for more steps."
+        f" prompt of {number(n)} tokens."
     )
 
 

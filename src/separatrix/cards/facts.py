@@ -31,6 +31,8 @@ class CardFacts:
 
     name: str
     context: int
+    context_from: str
+    """Who chose the context, in words; "" for whoever asks."""
     layers: dict[str, int]
     """Layers by kind, and `total`."""
     symbols: tuple[str, ...]
@@ -60,9 +62,14 @@ class CardFacts:
 
 
 def card_facts(
-    architecture: Architecture, context: int, *, lines: Sequence[CardLine] | None = None
+    architecture: Architecture,
+    context: int,
+    *,
+    lines: Sequence[CardLine] | None = None,
+    context_from: str = "",
 ) -> CardFacts:
-    """The facts of a card; `lines` in place of what the theory says, where they are known.
+    """The facts of a card; `lines` in place of what the theory says, where they are known, and who
+    chose the context where nobody asked for it.
 
     Raises SizeError for a context that is none.
     """
@@ -71,6 +78,7 @@ def card_facts(
     return CardFacts(
         name=str(architecture),
         context=context,
+        context_from=context_from,
         layers=layer_counts(architecture),
         symbols=symbols(architecture),
         titles=layer_titles(architecture),

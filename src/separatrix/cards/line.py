@@ -1,25 +1,92 @@
-"""One line of a capability card."""
+"""One line of a capability card, and the bound that lies beyond the context it answers at."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from separatrix.evidence.records import Status, Verdict
+from separatrix.numbers.amounts import LONGEST_CONTEXT, format_times
+from separatrix.theory.judge import THEOREMS
+
+NOT_EXCLUDED = "not excluded"
+"""What is printed where a theorem shows failure, but only beyond the context."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A failure that a theorem shows only at sizes beyond the one that was asked."""
+
+    theorem: str
+    n: int | None
+    """None where it is too large to write: `verdict` or the line's own has its logarithm then."""
+    asked: int
+    """The same size at the context."""
+    verdict: Verdict | None = None
+    """The record of the failure, where a task of that size can be written."""
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether no prompt is that long: none here has more than 10^12 tokens."""
+        return self.n is None or self.n > LONGEST_CONTEXT
+
+    @property
+    def said(self) -> str:
+        """How far away it is: "the bound bites at 937 times this size"."""
+        if self.n is None or self.out_of_reach:
+            return "the bound is out of reach"
+        return f"the bound bites at {format_times(self.n, self.asked)} this size"
+
+    @property
+    def where(self) -> str:
+        """Where it bites: "from n = 7,675,932 on"; "" where its n is too large to write."""
+        return "" if self.n is None else THEOREMS[self.theorem].failing(self.n)
 
 
 @dataclass(frozen=True)
 class CardLine:
-    """One question and its answer; `n` is the smallest n of a FAILS, `verdict` the record behind
-    the line where a task record exists.
+    """One question and its answer at the context: FAILS only where a prompt within the context is
+    answered wrongly whatever the weights.
     """
 
     question: str
     status: Status
     n: int | None
+    """FAILS: the n of its verdict; None for everything else."""
     text: str
     theorem: str
     verdict: Verdict | None = None
+    """The record that answers at the context, where a task record exists."""
     explain: str = ""
     """Two sentences of plain English: what the line means to someone who designs a model, and
     why it is so.
     """
+    bound: Bound | None = None
+    """OPEN: a failure shown beyond the context, by the theorem of the line."""
+
+    @property
+    def answer(self) -> str:
+        """The status as people read it: what a theorem forbids only beyond the context is not
+        excluded.
+        """
+        return self.status if self.bound is None else NOT_EXCLUDED
+
+    @property
+    def where(self) -> str:
+        """Where its theorem shows failure: "from n = 58 on", "at n = 282"; "" where none does."""
+        if self.bound is not None:
+            return self.bound.where
+        return "" if self.n is None else THEOREMS[self.theorem].failing(self.n)
+
+    @property
+    def reason(self) -> str:
+        """The text, and how far away the bound is where there is one."""
+        if self.bound is None:
+            return self.text
+        said = ", ".join(filter(None, (self.bound.said, self.bound.where)))
+        return f"{said}: {self.text}"
+
+    @property
+    def record(self) -> Verdict | None:
+        """What stands behind its text: the failure beyond the context, or the answer at it."""
+        beyond = None if self.bound is None else self.bound.verdict
+        return beyond or self.verdict

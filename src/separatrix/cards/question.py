@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
 from separatrix.architecture import Architecture
-from separatrix.cards.line import CardLine
+from separatrix.cards.line import Bound, CardLine
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
 from separatrix.theory.base import size_in_words
@@ -17,6 +17,7 @@ from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.words import Words
 
 OPEN = "Nothing here proves that these weights exist, and nothing proves that they do not."
+BEYOND = "At this context no theorem here rules it out."
 UNDECIDED = (
     "Neither a bound nor a construction of this program covers it. That is a statement about the"
     " theory, not about the model."
@@ -51,6 +52,11 @@ class Question(ABC):
         """The task at the context."""
 
     @property
+    def size(self) -> int:
+        """The n of the question at the context, as verdicts count it."""
+        return size_in_words(self.task)[1]
+
+    @property
     def least(self) -> Task:
         """A task like it, which is asked for the n from which the model fails."""
         return self.task
@@ -72,8 +78,8 @@ class Question(ABC):
         return Words("no theorem here decides it", UNDECIDED)
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
-        """The lines that answer it: what `judge` says at the context, or else from which n on
-        the model fails.
+        """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
+        fails, or else the bound that lies beyond.
         """
         here = judge(architecture, self.task)[0]
         if here.status == "SOLVABLE":
@@ -82,10 +88,13 @@ class Question(ABC):
         least = here if self.least == self.task else judge(architecture, self.least)[0]
         for n in (least.n, here.n):
             record = None if n is None else failure(architecture, self.at(n))
-            if n is not None and record is not None:
-                return self._fails(architecture, n, self.at(n), record)
+            if n is None or record is None:
+                continue
+            if n > self.size and here.status != "FAILS":
+                return self._beyond(architecture, n, record, here)
+            return self._fails(architecture, n, self.at(n), record)
         if here.status == "FAILS":
-            return self._fails(architecture, size_in_words(self.task)[1], self.task, here)
+            return self._fails(architecture, self.size, self.task, here)
         return [self._open(architecture, here)]
 
     def _fails(
@@ -101,10 +110,27 @@ class Question(ABC):
             lines.append(self._line(record, words.text, explain, n=n, title=after.title))
         return lines
 
+    def _beyond(
+        self, architecture: Architecture, n: int, record: Verdict, here: Verdict
+    ) -> list[CardLine]:
+        """Nothing known at the context, and failure at a larger n."""
+        theorem = THEOREMS[record.theorem]
+        bound = Bound(theorem.key, n, self.size, record)
+        kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
+        words = theorem.told(record, self.at(n), architecture)
+        lines = [beyond(self.title, bound, kept, words, f"{self.failed(n)} {words.why}")]
+        after = self.after_thought
+        if after is not None and theorem.after_thought:
+            words = theorem.told(record, self.at(n), architecture, thought=True)
+            why = f"The bound is the same if the model writes first. {words.why}"
+            lines.append(beyond(after.title, bound, kept, words, why))
+        return lines
+
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
         if here.theorem != NothingKnown.key:
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
-            return self._line(here, words.text, f"{OPEN} {words.why}")
+            bound = Bound(here.theorem, None, self.size)
+            return beyond(self.title, bound, here, words, words.why)
         words = self.nothing_known(architecture)
         record = here if self.keeps_nothing_known else None
         return CardLine(self.title, "OPEN", None, words.text, here.theorem, record, words.why)
@@ -114,6 +140,12 @@ class Question(ABC):
     ) -> CardLine:
         question = title or self.title
         return CardLine(question, record.status, n, text, record.theorem, record, explain)
+
+
+def beyond(title: str, bound: Bound, here: Verdict | None, words: Words, why: str) -> CardLine:
+    """The line of a question that nothing decides at the context, with the bound beyond it."""
+    explain = f"{BEYOND} {why}"
+    return CardLine(title, "OPEN", None, words.text, bound.theorem, here, explain, bound)
 
 
 def failure(architecture: Architecture, task: Task) -> Verdict | None:

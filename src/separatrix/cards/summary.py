@@ -64,16 +64,17 @@ def model_summary(
     """
     lines = []
     for line in card(architecture, context):
-        if line.verdict is not None:
-            records[line.verdict.digest] = line.verdict
+        record = line.record
+        if record is not None:
+            records[record.digest] = record
         lines.append(
             {
                 "question": line.question,
                 "status": line.status,
-                "n": "" if line.n is None else number(line.n),
-                "text": line.text,
+                "n": "" if line.n is None else THEOREMS[line.theorem].failing_briefly(line.n),
+                "text": line.reason,
                 "theorem": line.theorem,
-                "record": None if line.verdict is None else line.verdict.digest,
+                "record": None if record is None else record.digest,
             }
         )
     return {

@@ -14,8 +14,11 @@ from separatrix.cli.options import (
     Imports,
     SetSizes,
     stack,
+    tokens,
 )
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, show
+
+LONGEST = "the longest it was made for"
 
 
 def analyze(
@@ -43,23 +46,25 @@ def analyze(
     """
     from separatrix.architecture.outline import UnknownSizes
     from separatrix.architecture.settings import Settings
-    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
-    wanted = None if context is None else parse_context(context)
+    if context is not None:
+        # before a file is read, so that a wrong one is refused first
+        tokens(context, None, whose="")
     try:
         architecture = stack(model, settings=Settings.parse(sizes or ()), pattern=pattern)
     except UnknownSizes as error:
         from separatrix.report.outline import outline_json, render_outline
 
-        tokens = wanted or error.outline.context or DEFAULT_CONTEXT
+        length, _ = tokens(context, error.outline.context, whose=LONGEST)
         if as_json:
-            print_json(outline_json(error.outline, tokens))
+            print_json(outline_json(error.outline, length))
         else:
-            show(render_outline(error.outline, tokens))
+            show(render_outline(error.outline, length))
         return
     from separatrix.cards import card_facts
 
-    facts = card_facts(architecture, wanted or architecture.context or DEFAULT_CONTEXT)
+    length, chosen = tokens(context, architecture.context, whose=LONGEST)
+    facts = card_facts(architecture, length, context_from=chosen)
     if as_json:
         from separatrix.report.card_json import card_json
 

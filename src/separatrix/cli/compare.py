@@ -15,6 +15,7 @@ from separatrix.cli.options import (
     SetSizes,
     named,
     stack,
+    tokens,
 )
 from separatrix.cli.printing import JsonFlag, print_json, show
 from separatrix.errors import SpecError
@@ -50,15 +51,15 @@ def compare(
     recurrentgemma-2b. A size given with --set holds for every model that has it.
     """
     from separatrix.cards import card_facts
-    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
     from separatrix.report.compare import compare_json, render_comparison
 
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
     stacks = _stacks([named(model) for model in models], sizes or [])
     own = [stack.context for stack in stacks if stack.context is not None]
-    tokens = min(own, default=DEFAULT_CONTEXT) if context is None else parse_context(context)
-    cards = [card_facts(stack, tokens) for stack in stacks]
+    whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
+    length, chosen = tokens(context, min(own, default=None), whose=whose)
+    cards = [card_facts(stack, length, context_from=chosen) for stack in stacks]
     if as_json:
         print_json(compare_json(cards))
     else:

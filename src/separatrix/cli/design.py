@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.options import TOKENS_HELP, Imports, stack
+from separatrix.cli.options import TOKENS_HELP, Imports, stack, tokens
 from separatrix.cli.printing import JsonFlag, print_json, show
 from separatrix.errors import SizeError, SpecError
 from separatrix.progress import bar
@@ -138,7 +138,7 @@ def design(
     """
     from separatrix.design import Choices, space_of, task_for_context
     from separatrix.design import design as search
-    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
+    from separatrix.numbers.amounts import parse_bits
     from separatrix.report.pareto import design_json, render_design
 
     if not task:
@@ -151,7 +151,7 @@ def design(
     budget = parse_bits(cache, what="--cache")
     model = stack(base) if base is not None else None
     own = model.context if model is not None else None
-    tokens = parse_context(context) if context is not None else own or DEFAULT_CONTEXT
+    length, chosen = tokens(context, own, whose="the longest the base was made for")
     if plot is not None:
         from separatrix.report.pareto_plot import check_plot
 
@@ -172,10 +172,10 @@ def design(
         format=format,
         state_format=state_format,
     )
-    tasks = [task_for_context(text, tokens) for text in task]
+    tasks = [task_for_context(text, length) for text in task]
     space = space_of(choices, model)
     with bar("judging layouts", shown=not as_json) as progress:
-        result = search(tasks, context=tokens, cache_bits=budget, space=space, progress=progress)
+        result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
     if plot is not None:
         from separatrix.report.pareto_plot import write_plot
 
@@ -183,7 +183,7 @@ def design(
     if as_json:
         print_json(design_json(result))
     else:
-        show(render_design(result, everything=everything))
+        show(render_design(result, everything=everything, context_from=chosen))
         if plot is not None:
             typer.echo(f"plot      {plot}")
     if not result.not_excluded:

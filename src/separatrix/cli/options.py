@@ -61,6 +61,15 @@ Imports = Annotated[
 ]
 
 
+def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]:
+    """The context that a card answers at, and who chose it, in words; "" where it was asked for."""
+    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
+
+    if asked is not None:
+        return parse_context(asked), ""
+    return (DEFAULT_CONTEXT, "the default") if own is None else (own, whose)
+
+
 def stack(
     text: str, *, settings: Settings | None = None, pattern: str | None = None
 ) -> Architecture:

@@ -100,6 +100,17 @@ def format_count(value: int, *, shorten_from: int = 10**6) -> str:
     return f"{value:,}" if digits <= _LONGEST_WRITTEN else f"about 10^{digits - 1}"
 
 
+def format_times(value: int, unit: int) -> str:
+    """How often a size is another, for people: "937 times", "1.5 times", "1.002 times"."""
+    ratio = Fraction(value, unit)
+    if ratio >= 10:
+        return f"{format_count(round(ratio), shorten_from=_SHORT_RATIO)} times"
+    # as many digits as it takes to see that it is more than once
+    digits = next((k for k in range(2, 12) if round(ratio - 1, k - 1)), 12)
+    return f"{float(ratio):.{digits}g} times"
+
+
+_SHORT_RATIO = 10**9
 LONGEST_CONTEXT = 10**12
 """Tokens."""
 DEFAULT_CONTEXT = 8192

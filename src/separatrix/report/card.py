@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import bytes_of, format_bytes
 from separatrix.report.statuses import COLOURS
-from separatrix.report.theorem_names import theorem_name, where
+from separatrix.report.theorem_names import theorem_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +32,7 @@ def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
         Text(),
         *_memory(facts),
         Text(),
-        Text("What that means", "bold"),
+        Text.assemble((f"At {_tokens(facts.context)}", "bold"), _chosen(facts.context_from)),
         meaning(facts.lines, explain=explain),
         Text(),
         Text("Assumptions", "bold"),
@@ -44,6 +44,14 @@ def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
 def layers_text(titles: Iterable[tuple[int, str]]) -> str:
     """Layers by mechanism: "18 RG-LRU   8 windowed (2,048)   0 full"."""
     return "   ".join(f"{number:,} {title}" for number, title in titles)
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,} token{'s' if number > 1 else ''}"
+
+
+def _chosen(context_from: str) -> str:
+    return f", {context_from}; --context asks at another" if context_from else ""
 
 
 def _header(facts: CardFacts) -> RenderableType:
@@ -74,7 +82,7 @@ def _memory(facts: CardFacts) -> list[RenderableType]:
         grid.add_column(justify=justify, overflow="fold")
     grid.add_row(
         Text("Memory of the past", "bold"),
-        f"{facts.context:,} token{'s' if facts.context > 1 else ''}",
+        _tokens(facts.context),
         "any length",
         "",
     )
@@ -119,11 +127,15 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
     grid.add_column(max_width=_WIDEST_QUESTION, overflow="fold")
     grid.add_column(overflow="fold")
     for line in lines:
-        answer = Text(line.status, COLOURS[line.status])
-        answer.append(where(line.n, line.theorem), "not bold")
-        parts = [answer]
+        answer = Text(line.answer, COLOURS[line.status])
         cited = theorem_name(line.theorem)
-        reason = line.text if cited in line.text else ": ".join(filter(None, (cited, line.text)))
+        if line.bound is None:
+            answer.append(f" {line.where}" if line.where else "", "not bold")
+        else:
+            answer.append(f": {line.bound.said}", "not bold")
+            cited = " ".join(filter(None, (cited, line.bound.where)))
+        parts = [answer]
+        reason = ": ".join(filter(None, (cited, line.text)))
         if reason:
             parts.append(Text(reason))
         if explain and line.explain:

@@ -6,9 +6,11 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from separatrix.numbers.amounts import bytes_of
+from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
+    from separatrix.cards.line import Bound
     from separatrix.evidence.records import Verdict
 
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
@@ -49,14 +51,31 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
         "status": line.status,
         "theorem": line.theorem,
         "n": line.n,
-        "text": line.text,
+        "text": line.reason,
         "explain": line.explain,
         "sizes": dict(verdict.numbers) if verdict else {},
         "assumptions": list(verdict.assumptions) if verdict else [],
     }
+    if line.bound is not None:
+        data["bound"] = _bound_json(line.bound)
     if line.n is None and verdict and verdict.log2_n:
         data["log10_n"] = log10_of(verdict)
     return data
+
+
+def _bound_json(bound: Bound) -> dict[str, Any]:
+    """Where a theorem shows failure beyond the context: at n, or from n on if larger sizes fail
+    too.
+    """
+    return {
+        "theorem": bound.theorem,
+        "n": bound.n,
+        "larger_fail_too": THEOREMS[bound.theorem].larger_fail_too,
+        "asked": bound.asked,
+        "out_of_reach": bound.out_of_reach,
+        "task": bound.verdict.task if bound.verdict else None,
+        "sizes": dict(bound.verdict.numbers) if bound.verdict else {},
+    }
 
 
 def log10_of(verdict: Verdict) -> float | str | None:

@@ -17,7 +17,7 @@ from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import growth_text
 from separatrix.report.card_json import card_json
 from separatrix.report.statuses import COLOURS
-from separatrix.report.theorem_names import theorem_name, where
+from separatrix.report.theorem_names import theorem_name
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
@@ -67,7 +67,8 @@ def render_comparison(cards: Sequence[CardFacts], *, explain: bool = False) -> R
     `explain` adds two sentences of plain English to every answer.
     """
     names = tuple(facts.name for facts in cards)
-    return _Comparison(names, tuple(aligned(cards, explain=explain)), cards[0].context)
+    rows = tuple(aligned(cards, explain=explain))
+    return _Comparison(names, rows, cards[0].context, cards[0].context_from)
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class _Comparison:
     names: tuple[str, ...]
     rows: tuple[Aligned, ...]
     context: int
+    context_from: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         across = self._across(options.max_width)
@@ -83,6 +85,10 @@ class _Comparison:
                 yield Text()
             yield self._page(range(start, min(start + across, len(self.names))))
         yield Text()
+        if self.context_from:
+            yield Text(
+                f"{self.context:,} tokens: {self.context_from}; --context asks at another", "dim"
+            )
         yield Text(
             f"{MARK} the models differ    reasons and assumptions: separatrix analyze MODEL"
             f" --context {self.context}",
@@ -204,6 +210,11 @@ def _question(line: CardLine) -> tuple[str, str]:
 def _answer(line: CardLine, explain: bool) -> str:
     detail = _question(line)[1]
     cited = theorem_name(line.theorem)
-    said = f"{line.status}{where(line.n, line.theorem)}{f' ({cited})' if cited else ''}"
+    said = " ".join(filter(None, (line.status, line.where)))
+    if line.bound is not None:
+        said = line.answer
+        cited += ": out of reach" if line.bound.out_of_reach else f" bites {line.where}"
+    if cited:
+        said += f" ({cited})"
     answer = f"{detail}: {said}" if detail else said
     return f"{answer}\n{line.explain}" if explain and line.explain else answer

@@ -78,14 +78,16 @@ def assumptions(result: DesignResult) -> list[str]:
     return list(dict.fromkeys(text for stack in stacks for text in stack.assumptions))
 
 
-def render_design(result: DesignResult, *, everything: bool = False) -> RenderableType:
+def render_design(
+    result: DesignResult, *, everything: bool = False, context_from: str = ""
+) -> RenderableType:
     """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12
-    points of each.
+    points of each, `context_from` for who chose the context.
     """
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_header(result), Text()]
+    parts: list[RenderableType] = [_header(result, context_from), Text()]
     if not result.not_excluded:
         return Group(*parts, *_nothing(result))
     proved_costs = {point.cost for point in result.proved}
@@ -112,14 +114,15 @@ def render_design(result: DesignResult, *, everything: bool = False) -> Renderab
     return Group(*parts)
 
 
-def _header(result: DesignResult) -> RenderableType:
+def _header(result: DesignResult, context_from: str) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 3))
     for number, task in enumerate(result.tasks):
         grid.add_row("" if number else "tasks", Text(task.spec, "bold"))
-    grid.add_row("context", f"{result.context:,} token{'s' if result.context > 1 else ''}")
+    length = f"{result.context:,} token{'s' if result.context > 1 else ''}"
+    grid.add_row("context", ", ".join(filter(None, (length, context_from))))
     grid.add_row(
         "cache", f"at most {format_bytes(result.budget_bits)} for one sequence of that length"
     )

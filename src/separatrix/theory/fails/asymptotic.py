@@ -62,16 +62,14 @@ class Bite:
         return f"{self.base:,}^(2^{self.exponent})"
 
 
-def _vacuous_words(paper: str) -> WordsByTask:
-    return {
-        "seqcomp": Words(
-            f"open at any finite n; [{paper}, Theorem 1.1] is vacuous here: it would bite at n ="
-            " (Hdp)^(2^{exponent}), Hdp = {Hdp}",
-            "The paper's theorem says that prompts long enough defeat such a stack, but long enough"
-            " means more tokens than any computer will ever see, so it rules nothing out in"
-            " practice.",
-        )
-    }
+_VACUOUS: WordsByTask = {
+    "seqcomp": Words(
+        "it would bite at n = (Hdp)^(2^{exponent}), Hdp = {Hdp}",
+        "The paper's theorem says that prompts long enough defeat such a stack, but long enough"
+        " means more tokens than any computer will ever see, so it rules nothing out in"
+        " practice.",
+    )
+}
 
 
 class _Asymptotic(Theorem):
@@ -109,7 +107,7 @@ class ChenPengWu(_Asymptotic):
         " communication. Sets of inputs with one transcript are grown player by player (the"
         " indistinguishable decomposition) until one transcript covers two answers."
     )
-    words = _vacuous_words("CPW")
+    words = _VACUOUS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         memory = [
@@ -147,7 +145,7 @@ class YeEtAl(_Asymptotic):
         " epochs: each costs its bits once per player, which the indistinguishable decomposition"
         " absorbs."
     )
-    words = _vacuous_words("Ye26")
+    words = _VACUOUS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):

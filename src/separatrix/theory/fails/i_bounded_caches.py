@@ -44,7 +44,7 @@ class TheoremI(CacheTheorem):
             " than contents of that cache.",
         ),
         "seqcomp": Words(
-            "Theorem I on its last function: N log2 N > cache",
+            "its last function alone: N log2 N > {cache_bits} bits of cache",
             "The second function must be kept whole, since the place to look at comes last, and"
             " {kept} of {cache_bits} bits cannot hold every such function.",
         ),
