@@ -244,10 +244,15 @@ class Architecture:
         return next((kind for kind in POSITIONS[:0:-1] if kind in said), "embedded")
 
     @cached_property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the declared sizes take for granted, each said once."""
+    def granted(self) -> tuple[str, ...]:
+        """What the declared sizes take for granted, each said once: it follows from the spec."""
         said = [text for layer in self._kinds[0] for part in layer for text in part.assumptions()]
-        return tuple(dict.fromkeys((*self.notes, *said)))
+        return tuple(dict.fromkeys(said))
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """The notes of whoever read the stack, and what its sizes take for granted."""
+        return tuple(dict.fromkeys((*self.notes, *self.granted)))
 
 
 def bounded_bits(layer: Layer, t: int) -> int:

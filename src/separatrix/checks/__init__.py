@@ -48,9 +48,11 @@ def _check(record: Evidence, folder: Path) -> list[str]:
         from separatrix.theory import recheck
 
         recheck(record)
+        opened = ", and no theorem decides it" if record.status == "OPEN" else ""
         return [
             f"theorem {record.theorem} evaluated again on the architecture and the task: the same"
-            " status, numbers and sentence"
+            f" status, numbers, sentence and assumptions{opened}",
+            *(f"not checked, said by the reader of the model's file: {n}" for n in record.notes),
         ]
     if isinstance(record, Construction):
         from separatrix.checks.construction import verify_construction

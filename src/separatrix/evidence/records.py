@@ -63,7 +63,9 @@ class Verdict(Evidence):
     statement: str
     """One sentence with the exact numbers."""
     n: int | None = None
-    """FAILS: the smallest n at which this theorem bites; None where no n is named."""
+    """The smallest n at which this theorem bites, or a failing size that its search found; None
+    where no n is named.
+    """
     log2_n: str | None = None
     """For an n too large to write: its base-2 logarithm, an exact integer or formula as text."""
     numbers: dict[str, int] = field(default_factory=dict[str, int])
@@ -74,6 +76,11 @@ class Verdict(Evidence):
     """
     premises: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    """What the sizes of the spec take for granted."""
+    notes: tuple[str, ...] = ()
+    """What the reader of a model's file said of it. The spec does not hold the file, so that no
+    check derives these again.
+    """
     source: str = ""
 
 
@@ -236,7 +243,8 @@ def from_envelope(data: object) -> Evidence:
     if body is None or set(body) != names:
         odd = ["body"] if body is None else sorted(names.symmetric_difference(body))
         raise EvidenceError(
-            f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}"
+            f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}; a file"
+            " of an earlier version must be written again"
         )
     hints = get_type_hints(cls)
     record = cls(**{name: _fits(body[name], hints[name], name) for name in names})

@@ -54,7 +54,7 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
         "text": line.reason,
         "explain": line.explain,
         "sizes": dict(verdict.numbers) if verdict else {},
-        "assumptions": list(verdict.assumptions) if verdict else [],
+        "assumptions": [*verdict.notes, *verdict.assumptions] if verdict else [],
     }
     if line.bound is not None:
         data["bound"] = _bound_json(line.bound)

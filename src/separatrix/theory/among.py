@@ -10,6 +10,11 @@ def answers_at_once(theorem: Theorem) -> bool:
     return theorem.at_once
 
 
+def answers_after_thought(theorem: Theorem) -> bool:
+    """Whether a theorem speaks of models that write intermediate steps before they answer."""
+    return theorem.after_thought
+
+
 def solves_at_once(theorem: Theorem) -> bool:
     """Whether a theorem shows what models that answer at once can compute."""
     return theorem.at_once and "SOLVABLE" in theorem.shows

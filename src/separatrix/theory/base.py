@@ -151,10 +151,9 @@ class Theorem(ABC):
         log2_n: str | None = None,
         numbers: dict[str, int] | None = None,
         sign: LogSign | None = None,
-        assumptions: tuple[str, ...] = (),
     ) -> Verdict:
-        """A record of this theorem with its premises, source and the architecture's assumptions
-        filled in.
+        """A record of this theorem with its premises, source, what the sizes take for granted and
+        the notes of whoever read the architecture filled in.
         """
         return Verdict(
             architecture=architecture.spec,
@@ -168,7 +167,8 @@ class Theorem(ABC):
             method=sign.method if sign else "",
             slack=sign.difference if sign else "",
             premises=self.premises,
-            assumptions=tuple(dict.fromkeys((*assumptions, *architecture.assumptions))),
+            assumptions=architecture.granted,
+            notes=architecture.notes,
             source=self.source,
         )
 

@@ -5,12 +5,15 @@ verdicts checked again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, EvidenceError, Undecided
+from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.among import answers_at_once
+from separatrix.tasks import Thought as Written
+from separatrix.theory.among import answers_after_thought, answers_at_once
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.fails.i_bounded_caches import TheoremI
@@ -58,8 +61,6 @@ THEOREMS: dict[str, Theorem] = {
 `judge`, cards, `compare`, `design` and `theorems` find it.
 """
 
-_STRENGTH = {"FAILS": 0, "SOLVABLE": 0, "OPEN": 1}
-
 
 def judge(
     architecture: Architecture,
@@ -71,12 +72,13 @@ def judge(
     first. This is the only place that decides.
 
     `among` chooses the theorems that are asked, and the answer may be empty then; without it they
-    are those about models that answer at once, and there is always an answer. FAILS and SOLVABLE
-    come before OPEN; among FAILS the smallest n first, and OPEN verdicts that name a finite n
-    before those that do not. Raises EvidenceError should two theorems contradict each other, which
-    would be an error in this program.
+    are those about models that answer at once (of a task with its chain of thought, those about
+    models that write first), and there is always an answer. OPEN is said only where none of them
+    says FAILS or SOLVABLE. Among FAILS the smallest n comes first, and OPEN verdicts that name a
+    finite n come before those that do not. Raises EvidenceError should two theorems contradict
+    each other, which would be an error in this program.
     """
-    chosen = among or answers_at_once
+    chosen = among or _about(task)
     found = [
         verdict
         for theorem in THEOREMS.values()
@@ -88,10 +90,18 @@ def judge(
             f"{architecture.spec} on {task.spec}: theorems contradict each other ({sides}); please"
             " report this"
         )
-    found.sort(key=lambda verdict: (_STRENGTH[verdict.status], verdict.n is None, verdict.n or 0))
+    decided = [verdict for verdict in found if verdict.status != "OPEN"]
+    found = sorted(decided or found, key=lambda verdict: (verdict.n is None, verdict.n or 0))
     if len(found) > 1:
         found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
     return found
+
+
+def _about(task: Task) -> Callable[[Theorem], bool]:
+    """The theorems about models that answer the task as it is asked."""
+    if isinstance(task, Written):
+        return lambda theorem: answers_after_thought(theorem) or theorem.key == NothingKnown.key
+    return answers_at_once
 
 
 def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
@@ -105,15 +115,16 @@ def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdic
 
 
 def recheck(verdict: Verdict) -> None:
-    """Evaluates a verdict's theorem again on its architecture and task, in exact or ball
-    arithmetic, with the parameters it names.
+    """Derives a verdict again from its architecture and task, in exact or ball arithmetic; a
+    theorem whose parameters were searched for takes them from the verdict's numbers.
 
-    Raises CheckFailed when anything but a further assumption differs, UnknownNameError, SpecError
-    or SizeError when they do not parse.
+    Raises CheckFailed when any field but the notes of a file's reader differs, or where the verdict
+    says OPEN and some theorem decides; UnknownNameError, SpecError or SizeError when architecture
+    or task do not parse.
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
-    architecture = Architecture.parse(verdict.architecture)
+    architecture = replace(Architecture.parse(verdict.architecture), notes=verdict.notes)
     task = parse_task(verdict.task)
     again = THEOREMS[verdict.theorem].again(architecture, task, verdict.numbers)
     if again is None:
@@ -122,14 +133,25 @@ def recheck(verdict: Verdict) -> None:
         )
     mine = again.body()
     theirs = verdict.body()
-    # one assumption more only weakens a verdict; one fewer would strengthen it
-    lacking = [text for text in mine.pop("assumptions") if text not in theirs["assumptions"]]
-    theirs.pop("assumptions")
-    wrong = [name for name in mine if mine[name] != theirs[name]]
+    wrong = [name for name in mine if canonical(mine[name]) != canonical(theirs[name])]
     if wrong:
         raise CheckFailed(
             f"theorem {verdict.theorem}, evaluated again, gives another {wrong[0]}:"
             f" {str(mine[wrong[0]])[:120]}"
         )
-    if lacking:
-        raise CheckFailed(f"an assumption is left out: {lacking[0]}")
+    if verdict.status == "OPEN":
+        _stays_open(architecture, task, verdict)
+
+
+def _stays_open(architecture: Architecture, task: Task, verdict: Verdict) -> None:
+    """Raises CheckFailed where some theorem decides, or where the verdict says that nothing is
+    known and a theorem knows something.
+    """
+    # a theorem about models that write first leaves open what such models can do
+    among = None if THEOREMS[verdict.theorem].at_once else answers_after_thought
+    for other in judge(architecture, task, among=among):
+        if other.status != "OPEN" or verdict.theorem == NothingKnown.key != other.theorem:
+            raise CheckFailed(
+                f"it says OPEN, but theorem {other.theorem} says {other.status}:"
+                f" {other.statement[:120]}"
+            )

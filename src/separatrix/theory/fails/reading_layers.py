@@ -24,7 +24,7 @@ _ROUNDS = 40
 _FAR = 1 << 200
 """A length at which everything that stops growing has stopped."""
 _FROM = "from_"
-"""Before the names of the numbers that belong to the shortest prompt."""
+"""Before the names of the numbers that belong to the failing size that the search found."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class DepthTheorem(Theorem, Generic[S, P]):
     sees = Sees.GROUPS
     words: ClassVar[WordsByTask] = {
         "seqcomp": Words(
-            "whatever the weights, in some prompt of {n} tokens, the shortest shown to fail",
+            "whatever the weights, in some prompt of {n} tokens, a failing size that the search"
+            " found",
             "What one token can read of the past, and what the bounded layers carry, is too little"
             " to tell all functions apart.",
         )
@@ -145,6 +146,11 @@ class DepthTheorem(Theorem, Generic[S, P]):
         theirs = {name: n for name, n in numbers.items() if not name.startswith(_FROM)}
         least = self._read(architecture, task.L, _named_least(numbers))
         here = self._read(architecture, task.L, theirs, task)
+        if here is not None and (least is None or least.n > here.parameters.length(task.L)):
+            raise CheckFailed(
+                f"Theorem {self.key} shows failure at this size, and the record names no failing"
+                " size as short"
+            )
         return self._state(architecture, task, here, least)
 
     def _read(
@@ -185,7 +191,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         return sizes
 
     def smallest(self, task: Task, verdict: Verdict) -> SeqComp | None:
-        """The composition whose m and n_l the verdict names as those of the shortest prompt."""
+        """The composition whose m and n_l the verdict names as those of a failing size."""
         named = _named_least(verdict.numbers)
         if not isinstance(task, SeqComp) or "m" not in named:
             return None
@@ -197,8 +203,8 @@ class DepthTheorem(Theorem, Generic[S, P]):
         return SeqComp(L=task.L, m=named["m"], branching=tuple(branching))
 
     def threshold(self, architecture: Architecture, steps: int) -> Found[S, P] | None:
-        """The shortest prompt of L-SeqComp found to fail, over all m and n_l, with caches sized for
-        that prompt; None if none is found.
+        """A failing size of L-SeqComp, the shortest that the search finds over all m and n_l, with
+        caches sized for that prompt; None if none is found.
 
         Caches only grow, and so does the shortest failing prompt with them: start with the caches
         of a short prompt, find the prompt that fails with those, take its caches, and so on until
@@ -234,8 +240,8 @@ class DepthTheorem(Theorem, Generic[S, P]):
         here: Found[S, P] | None,
         least: Found[S, P] | None,
     ) -> Verdict | None:
-        """The verdict from certified parameters: at the task's size, at the shortest prompt found,
-        or both; None where there are none.
+        """The verdict from certified parameters: at the task's size, at the failing size that the
+        search found, or both; None where there are none.
         """
         decided = here or least
         if decided is None:
@@ -247,22 +253,22 @@ class DepthTheorem(Theorem, Generic[S, P]):
         # open blocks are named only where there are any
         bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
         numbers = dict(here.numbers) if here else {}
-        shortest_prompt = ""
+        failing_size = ""
         if least is not None:
             numbers |= {_FROM + name: value for name, value in least.numbers.items()}
-            shortest_prompt = (
-                f"for L = {task.L} the shortest prompts shown to fail have n ="
-                f" {number(least.n)} tokens ({_listed(least.parameters.numbers)})"
+            failing_size = (
+                f"for L = {task.L} a failing size: n = {number(least.n)} tokens"
+                f" ({_listed(least.parameters.numbers)})"
             )
         if here is None:
-            said = f"no failure is shown at this size; {shortest_prompt}"
+            said = f"no failure is shown at this size; {failing_size}"
         else:
             said = (
                 "whatever the weights, some prompt of this size is answered wrongly"
                 f" ({_listed(here.parameters.numbers)})"
             )
             if least is not None and least.parameters != here.parameters:
-                said += f"; {shortest_prompt}"
+                said += f"; {failing_size}"
         return self.verdict(
             architecture,
             task,
@@ -275,7 +281,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of a verdict that belong to the shortest prompt, by their own names."""
+    """The numbers of a verdict that belong to its failing size, by their own names."""
     return {
         name.removeprefix(_FROM): value for name, value in numbers.items() if name.startswith(_FROM)
     }

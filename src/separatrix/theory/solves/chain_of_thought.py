@@ -9,6 +9,7 @@ from typing import ClassVar
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
+from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.solves.room import CHOSEN_WEIGHTS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
@@ -51,7 +52,14 @@ class Thought(Theorem):
     }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """SOLVABLE with a chain of thought, or None where no full head has the room."""
+        """SOLVABLE with a chain of thought, or None where no full head has the room.
+
+        The task may be the composition or that with its chain of pairs written out; the record
+        names the latter, since the composition at once may well fail.
+        """
+        if isinstance(task, Written):
+            # from a value alone the next query would not know its w
+            return self.judge(architecture, task.task) if task.form == "pairs" else None
         if not isinstance(task, SeqComp):
             return None
         # the address, and a tag for each of the levels 0 to L
@@ -70,5 +78,6 @@ class Thought(Theorem):
                     "layer": index,
                     "written": task.L,
                 }
-                return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+                written = Written(task=task, form="pairs")
+                return self.verdict(architecture, written, "SOLVABLE", sentence, numbers=numbers)
         return None
