@@ -16,14 +16,16 @@ from support.task_cases import CASES
 
 import separatrix as sx
 from separatrix import checks, constructions
-from separatrix.architecture import Architecture
+from separatrix.architecture import MECHANISMS, Architecture
 from separatrix.checks import derivations, verify
 from separatrix.checks.derivations import DERIVATIONS
 from separatrix.checks.derivations import retrieval as checked_retrieval
 from separatrix.constructions import CONSTRUCTIONS, Built, Recipe, construct
 from separatrix.constructions import retrieval as built_retrieval
+from separatrix.constructions.match2 import LARGEST_MODULUS
 from separatrix.errors import CheckFailed, SizeError, UnknownNameError
 from separatrix.tasks import Equality, Eva, SeqComp, TwoSum
+from separatrix.theory import built as known
 
 NAMES = sorted(CONSTRUCTIONS)
 
@@ -48,6 +50,62 @@ def test_builder_and_checker_know_the_same_constructions() -> None:
     assert built == checked
     assert all(recipe.name == name for name, recipe in CONSTRUCTIONS.items())
     assert all(derivation.name == name for name, derivation in DERIVATIONS.items())
+
+
+def test_cards_know_which_constructions_are_built() -> None:
+    """Theory keeps names of recipes and their limits, since it may not import them."""
+    behind: dict[str, set[str]] = {}
+    for name, recipe in CONSTRUCTIONS.items():
+        behind.setdefault(recipe.theorem, set()).add(name)
+    assert {key: set(names) for key, names in known.BUILT.items()} == behind
+    assert known.LARGEST_MODULUS == LARGEST_MODULUS
+    for mechanism in MECHANISMS:
+        stack = Architecture.parse(f"{mechanism} + full*2")
+        task = SeqComp(L=2, m=3, branching=(1,))
+        try:
+            construct(task, stack, "carried")
+        except SizeError:
+            assert mechanism not in known.CARRIERS, mechanism
+        else:
+            assert mechanism in known.CARRIERS, mechanism
+
+
+@pytest.mark.parametrize(
+    ("spec", "task", "name"),
+    [
+        ("full", "eva:n=8,V=8", "retrieval"),
+        ("sparse(block=4) @ head_dim=32", "eva:n=16,V=8", "sparse-retrieval"),
+        ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
+        ("gdn + full*2", "seqcomp:L=2,m=4,n_1=2", "carried"),
+        ("full", "twosum:n=8,M=5754,form=query", "match2"),
+    ],
+)
+def test_what_a_card_says_is_built_is_built(spec: str, task: str, name: str) -> None:
+    model = Architecture.parse(spec)
+    verdict = sx.judge(model, sx.parse_task(task))[0]
+    assert known.built_by(verdict) == (name,)
+    assert construct(sx.parse_task(task), kind=name).record.name == name
+    assert known.in_construct(verdict) == "`construct` builds it in float32"
+
+
+@pytest.mark.parametrize(
+    ("spec", "task"),
+    [
+        ("full*2", "equality:n=8"),
+        ("full*2", "twosum:n=8,M=64,form=decision"),
+        ("full", "twosum:n=8,M=5755,form=query"),
+        ("indexed", "eva:n=8,V=8"),
+        ("rglru + full*2", "seqcomp:L=2,m=4,n_1=2"),
+    ],
+)
+def test_what_a_card_says_is_not_built_is_refused(spec: str, task: str) -> None:
+    model = Architecture.parse(spec)
+    verdict = sx.judge(model, sx.parse_task(task))[0]
+    assert verdict.status == "SOLVABLE"
+    assert known.built_by(verdict) == ()
+    assert known.in_construct(verdict) == "not built by `construct` yet"
+    with pytest.raises(SizeError):
+        construct(sx.parse_task(task), model)
 
 
 def test_every_file_is_one_construction() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from separatrix.numbers.amounts import bytes_of, format_bytes
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name
+from separatrix.theory.built import in_construct
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -129,6 +130,8 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
     for line in lines:
         answer = Text(line.answer, COLOURS[line.status])
         cited = theorem_name(line.theorem)
+        if line.status == "SOLVABLE" and line.verdict is not None:
+            cited = f"{cited} ({in_construct(line.verdict)})"
         if line.bound is None:
             answer.append(f" {line.where}" if line.where else "", "not bold")
         else:

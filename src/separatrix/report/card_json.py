@@ -6,6 +6,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from separatrix.numbers.amounts import bytes_of
+from separatrix.theory.built import built_by
 from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
         "sizes": dict(verdict.numbers) if verdict else {},
         "assumptions": [*verdict.notes, *verdict.assumptions] if verdict else [],
     }
+    if line.status == "SOLVABLE" and verdict is not None:
+        data["built_by"] = list(built_by(verdict))
     if line.bound is not None:
         data["bound"] = _bound_json(line.bound)
     if line.n is None and verdict and verdict.log2_n:

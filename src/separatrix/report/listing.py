@@ -26,7 +26,8 @@ def list_theorems() -> list[dict[str, str]]:
 
 def describe_theorem(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
-    from separatrix.theory import THEOREMS
+    from separatrix.theory import THEOREMS, Theorem
+    from separatrix.theory.base import SOLVABLE
     from separatrix.theory.counts import COUNTS
     from separatrix.theory.statements import KNOWN
 
@@ -42,9 +43,22 @@ def describe_theorem(key: str) -> list[tuple[str, str]]:
     if theorem is None:
         known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]
         raise UnknownNameError.of("theorem", key, known, listing="separatrix theorems")
-    return [
+    parts = [
         (f"{key}: {theorem.title}", theorem.statement),
         ("premises", "\n".join(theorem.premises)),
         ("proof sketch", theorem.proof_sketch),
         ("source", theorem.source),
     ]
+    if isinstance(theorem, Theorem) and theorem.shows == SOLVABLE:
+        parts.append(("weights", _weights(key)))
+    return parts
+
+
+def _weights(key: str) -> str:
+    """Whether `construct` writes a construction down."""
+    from separatrix.theory.built import BUILT
+
+    if key not in BUILT:
+        return "`separatrix construct` does not build them yet; what is proved is that they exist."
+    names = " or ".join(BUILT[key])
+    return f"`separatrix construct` builds them in float32 ({names}), where addresses are embedded."

@@ -1,0 +1,57 @@
+"""Which of the constructions that theorems speak of `separatrix construct` writes down today: the
+names of its recipes, kept here because theory does not know them (a contract test compares).
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.evidence.records import Verdict
+from separatrix.tasks import SeqComp, TwoSum, parse_task
+
+BUILT: dict[str, tuple[str, ...]] = {
+    "retrieval": ("retrieval",),
+    "block-retrieval": ("sparse-retrieval",),
+    "composition": ("seqcomp", "carried"),
+    "match2": ("match2",),
+}
+"""Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
+CARRIERS = frozenset({"linear", "gdn"})
+"""Mechanisms that the recipe `carried` takes to hand a value on."""
+LARGEST_MODULUS = 5754
+"""The largest M that the recipe `match2` takes: recipes are written for float32."""
+
+
+def built_by(verdict: Verdict) -> tuple[str, ...]:
+    """The recipes that write down what a verdict says exists, for its task, in a float32 stack of
+    its kind; empty where none does.
+    """
+    if verdict.status != "SOLVABLE" or verdict.theorem not in BUILT:
+        return ()
+    task = parse_task(verdict.task)
+    if isinstance(task, TwoSum):
+        circle = verdict.numbers["dimensions"] == 3
+        return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
+    # recipes write addresses into embeddings; none works by rotations alone
+    if "address_bits" not in verdict.numbers:
+        return ()
+    return _composed(verdict, task) if isinstance(task, SeqComp) else BUILT[verdict.theorem]
+
+
+def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
+    """`seqcomp` where a full layer is to spare for z_0, else `carried` where it takes the layer
+    that hands z_0 on.
+    """
+    if verdict.numbers["full_layers"] > task.L:
+        return ("seqcomp",)
+    architecture = Architecture.parse(verdict.architecture)
+    before = architecture.layers[: architecture.reading[0]]
+    return ("carried",) if any(part.name in CARRIERS for layer in before for part in layer) else ()
+
+
+def in_construct(verdict: Verdict) -> str:
+    """The same for a card: what `construct` makes of a construction; "" for other verdicts."""
+    if verdict.status != "SOLVABLE":
+        return ""
+    if built_by(verdict):
+        return "`construct` builds it in float32"
+    return "not built by `construct` yet"
