@@ -425,13 +425,13 @@ def test_two_sum_against_a_cache_counted_by_hand() -> None:
 
 
 def test_two_sum_of_any_pair_fails_in_one_full_layer_and_is_solved_by_two() -> None:
-    """h = 4 x 65 x 32 = 8,320 bits; all but two of n tokens hold sets of values of one sign but
+    """h = 4 x 66 x 32 = 8,448 bits; all but two of n tokens hold sets of values of one sign but
     one: sum_{j <= n-2} binomial(N'-1, j).
     """
 
     def more_than_read(n: int) -> bool:
         half = (1024 * n - 1) // 2
-        return sum(math.comb(half - 1, j) for j in range(1, n - 1)) > 1 << 8320
+        return sum(math.comb(half - 1, j) for j in range(1, n - 1)) > 1 << 8448
 
     one = line("full", "2-Sum of any pair")
     two = line("full*2", "2-Sum of any pair")

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.errors import CheckFailed, SeparatrixError
@@ -17,7 +18,7 @@ from separatrix.theory.fails import reading_layers
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
 from separatrix.theory.search import driver
 
-SMALL = "@ heads=1, head_dim=4, p8"
+SMALL = f"@ {paper_sizes(1, 4, 8)}"
 CASES = [
     (f"full {SMALL}", "seqcomp:L=2,m=12,n_1=1", "III", "FAILS"),
     (f"full {SMALL}", "seqcomp:L=3,m=11,n_1=1,n_2=1", "III", "OPEN"),
@@ -106,7 +107,11 @@ def test_parameters_of_another_size_are_refused() -> None:
     with pytest.raises(CheckFailed, match="are not those of"):
         recheck(replace(verdict, task="seqcomp:L=2,m=33,n_1=349"))
     with pytest.raises(CheckFailed):
-        recheck(replace(verdict, architecture="full*2 @ head_dim=5, heads=1, format=p8"))
+        recheck(
+            replace(
+                verdict, architecture=Architecture.parse(f"full*2 @ {paper_sizes(1, 5, 8)}").spec
+            )
+        )
 
 
 def test_a_tie_is_no_proof() -> None:

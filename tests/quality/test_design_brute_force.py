@@ -11,6 +11,7 @@ from itertools import cycle, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture, Layer
 from separatrix.design import Layout, Space, design
@@ -241,14 +242,13 @@ def test_the_fronts_are_those_of_the_definition(name: str) -> None:
     check(space, [parse_task(task) for task in tasks], context, budget)
 
 
-READS_LITTLE = layers("full(heads=1, head_dim=1, format=p8)")
-ITS_CONVOLUTIONS = layers(
-    "full(heads=1, head_dim=1, format=p8, conv=3) + full(heads=1, head_dim=1, format=p8, conv=9)"
-)
-ITS_NEIGHBOURS = layers("full(heads=1, head_dim=1, format=p8)|gdn(heads=1, head_dim=4, format=p8)")
+ONE = paper_sizes(1, 1, 8)
+READS_LITTLE = layers(f"full({ONE})")
+ITS_CONVOLUTIONS = layers(f"full({ONE}, conv=3) + full({ONE}, conv=9)")
+ITS_NEIGHBOURS = layers(f"full({ONE})|gdn(heads=1, head_dim=4, format=p8)")
 STATES = tuple(layers(f"gdn(heads=1, head_dim={d}, format=p8)") for d in (2, 4, 6))
-TWO_READ = layers("full(heads=1, head_dim=2, format=p4)")
-BESIDE_ONE = layers("full(heads=1, head_dim=2, format=p4)|rglru(width=1, format=p4)")
+TWO_READ = layers(f"full({paper_sizes(1, 2, 4)})")
+BESIDE_ONE = layers(f"full({paper_sizes(1, 2, 4)})|rglru(width=1, format=p4)")
 NUMBER = layers("rglru(width=1, format=p4)")
 DECISIVE = {
     "III": (Space((1, 2, 3, 4), READS_LITTLE, STATES, readings=(0, 1)), "seqcomp:L=2,m=24,n_1=8"),

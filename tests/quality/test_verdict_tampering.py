@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SeparatrixError
@@ -14,7 +15,7 @@ from separatrix.theory import judge, recheck
 
 CASES = [
     ("linear @ heads=1, head_dim=1", "eva:n=32,V=32"),
-    ("full @ format=p8, head_dim=4, heads=1", "seqcomp:L=2,m=12,n_1=1"),
+    (f"full @ {paper_sizes(1, 4, 8)}", "seqcomp:L=2,m=12,n_1=1"),
     ("sparse @ block=16, head_dim=1, heads=1, topk=1", "twosum:n=64,M=256,form=query"),
     ("full*3 @ head_dim=32, heads=1", "seqcomp:L=2,m=16,n_1=2"),
 ]

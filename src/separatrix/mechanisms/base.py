@@ -48,7 +48,7 @@ class Facts:
     carried: str
     """Numbers carried after t >= 1 tokens, short convolution left out."""
     read: str = "0"
-    """Numbers one token can take of a prefix (read_bits without a running maximum)."""
+    """Numbers one token can take of a prefix (read_bits); a flag counts 1 where it is true."""
     elsewhere: str = ""
     """transformers: value of layer_types, or the model type; fla: layer of
     flash-linear-attention.

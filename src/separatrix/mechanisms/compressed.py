@@ -7,23 +7,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
+from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
     CacheItem,
     Facts,
     LayerKind,
-    Mechanism,
     Varied,
     flag,
     integer,
-    number_format,
 )
-from separatrix.mechanisms.softmax import accumulators
 from separatrix.numbers.bits import Bits
-from separatrix.numbers.formats import NumberFormat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compressed(Mechanism):
+class Compressed(Accumulating):
     """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and
     value at once; attention reads the `topk` entries that an indexer chooses, or all of them (topk
     = 0), and the last `size` tokens uncompressed.
@@ -43,7 +40,7 @@ class Compressed(Mechanism):
             "(head_dim + index_dim) (t // ratio) + head_dim min(t, size) + 2 (head_dim + index_dim)"
             " min(t, ratio - 1)"
         ),
-        read="heads (head_dim + 1)",
+        read="heads (head_dim + 1 + running_max)",
         elsewhere=(
             "transformers: compressed_sparse_attention, heavily_compressed_attention (deepseek_v4)"
         ),
@@ -58,10 +55,6 @@ class Compressed(Mechanism):
     index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
     size: int = integer(128, "tokens of the uncompressed window, the token itself included")
     overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
-    accumulator: str | None = number_format(
-        None, "number format of the softmax accumulators; format if not given"
-    )
-    running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
 
     def _check(self) -> None:
         if bool(self.topk) != bool(self.index_dim):
@@ -69,10 +62,6 @@ class Compressed(Mechanism):
                 f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
                 " both, no indexer needs both 0"
             )
-
-    @property
-    def accumulator_bits(self) -> int:
-        return NumberFormat(self.accumulator or self.format).bits
 
     @property
     def inner_width(self) -> int:
@@ -111,7 +100,7 @@ class Compressed(Mechanism):
         )
 
     def assumptions(self) -> tuple[str, ...]:
-        return (accumulators(self.accumulator_bits, self.running_max),)
+        return (self.sums_assumed,)
 
     @property
     def cache_stride(self) -> int:

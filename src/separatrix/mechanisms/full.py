@@ -23,7 +23,7 @@ class Full(Softmax):
     source: ClassVar[str] = "Vaswani et al. 2017; [Ye26] section 2"
     facts: ClassVar[Facts] = Facts(
         carried=f"{KEYS_VALUES} t",
-        read="heads (value_dim + 1)",
+        read="heads (value_dim + 1 + running_max)",
         elsewhere="transformers: full_attention, attention; fla: Attention",
     )
 

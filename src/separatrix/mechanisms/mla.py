@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
+from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
     EXACT_FORMATS,
     POSITIONS,
@@ -16,24 +17,21 @@ from separatrix.mechanisms.base import (
     Facts,
     Head,
     LayerKind,
-    Mechanism,
     Positions,
     choice,
     convolution,
     flag,
     integer,
-    number_format,
     rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
-from separatrix.mechanisms.softmax import ROPE_SCALING, accumulators
+from separatrix.mechanisms.softmax import ROPE_SCALING
 from separatrix.numbers.bits import Bits
-from separatrix.numbers.formats import NumberFormat
 from separatrix.numbers.rotary import Rotation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent(Heads, Mechanism):
+class Latent(Accumulating, Heads):
     """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
     r_j; full causal softmax attention.
     """
@@ -46,7 +44,7 @@ class Latent(Heads, Mechanism):
     source: ClassVar[str] = "DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434"
     facts: ClassVar[Facts] = Facts(
         carried="(latent + rope_dim) t",
-        read="heads (max(value_dim, latent) + 1)",
+        read="heads (max(value_dim, latent) + 1 + running_max)",
         elsewhere="transformers: deepseek_v2, deepseek_v3; fla: MultiheadLatentAttention",
     )
 
@@ -56,10 +54,6 @@ class Latent(Heads, Mechanism):
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
     rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
     positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
-    accumulator: str | None = number_format(
-        None, "number format of the softmax accumulators; format if not given"
-    )
-    running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
 
     def _check(self) -> None:
         if self.rope_dim % 2:
@@ -76,10 +70,6 @@ class Latent(Heads, Mechanism):
         if not self.rope or not self.rope_dim:
             return None
         return Rotation(self.rope_base, self.rope_dim, self.rope_scaling)
-
-    @property
-    def accumulator_bits(self) -> int:
-        return NumberFormat(self.accumulator or self.format).bits
 
     @property
     def kv_numbers(self) -> int:
@@ -114,7 +104,7 @@ class Latent(Heads, Mechanism):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            accumulators(self.accumulator_bits, self.running_max),
+            self.sums_assumed,
             (
                 "latent attention accumulates values or latents, the larger of the two counted"
                 f" ({max(self.dv, self.latent):,} numbers per head)"

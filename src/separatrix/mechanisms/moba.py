@@ -25,7 +25,7 @@ class MoBA(Softmax):
     source: ClassVar[str] = "Lu et al. 2025 (MoBA), arXiv 2502.13189"
     facts: ClassVar[Facts] = Facts(
         carried=f"{KEYS_VALUES} t + kv_heads head_dim (t // block)",
-        read="heads topk (value_dim + 2)",
+        read="heads topk (value_dim + 2 + running_max)",
         elsewhere="fla: MoBA",
     )
 

@@ -5,24 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from separatrix.errors import SizeError
+from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
     POSITIONS,
     POSITIONS_TEXT,
     CacheItem,
     Head,
     HeadShape,
-    Mechanism,
     Positions,
     choice,
     convolution,
     flag,
     integer,
-    number_format,
     rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
 from separatrix.numbers.bits import Bits
-from separatrix.numbers.formats import NumberFormat
 from separatrix.numbers.rotary import SCALINGS, Rotation
 
 KEYS_VALUES = "kv_heads (head_dim + value_dim)"
@@ -32,14 +30,10 @@ SINK = "whether every softmax has one learned score more per head, of a value of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Heads, Mechanism):
+class Softmax(Accumulating, Heads):
     """Grouped softmax attention; which tokens are seen is up to the subclass."""
 
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
-    accumulator: str | None = number_format(
-        None, "number format of the softmax accumulators; format if not given"
-    )
-    running_max: bool = flag(False, "whether the accumulator also carries a running maximum")
     rope: bool = flag(
         False, "whether queries and keys are rotated by their places (RoPE)", alters=True
     )
@@ -56,10 +50,6 @@ class Softmax(Heads, Mechanism):
     @property
     def kv(self) -> int:
         return self.heads if self.kv_heads is None else self.kv_heads
-
-    @property
-    def accumulator_bits(self) -> int:
-        return NumberFormat(self.accumulator or self.format).bits
 
     def _check(self) -> None:
         if self.heads % self.kv:
@@ -118,12 +108,4 @@ class Softmax(Heads, Mechanism):
         return convolution(self._channels, self.conv, t, self.p)
 
     def assumptions(self) -> tuple[str, ...]:
-        return (accumulators(self.accumulator_bits, self.running_max),)
-
-
-def accumulators(bits: int, running_max: bool) -> str:
-    """What is assumed of softmax accumulators of that many bits per number."""
-    what = "numerators, denominator and running maximum"
-    if not running_max:
-        what = "numerators and denominator"
-    return f"softmax accumulators ({what}) hold {bits} bits per number"
+        return (self.sums_assumed,)

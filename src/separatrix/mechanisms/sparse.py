@@ -34,7 +34,7 @@ class Sparse(Softmax):
     source: ClassVar[str] = "Yuan et al. 2025 (NSA), arXiv 2502.11089; [Ye26] section 2"
     facts: ClassVar[Facts] = Facts(
         carried=f"{KEYS_VALUES} (t + t // block)",
-        read="heads (value_dim + 1 + topk (value_dim + 2))",
+        read="heads (value_dim + 1 + running_max + topk (value_dim + 2 + running_max))",
         elsewhere="transformers: minimax_m3_sparse; fla: NativeSparseAttention",
     )
     compresses_blocks: ClassVar[bool] = True

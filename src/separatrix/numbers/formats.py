@@ -34,3 +34,10 @@ class NumberFormat:
 
     def __str__(self) -> str:
         return self.name
+
+
+def summed_in(name: str) -> str:
+    """The format in which numbers of that format are summed: fp32, or their own where it is
+    wider.
+    """
+    return name if NumberFormat(name).bits > 32 else "fp32"

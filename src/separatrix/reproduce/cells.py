@@ -80,6 +80,7 @@ _EVA = "eva:n=4096,V=4096"
 _TWOSUM = "twosum:n=4096,M=5000,form=query"
 _SEQCOMP = "seqcomp:L=2,n=4096"
 _SPARSE_BUILT = "sparse @ heads=1, head_dim=16, block=64, topk=1"
+_PAPER = "heads=1, head_dim=4, p8, accumulator=p8, running_max=false"
 _STACK = "linear*3 + full @ heads=1, head_dim=32"
 
 CELLS: tuple[Cell, ...] = (
@@ -117,8 +118,8 @@ CELLS: tuple[Cell, ...] = (
         paper="O(polylog n) with L+1 layers; n^Omega(1) with L",
         judged=(
             Pair(_THREE_FULL, _SEQCOMP),
-            Pair("full @ heads=1, head_dim=4, p8", "seqcomp:L=2,m=12,n_1=1"),
-            Pair("full*2 @ heads=1, head_dim=4, p8", "seqcomp:L=2,m=34,n_1=349"),
+            Pair(f"full @ {_PAPER}", "seqcomp:L=2,m=12,n_1=1"),
+            Pair(f"full*2 @ {_PAPER}", "seqcomp:L=2,m=34,n_1=349"),
         ),
         built=((_SEQCOMP, None), ("seqcomp:L=3,n=4096", None)),
         solver=_THREE_FULL,

@@ -169,7 +169,7 @@ def test_meaning_of_specs(text: str, expected: list[Any]) -> None:
         ([Full(), GatedDeltaNet(heads=2)], "full + gdn(heads=2)"),
         ([Full(heads=2), GatedDeltaNet(heads=2)], "full + gdn @ heads=2"),
         ([(Full(), GatedDeltaNet())], "full|gdn"),
-        ([Full(running_max=True)], "full @ running_max=true"),
+        ([Full(running_max=False)], "full @ running_max=false"),
     ],
 )
 def test_canonical_text(layers: list[Any], expected: str) -> None:
@@ -267,7 +267,7 @@ def test_groups_around_the_reading_layers() -> None:
         (0, 1024),
     ]
     assert [group.sigma for group in a.groups(100)] == [512 + 1536, 2048, 1024]
-    assert (a.read_bits(0), a.read_bits(1)) == (0, 4 * 3 * 32)
+    assert (a.read_bits(0), a.read_bits(1)) == (0, 4 * 4 * 32)
 
 
 def test_the_open_block_of_a_sparse_layer_counts_as_bounded_cache() -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.cards import CardLine, card
@@ -74,7 +75,7 @@ def test_permutations_against_a_cache_of_a_few_bits() -> None:
 
 def test_one_full_layer_on_one_step_and_on_two() -> None:
     """The layer reads h bits; of m^m tables it cannot tell all apart once m log2 m > h."""
-    found = lines("full @ heads=1, head_dim=4, p8")
+    found = lines(f"full @ {paper_sizes(1, 4, 8)}")
     h = 5 * 8
     m = next(m for m in range(2, 100) if m * math.log2(m) > h)
     one = found["composition, 1 step"]

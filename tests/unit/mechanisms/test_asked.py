@@ -54,6 +54,7 @@ def test_formats_are_those_of_every_number() -> None:
     assert mechanism("gdn", format="bf16").formats == {"bf16"}
     assert mechanism("gdn", format="bf16", state_format="fp32").formats == {"bf16", "fp32"}
     assert mechanism("full", format="bf16", accumulator="p20").formats == {"bf16", "p20"}
+    assert mechanism("full", format="bf16").formats == {"bf16", "fp32"}
 
 
 def test_heads_that_retrieve() -> None:

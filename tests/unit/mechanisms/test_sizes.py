@@ -4,6 +4,7 @@ section 1, and hf_configs.md's tables.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,18 +127,16 @@ def test_read_bits() -> None:
             head_dim=8,
             latent=16,
             format="bf16",
-            accumulator="fp32",
-            running_max=True,
+            accumulator="bf16",
+            running_max=False,
         ).read_bits()
-        == 2 * 18 * 32
+        == 2 * 17 * 16
     )
     assert (
         mechanism("mla", heads=2, head_dim=8, value_dim=20, latent=16, format="bf16").read_bits()
-        == 2 * 21 * 16
+        == 2 * 22 * 32
     )
-    tokens = mechanism(
-        "indexed", heads=4, latent=24, index_dim=8, topk=5, format="bf16", accumulator="fp32"
-    )
+    tokens = mechanism("indexed", heads=4, latent=24, index_dim=8, topk=5, format="bf16")
     assert tokens.read_bits() == 5 * (32 + 24 * 16)  # theory.md: k (1 + d_c) numbers
     blocks = mechanism(
         "indexed",
@@ -147,15 +146,14 @@ def test_read_bits() -> None:
         topk=5,
         block=16,
         format="bf16",
-        accumulator="fp32",
     )
     assert blocks.read_bits() == 4 * 5 * (8 + 3) * 32
     assert mechanism(
         "compressed", heads=4, head_dim=8, ratio=4, topk=5, index_dim=2, format="bf16"
-    ).read_bits() == 5 * (16 + 8 * 16)
+    ).read_bits() == 5 * (32 + 8 * 16)
     assert (
         mechanism("compressed", heads=4, head_dim=8, ratio=4, format="bf16").read_bits()
-        == 4 * 9 * 16
+        == 4 * 10 * 32
     )
 
 
@@ -217,12 +215,37 @@ def test_an_indexer_needs_both_sizes() -> None:
 
 def test_a_running_maximum_is_read_too() -> None:
     """784 = (9 + 4 x 10) x 16 without, 864 = (10 + 4 x 11) x 16 with one more number in each
-    accumulator.
+    accumulator, 1,728 = (10 + 4 x 11) x 32 unless said otherwise.
     """
-    assert mechanism("sparse", heads=1, head_dim=8, format="bf16").read_bits() == 784
-    assert (
-        mechanism("sparse", heads=1, head_dim=8, format="bf16", running_max=True).read_bits() == 864
-    )
+    sparse = mechanism("sparse", heads=1, head_dim=8, format="bf16")
+    assert sparse.read_bits() == 1728
+    narrow = replace(sparse, accumulator="bf16")
+    assert narrow.read_bits() == 864
+    assert replace(narrow, running_max=False).read_bits() == 784
+
+
+@pytest.mark.parametrize("name", ["full", "mla", "sparse", "moba", "window", "chunked"])
+def test_sums_are_of_32_bits_at_least_unless_said_otherwise(name: str) -> None:
+    """FlashAttention's accumulators are float32 with a running maximum, whatever is stored."""
+    for stored in ("bf16", "fp16", "fp8", "int8", "p16", "p1", "fp32"):
+        part = mechanism(name, format=stored)
+        assert (part.accumulator_bits, part.running_max) == (32, True)
+        assert part.formats == {stored, "fp32"}
+        assert part.assumptions()[0] == (
+            "softmax accumulators (numerators, denominator and running maximum) hold 32 bits per"
+            " number"
+        )
+    assert mechanism(name, format="fp64").accumulator_bits == 64
+    assert mechanism(name, format="fp64").formats == {"fp64"}
+
+
+def test_narrower_sums_are_called_so() -> None:
+    """A verdict about sums that nothing here keeps says it."""
+    usual = "this is less than the mixers here and FlashAttention keep (32 bits and a running"
+    for sizes in ({"accumulator": "bf16"}, {"running_max": False}):
+        (text,) = mechanism("full", format="bf16", **sizes).assumptions()
+        assert usual in text
+    assert usual not in mechanism("full", accumulator="fp64").assumptions()[0]
 
 
 def test_a_token_shift_is_as_wide_as_the_heads_where_nothing_else_is_said() -> None:

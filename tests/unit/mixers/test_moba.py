@@ -75,14 +75,12 @@ def test_sizes_of_moba() -> None:
         topk=2,
         format="p8",
         accumulator="p16",
+        running_max=False,
     )
     assert isinstance(m, MoBA)
     assert m.cache_bits(100) == (100 * 2 * 8 + 12 * 2 * 3) * 8
     assert m.read_bits() == 4 * 2 * (5 + 2) * 16  # score, 5 numerators, denominator
-    assert (
-        mechanism("moba", heads=4, head_dim=3, topk=2, running_max=True, format="p8").read_bits()
-        == 4 * 2 * 6 * 8
-    )
+    assert mechanism("moba", heads=4, head_dim=3, topk=2, format="p8").read_bits() == 4 * 2 * 6 * 32
     assert [m.open_bits(t) for t in (0, 3, 100)] == [0, 3 * 128, 7 * 128]
     assert m.message_bits() == 2 * 3 * 8
     assert m.flops(100) == 2 * 4 * 3 * 12 + 24 * 2 * 4 * (3 + 5)

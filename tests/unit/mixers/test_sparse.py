@@ -224,7 +224,7 @@ def test_sizes_of_sparse_with_a_window() -> None:
     }
     plain, near, far = (mechanism("sparse", **sizes, window=window) for window in (0, 5, 20))
     assert plain.cache_bits(100) == near.cache_bits(100) == (100 + 12) * 128
-    assert plain.read_bits() == near.read_bits() == 4 * (6 + 2 * 7) * 8
+    assert plain.read_bits() == near.read_bits() == 4 * (7 + 2 * 8) * 32
     assert [m.open_bits(100) for m in (plain, near, far)] == [
         7 * 128,
         7 * 128,

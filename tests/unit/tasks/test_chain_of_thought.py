@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.paper_sizes import paper_sizes
 from support.task_cases import CASES
 
 from separatrix.architecture import Architecture
@@ -228,16 +229,16 @@ def test_theorem_i_speaks_of_some() -> None:
 
 
 DEEP = {
-    "III": ("full*1 @ heads=1, head_dim=4, format=p8", 2),
-    "IV": ("full*2 @ heads=1, head_dim=4, format=p8", 2),
-    "V": ("full*2 @ heads=1, head_dim=4, format=p8", 3),
+    "III": (f"full*1 @ {paper_sizes(1, 4, 8)}", 2),
+    "IV": (f"full*2 @ {paper_sizes(1, 4, 8)}", 2),
+    "V": (f"full*2 @ {paper_sizes(1, 4, 8)}", 3),
 }
 
 
 @pytest.mark.parametrize("key", [*DEEP, "I'", "CPW-1.1"])
 def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str) -> None:
     """One layer composes any number of functions step by step, or while reading."""
-    architecture, steps = DEEP.get(key, ("full*1 @ heads=1, head_dim=4, format=p8", 3))
+    architecture, steps = DEEP.get(key, (f"full*1 @ {paper_sizes(1, 4, 8)}", 3))
     model = Architecture.parse(architecture)
     text = f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps))
     assert THEOREMS[key].judge(model, parse_task(text)) is not None

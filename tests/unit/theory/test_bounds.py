@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.numbers.counts import Exact
@@ -72,7 +73,7 @@ def test_theorem_i_prime_by_exhausting_protocols(
     task = SeqComp(L=2, m=entries, branching=(1,))
     assert task.first_part().contents.exceeds_bits(h) is fails
     verdict = TheoremIPrime().judge(
-        Architecture.parse(f"full @ heads=1, head_dim={h - 1 or 1}, p1"), task
+        Architecture.parse(f"full @ {paper_sizes(1, h - 1 or 1, 1)}"), task
     )
     assert h == 1 or (verdict is not None and verdict.numbers["h"] == h)
     assert h == 1 or (verdict is not None and verdict.status == ("FAILS" if fails else "OPEN"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
@@ -70,7 +71,7 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes) -> None:
-    assert III.sizes(Architecture.parse(f"{spec} @ heads=1, head_dim=4, p8"), 1000) == sizes
+    assert III.sizes(Architecture.parse(f"{spec} @ {paper_sizes(1, 4, 8)}"), 1000) == sizes
 
 
 def test_the_block_open_at_the_cut_is_owed_once() -> None:
@@ -88,7 +89,7 @@ def test_applies_to_one_reading_layer_and_two_steps_at_least() -> None:
     assert III.judge(Architecture.parse("linear"), task) is None
     assert (
         III.judge(
-            Architecture.parse("full @ heads=1, head_dim=4, p8"), SeqComp(L=1, m=100, branching=())
+            Architecture.parse(f"full @ {paper_sizes(1, 4, 8)}"), SeqComp(L=1, m=100, branching=())
         )
         is None
     )
@@ -100,7 +101,7 @@ def test_applies_to_one_reading_layer_and_two_steps_at_least() -> None:
 )
 def test_the_smallest_case_by_hand(task: SeqComp, status: str) -> None:
     """12 log2 12 = 43.02 > 40 > 11 log2 11 = 38.05."""
-    verdict = III.judge(Architecture.parse("full @ heads=1, head_dim=4, p8"), task)
+    verdict = III.judge(Architecture.parse(f"full @ {paper_sizes(1, 4, 8)}"), task)
     assert verdict is not None
     assert (verdict.status, verdict.n) == (status, 26)
 
@@ -109,7 +110,7 @@ def test_lifting_at_any_further_branching() -> None:
     """The row that w_2 = 0 asks for is the identity: failure at (m, n_1) is failure at (m, n_1,
     n_2).
     """
-    full = Architecture.parse("full @ heads=1, head_dim=4, p8")
+    full = Architecture.parse(f"full @ {paper_sizes(1, 4, 8)}")
     for n_2 in (1, 3):
         verdict = III.judge(full, SeqComp(L=3, m=12, branching=(1, n_2)))
         assert verdict is not None
@@ -120,7 +121,7 @@ def test_caches_that_grow_are_taken_at_the_length_in_question() -> None:
     """One log-linear layer of one number per state after the reading layer: floor(log2 n) + 1
     states of 8 bits.
     """
-    model = Architecture.parse("full + loglinear @ heads=1, head_dim=1, p8")
+    model = Architecture.parse(f"full + loglinear @ {paper_sizes(1, 1, 8)}")
     found = III.threshold(model, 2)
     assert found is not None
     assert found.sizes == Sizes(h=16, sigma_0=0, sigma_1=8 * found.n.bit_length())

@@ -12,6 +12,7 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
@@ -109,12 +110,12 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes | None) -> None:
-    assert IV.sizes(Architecture.parse(f"{spec} @ heads=1, head_dim=4, p8"), 1000) == sizes
+    assert IV.sizes(Architecture.parse(f"{spec} @ {paper_sizes(1, 4, 8)}"), 1000) == sizes
 
 
 def test_at_one_size_and_one_less() -> None:
     """theory.md: (1,4,8) fails from n = 11,902, at m = 34, n_1 = 349."""
-    two = Architecture.parse("full*2 @ heads=1, head_dim=4, p8")
+    two = Architecture.parse(f"full*2 @ {paper_sizes(1, 4, 8)}")
     here, less = (IV.judge(two, SeqComp(L=2, m=34, branching=(n_1,))) for n_1 in (349, 348))
     assert here is not None
     assert less is not None

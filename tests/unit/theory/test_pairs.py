@@ -100,9 +100,8 @@ def test_where_it_applies(spec: str, status: str) -> None:
 
 
 def test_one_layer_alone_fails_where_two_suffice() -> None:
-    """Theorem I' on one full layer of h = H (d + 1) p = 4 * 65 * 32 = 8,320 bits (or more, as
-    declared), the construction on two.
-    """
+    """Theorem I' on one full layer of h = H (d + 2) p = 4 * 66 * 32 = 8,448 bits, the
+    construction on two."""
     task = TwoSum(n=4096, M=1 << 22, form="decision")
     one, two = (
         judge(Architecture.parse(f"full*{layers} @ heads=4, head_dim=64"), task)[0]

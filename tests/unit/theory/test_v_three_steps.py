@@ -13,6 +13,7 @@ from math import ceil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
@@ -179,14 +180,14 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes) -> None:
-    assert V.sizes(Architecture.parse(f"{spec} @ heads=1, head_dim=4, p8"), 1000) == sizes
+    assert V.sizes(Architecture.parse(f"{spec} @ {paper_sizes(1, 4, 8)}"), 1000) == sizes
 
 
 def test_at_one_size_and_one_less() -> None:
     """theory.md: no bounded layers, (1,4,8), fails 3-SeqComp from n = 12,242; m = 34, n_1 = 1
     gives n_2 = 358. Two steps are not its matter.
     """
-    two = Architecture.parse("full*2 @ heads=1, head_dim=4, p8")
+    two = Architecture.parse(f"full*2 @ {paper_sizes(1, 4, 8)}")
     here, less = (V.judge(two, SeqComp(L=3, m=34, branching=(1, n_2))) for n_2 in (358, 357))
     assert here is not None
     assert less is not None

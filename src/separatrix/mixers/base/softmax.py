@@ -105,12 +105,16 @@ def softmax(
     v: Float[Tensor, "*b h j e"],
     sink: Float[Tensor, " h"] | None = None,
 ) -> Float[Tensor, "*b h i e"]:
-    """softmax(scores) v, the softmax with one score more, `sink`, of a value of 0."""
+    """softmax(scores) v in float32 at least, the softmax with one score more, `sink`, of a value of
+    0; rounded to the format of v once, at the end.
+    """
     scores = wide(scores)
-    if sink is not None:
+    if sink is None:
+        weights = scores.softmax(-1)
+    else:
         scores = torch.cat([wide(sink)[:, None, None].expand(*scores.shape[:-1], 1), scores], -1)
-        return scores.softmax(-1)[..., 1:].to(v.dtype) @ v
-    return scores.softmax(-1).to(v.dtype) @ v
+        weights = scores.softmax(-1)[..., 1:]
+    return (weights @ wide(v)).to(v.dtype)
 
 
 def causal_softmax(
