@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,8 +47,12 @@ def construct(
         return
     print_text(built.record.statement)
     proof = dict(built.record.proof)
-    layers = [from_one(layer) for layer in proof.pop("layers")]
-    print_rows([_row(layer) for layer in layers], False)
+    rows = [_row(from_one(layer)) for layer in proof.pop("layers")]
+    # a carrier and a head that fetches are told by different numbers: a table for each kind
+    for _, alike in groupby(rows, key=list):
+        typer.echo()
+        print_rows(list(alike), False)
+    typer.echo()
     for key, value in proof.items():
         print_text(f"{key.replace('_', ' ')}: {value}")
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
@@ -148,7 +153,13 @@ def verify(
 
 
 def _row(layer: Mapping[str, Any]) -> dict[str, str]:
-    return {key.replace("_", " "): _brief(value) for key, value in layer.items()}
+    """A layer of a proof, named first: where it stands, then its numbers."""
+    part = f", part {layer['part']}" if layer["part"] > 1 else ""
+    return {"where": f"layer {layer['layer']}{part}"} | {
+        key.replace("_", " "): _brief(value)
+        for key, value in layer.items()
+        if key not in ("layer", "part")
+    }
 
 
 def _brief(value: object) -> str:

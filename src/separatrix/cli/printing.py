@@ -55,15 +55,20 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Rows with the same keys, as JSON or as a table with the keys as headings."""
+    """Rows with the same keys, as JSON or as a table with the keys as headings. Raises ValueError
+    for rows with different ones.
+    """
     if as_json:
         print_json(list(rows))
         return
     from rich.text import Text
 
+    headings = list(rows[0])
+    if any(list(row) != headings for row in rows):
+        raise ValueError("rows of one table have the same keys in the same order")
     texts = [[str(value) for value in row.values()] for row in rows]
     target = console()
-    found = table(list(rows[0]), texts, target.width)
+    found = table(headings, texts, target.width)
     for number, line in enumerate(found.lines):
         style = "bold" if number < found.heading_lines else ""
         target.print(Text(line, style), soft_wrap=True)

@@ -140,6 +140,8 @@ class Mechanism:
     source: ClassVar[str] = ""
     facts: ClassVar[Facts | None] = None
     """Its formulas and its names elsewhere, for tables."""
+    origin: ClassVar[str] = ""
+    """module:name of the user's own module that is its mixer; "" for what is built in."""
     declared_only: ClassVar[bool] = False
     """Whether sizes are all there is: no mixer of it can be built."""
     mixes_tokens: ClassVar[bool] = True

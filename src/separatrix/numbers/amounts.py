@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 
 from separatrix.errors import SizeError
@@ -56,7 +57,7 @@ def parse_bits(text: str, *, what: str = "size") -> int:
     return bits.numerator
 
 
-def format_bytes(bits: int) -> str:
+def format_bytes(bits: int, *, decimals: int = 1) -> str:
     """Bits as bytes for people, in powers of 1024 with one decimal: 16.4 MiB; whole bytes below
     1 KiB; '5 bits' where bytes are not whole.
     """
@@ -70,9 +71,24 @@ def format_bytes(bits: int) -> str:
         value = value / 1024
         unit = larger
         # from 1,023.95 on one decimal rounds to 1,024.0, which the next unit writes as 1.0
-        if 20 * value < 20 * 1024 - 1:
+        if 2 * 10**decimals * (1024 - value) > 1:
             break
-    return f"{float(value):,.1f} {unit}"
+    return f"{float(value):,.{decimals}f} {unit}"
+
+
+def format_bytes_apart(amounts: Iterable[int]) -> dict[int, str]:
+    """Amounts in bits as `format_bytes` writes them, with as many decimals as it takes to tell them
+    all apart; exact where none would.
+    """
+    found = sorted(set(amounts))
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        texts = [format_bytes(bits, decimals=decimals) for bits in found]
+        if len(set(texts)) == len(found):
+            return dict(zip(found, texts, strict=True))
+    return {bits: f"{bits // 8:,} bytes" if bits % 8 == 0 else f"{bits:,} bits" for bits in found}
+
+
+_MOST_DECIMALS = 4
 
 
 def bytes_of(bits: int | Fraction) -> int | float:

@@ -122,7 +122,10 @@ def own_mechanism(
     for what, function in (("cache_numbers", declaration), ("flops", operations)):
         if function is not None:
             check_function(what, function, {"width", *sizes}, label)
-    doc = inspect.getdoc(maker) or ""
+    # a class that says nothing of itself would inherit what torch says of all modules
+    doc = inspect.getdoc(maker)
+    if doc is None or doc == inspect.getdoc(nn.Module):
+        doc = f"{label}, which says nothing of itself."
     namespace = {
         "name": name,
         "title": title or label,

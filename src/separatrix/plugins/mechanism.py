@@ -32,8 +32,6 @@ class OwnMechanism(Mechanism):
     """
 
     maker: ClassVar[Callable[..., nn.Module]]
-    origin: ClassVar[str] = ""
-    """module:name, as `check-mechanism` takes it."""
     declaration: ClassVar[Callable[..., int] | None] = None
     operations: ClassVar[Callable[..., int] | None] = None
 

@@ -51,8 +51,8 @@ def check_name(name: str, origin: str) -> str:
             " as 'my_mixer'"
         )
     there = MECHANISMS.get(name)
-    if there is not None and getattr(there, "origin", None) != origin:
-        whose = getattr(there, "origin", "built in")
+    if there is not None and there.origin != origin:
+        whose = there.origin or "built in"
         raise SpecError(
             f"register_mechanism: name='{name}' is taken ({whose}); give another, as in"
             f" @register_mechanism(name='my_{name}')"

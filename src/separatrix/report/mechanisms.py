@@ -75,6 +75,8 @@ def describe(name: str) -> list[tuple[str, str]]:
                 "none: sizes are declared, so it can be judged, but no model of it can be built",
             )
         )
+    if cls.origin:
+        parts.append(("mixer", f"your own, {cls.origin}: it is built, trained and checked as any"))
     parts += [
         (
             "sizes and their defaults",

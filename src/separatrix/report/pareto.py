@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.design import DesignResult, Layout, Neighbour, Point
-from separatrix.numbers.amounts import bytes_of, format_bytes, format_count
+from separatrix.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name, where
 
@@ -124,7 +124,7 @@ def _header(result: DesignResult, context_from: str) -> RenderableType:
     length = f"{result.context:,} token{'s' if result.context > 1 else ''}"
     grid.add_row("context", ", ".join(filter(None, (length, context_from))))
     grid.add_row(
-        "cache", f"at most {format_bytes(result.budget_bits)} for one sequence of that length"
+        "cache", f"at most {_amounts(result)[result.budget_bits]} for one sequence of that length"
     )
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
     grid.add_row(
@@ -222,10 +222,12 @@ def obstacles(result: DesignResult) -> list[str]:
             else "every layout carries"
         )
         lines.append(
-            f"{who} more than {format_bytes(result.budget_bits)} at {result.context:,} tokens"
+            f"{who} more than {_amounts(result)[result.budget_bits]} at {result.context:,} tokens"
         )
     if result.beyond is not None:
-        lines.append(f"the smallest cache that no theorem excludes is {_budget(result.beyond)}")
+        lines.append(
+            f"the smallest cache that no theorem excludes is {_budget(result, result.beyond)}"
+        )
     else:
         lines.append(
             "no budget would do: theorems exclude every layout; allow more reading layers, wider"
@@ -241,13 +243,22 @@ def _nothing_proved(result: DesignResult) -> str:
         return (
             "no construction here covers these tasks with any of the layouts, whatever the budget"
         )
-    return f"the smallest cache that is proved sufficient is {_budget(result.beyond_proved)}"
+    return (
+        f"the smallest cache that is proved sufficient is {_budget(result, result.beyond_proved)}"
+    )
 
 
-def _budget(point: Point) -> str:
+def _amounts(result: DesignResult) -> dict[int, str]:
+    """The budget, and what goes beyond it, in words that differ where they do."""
+    beyond = (result.beyond, result.beyond_proved)
+    costs = (point.cost.cache_bits for point in beyond if point is not None)
+    return format_bytes_apart((result.budget_bits, *costs))
+
+
+def _budget(result: DesignResult, point: Point) -> str:
     bits = point.cost.cache_bits
     exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
-    return f"{format_bytes(bits)} (--cache {exact}): {layout_text(point.layout)}"
+    return f"{_amounts(result)[bits]} (--cache {exact}): {layout_text(point.layout)}"
 
 
 def _indented(text: Any) -> RenderableType:

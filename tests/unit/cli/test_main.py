@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -195,3 +196,33 @@ def test_help_and_analyze_import_no_torch() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "reproduce" in done.stdout
+
+
+def test_a_carriers_numbers_stand_under_their_own_headings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A carrier and the heads behind it are told by different numbers: two tables."""
+    monkeypatch.setenv("COLUMNS", "160")
+    folder = tmp_path / "m"
+    stack = ("--arch", "gdn + full*2")
+    assert run(["construct", "seqcomp:L=2,m=4,n_1=2", *stack, "--out", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    layers = json.loads((folder / "construction.json").read_text())["body"]["proof"]["layers"]
+    assert set(layers[0]) != set(layers[1])
+    headings: list[str] = []
+    shown: list[dict[str, str]] = []
+    for line in lines:
+        cells = re.split(r"  +", line.rstrip())
+        if line.startswith("where"):
+            headings = cells
+        elif re.match(r"layer [0-9]", line):
+            shown.append(dict(zip(headings, cells, strict=True)))
+    assert [row.pop("where") for row in shown] == ["layer 1", "layer 2", "layer 3"]
+    for row, layer in zip(shown, layers, strict=True):
+        numbers = {key: value for key, value in layer.items() if key not in ("layer", "part")}
+        assert {heading.replace(" ", "_") for heading in row} == set(numbers)
+        for key, value in numbers.items():
+            said = row[key.replace("_", " ")]
+            # numbers of a proof are shown with three digits
+            same = said == str(value)
+            assert same or float(said) == pytest.approx(float(value), rel=6e-3), key

@@ -14,6 +14,7 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
@@ -30,6 +31,7 @@ from separatrix.design import (
 )
 from separatrix.design.reach import surely_silent
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
+from separatrix.numbers.amounts import format_bytes_apart
 from separatrix.report.pareto import design_json, obstacles, render_design
 from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
 from separatrix.tasks import SeqComp, parse_task
@@ -478,3 +480,36 @@ def test_one_reading_layer_is_asked_for_by_name() -> None:
     ] * 3  # at every state size
     with pytest.raises(SpecError, match="is no reading layer"):
         space_of(Choices(reading=("gdn",)))
+
+
+def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
+    """Seven full layers of 3.5 GiB and a state of half a MiB: 3.5005 GiB are more than 3.5."""
+    full = layers("full(heads=16, kv_heads=8, head_dim=128, format=bf16)")
+    space = Space((8,), full, (layers("gdn(heads=16, head_dim=128, format=bf16)"),), readings=(7,))
+    task = parse_task("eva:n=131072,V=131072")
+    budget = 7 * 131_072 * 2 * 8 * 128 * 16
+    assert budget == 7 * 2**29 * 8
+    found = design([task], context=131_072, cache_bits=budget, space=space)
+    said = " ".join(obstacles(found))
+    assert "every layout carries more than 3.5000 GiB" in said
+    assert "no theorem excludes is 3.5005 GiB (--cache 3758620672bytes)" in said
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(render_design(found))
+    assert "at most 3.5000 GiB for one sequence" in " ".join(capture.get().split())
+
+
+@pytest.mark.parametrize(
+    ("amounts", "texts"),
+    [
+        ((8 * 2**30,), ["1.0 GiB"]),
+        ((8 * 2**30, 16 * 2**30), ["1.0 GiB", "2.0 GiB"]),
+        ((28 * 2**30, 28 * 2**30 + 8 * 2**19), ["3.5000 GiB", "3.5005 GiB"]),
+        ((28 * 2**30, 28 * 2**30 + 8), ["3,758,096,384 bytes", "3,758,096,385 bytes"]),
+        ((28 * 2**30, 28 * 2**30 + 1), ["3,758,096,384 bytes", "30,064,771,073 bits"]),
+    ],
+)
+def test_amounts_that_differ_are_written_differently(
+    amounts: tuple[int, ...], texts: list[str]
+) -> None:
+    assert list(format_bytes_apart(amounts).values()) == texts

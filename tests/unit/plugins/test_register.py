@@ -20,6 +20,7 @@ from separatrix.errors import MissingExtraError, SizeError, SpecError, UnknownNa
 from separatrix.laws import LAWS, drawn
 from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, Mixer, mixer
+from separatrix.report.mechanisms import describe, rows
 from separatrix.training.loop import train
 from separatrix.training.run import Run
 
@@ -554,3 +555,36 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         MissingExtraError, match=r"needs the extra 'hf': pip install 'separatrix\[hf\]'"
     ):
         sx.adapt(layer)
+
+
+class SilentModule(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.v = nn.Linear(width, width)
+
+    def init_state(self, batch: int) -> Any:
+        return {"m": torch.zeros(batch, 1)}
+
+    def step(self, x: Tensor, state: Any, t: int) -> Any:
+        return self.v(x), state
+
+    def forward(self, x: Tensor) -> Any:
+        return self.v(x)
+
+
+def test_an_own_mixer_is_shown_with_the_module_that_it_is() -> None:
+    """Not with the words of torch.nn.Module, and not as if it had none."""
+    for maker, said in (
+        (Sum, "y_i = O sum_{j<=i} V x_j"),
+        (SilentModule, "SilentModule, which says nothing of itself."),
+    ):
+        name = f"own_{maker.__name__.lower()}"
+        sx.register_mechanism(name=name)(maker)
+        parts = dict(describe(name))
+        text = parts[f"{name}: {maker.__name__}"]
+        assert text.startswith(said)
+        assert "submodules" not in text
+        assert parts["mixer"].startswith(f"your own, {maker.__module__}:{maker.__name__}:")
+        (row,) = (row for row in rows() if row["name"] == name)
+        assert row["mixer"] == "yes"
+    assert "mixer" not in dict(describe("gdn"))
