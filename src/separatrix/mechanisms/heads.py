@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.mechanisms.base import HeadShape, integer
+from separatrix.mechanisms.base import HeadShape, Mechanism, integer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heads:
-    """Sizes of heads with keys, values and an optional short convolution on q, k, v.
-
-    It stands beside `Mechanism` among the bases of a class.
-    """
+class Heads(Mechanism):
+    """Sizes of heads with keys, values and an optional short convolution on q, k, v."""
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "dimension of queries and keys per head d")
