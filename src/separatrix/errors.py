@@ -75,6 +75,10 @@ class BackendError(SeparatrixError):
     """Kernels that were asked for by name and cannot run."""
 
 
+class DriftWarning(UserWarning):
+    """A model whose two forms differ by more than its number formats explain."""
+
+
 class Undecided(SeparatrixError):
     """A comparison that neither integers nor ball arithmetic settled within the precision
     allowed.

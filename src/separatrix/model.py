@@ -8,6 +8,7 @@ logits = head(norm(x_last))                                (b, answers)
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -17,9 +18,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.architecture import Architecture
-from separatrix.errors import SizeError, SpecError
+from separatrix.errors import DriftWarning, SizeError, SpecError
 from separatrix.mixers import Mixer, State, mixer, state_numbers
-from separatrix.mixers.base.mixer import fan_in_normal
+from separatrix.mixers.base.mixer import DTYPES, fan_in_normal
 from separatrix.tasks.base.task import Task
 
 MOST_NUMBERS = 1 << 31
@@ -163,6 +164,8 @@ def _positions(architecture: Architecture, tokens: int, width: int) -> nn.Embedd
 class Model(nn.Module):
     """A residual stack over a task's tokens. Raises SizeError when a mechanism cannot be built."""
 
+    _exact_state: bool = False
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
@@ -208,6 +211,8 @@ class Model(nn.Module):
 
         Raises SizeError for a prompt that is too long.
         """
+        if self._streams():
+            return self._streamed(tokens)[:, -1]
         x = self._embed(tokens)
         *early, final = self._blocks()
         for block in early:
@@ -216,6 +221,8 @@ class Model(nn.Module):
 
     def every(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
         """Logits after every token of the prompt."""
+        if self._streams():
+            return self._streamed(tokens)
         x = self._embed(tokens)
         for block in self._blocks():
             x = block(x)
@@ -252,6 +259,34 @@ class Model(nn.Module):
             after.append(new)
         return self.head(self.norm(x)), after
 
+    @property
+    def exact_state(self) -> bool:
+        """Whether `forward` rounds what is carried as it is declared, after every token: equal to
+        `step` bit for bit. Without, it carries sums in float32 at least.
+        """
+        return self._exact_state
+
+    @exact_state.setter
+    def exact_state(self, exact: bool) -> None:
+        self._exact_state = exact
+        for block in self._blocks():
+            for part in block._mixers():
+                part.exact_state = exact
+
+    def _streams(self) -> bool:
+        return any(part.streams for block in self._blocks() for part in block._mixers())
+
+    def _streamed(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
+        """Logits after every token, by `step`."""
+        cache = self.init_cache(len(tokens))
+        if not tokens.shape[1]:
+            raise SizeError("exact_state needs at least one token in a prompt")
+        logits: list[Tensor] = []
+        for t, token in enumerate(tokens.unbind(1)):
+            one, cache = self.step(token, cache, t)
+            logits.append(one)
+        return torch.stack(logits, 1)
+
     def _embed(self, tokens: Tensor) -> Tensor:
         if self.config.bos:
             tokens = F.pad(tokens, (1, 0), value=self.config.vocabulary)
@@ -278,10 +313,13 @@ def build(
     width: int | None = None,
     hidden: int | None = None,
     seed: int = 0,
+    exact_state: bool = False,
 ) -> Model:
     """A trainable model of the architecture for the task's tokens and answers, drawn from `seed`.
 
     `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width.
+    With `exact_state`, `forward` rounds states as declared, as `step` does; without, a DriftWarning
+    tells of layers in whose formats the two may differ by more than a rounding.
     Raises SizeError for a mechanism without a mixer or sizes that do not fit.
     """
     if width is None:
@@ -296,4 +334,25 @@ def build(
         norm=True,
         bos=True,
     )
-    return Model(config).reset(torch.Generator().manual_seed(seed))
+    model = Model(config).reset(torch.Generator().manual_seed(seed))
+    model.exact_state = exact_state
+    if not exact_state:
+        _warn_of_drift(architecture, task.length)
+    return model
+
+
+def _warn_of_drift(architecture: Architecture, tokens: int) -> None:
+    """Warns of each kind of layer whose two forms differ in the format it declares, where PyTorch
+    has that format.
+    """
+    parts = dict.fromkeys(part for layer, _ in architecture.counted() for part in layer)
+    for part in parts:
+        reason = part.drift(tokens) if part.rounded_to in DTYPES else None
+        if reason is not None:
+            warnings.warn(
+                f"{part.name} with {part.rounded_to} states: over {tokens:,} tokens `step` and"
+                f" `forward` may differ by more than {part.rounded_to} explains, since {reason};"
+                " exact_state=True makes `forward` round as `step` does",
+                DriftWarning,
+                stacklevel=3,
+            )

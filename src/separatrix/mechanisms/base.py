@@ -313,6 +313,19 @@ class Mechanism:
         """The mechanism at other sizes."""
         return replace(self, **sizes)
 
+    @property
+    def rounded_to(self) -> str | None:
+        """The format in which tokens leave a sum to later ones, where a parallel form carries it
+        in a wider one; None where both are the same.
+        """
+        return None
+
+    def drift(self, t: int) -> str | None:
+        """Why decoding, which stores what is declared, may differ after t tokens from the parallel
+        form by more than one rounding; None where it cannot.
+        """
+        return None
+
     def assumptions(self) -> tuple[str, ...]:
         """What the declared sizes take for granted, to be printed with every verdict."""
         if "state_format" not in self.sizes():

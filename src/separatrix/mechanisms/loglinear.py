@@ -48,6 +48,12 @@ class LogLinear(MatrixState):
         buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1
         return (self._state(buckets * self.state_numbers), self._convolution(t))
 
+    def roundings(self, t: int) -> int:
+        """A bucket of linear attention is rounded when it merges; one of the delta rule whenever a
+        token overwrites it.
+        """
+        return t.bit_length() if self.base == "linear" else t
+
     def flops(self, t: int) -> int:
         return (
             self.operations * t.bit_length() * self.state_numbers + 2 * self.conv * self._channels

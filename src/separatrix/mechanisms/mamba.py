@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba(Stateful, Mechanism):
+class Mamba(Stateful):
     """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of
     `width` channels.
     """

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.errors import SizeError
-from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, integer
 from separatrix.mechanisms.matrix_state import Matrices
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba2(Stateful, Mechanism):
+class Mamba2(Stateful):
     """Mamba-2 (SSD): one scalar decay per head, a state of head_dim x `state` numbers per head."""
 
     name: ClassVar[str] = "mamba2"

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
     CacheItem,
-    Mechanism,
     Varied,
     choice,
     convolution,
@@ -37,7 +36,7 @@ NEGATIVE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixState(Stateful, Heads, Mechanism):
+class MatrixState(Stateful, Heads):
     """A state of d x d_v numbers per head, with an optional short convolution on q, k, v."""
 
     operations: ClassVar[int] = 5

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, OpenedBlocks, integer
-from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
+from separatrix.mechanisms.pooled import Pooled
+from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class MoBA(Softmax):
+class MoBA(Pooled):
     """Mixture of block attention: every full block of B tokens has its mean key; the k blocks whose
     mean key scores highest and the open block are read in full, in one softmax. The paper counts
     the own block among its k, here it comes beside them.
@@ -29,7 +30,6 @@ class MoBA(Softmax):
         elsewhere="fla: MoBA",
     )
 
-    block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head beside its own, k")
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:

@@ -5,18 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import LayerKind, number_format
+from separatrix.mechanisms.base import LayerKind, Mechanism, number_format
+from separatrix.numbers.formats import NumberFormat, summed_in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stateful:
-    """The number format of a recurrent state.
-
-    It stands beside `Mechanism` among the bases of a class.
-    """
+class Stateful(Mechanism):
+    """The number format of a recurrent state, and what rounding to it after every token does."""
 
     group: ClassVar[LayerKind] = "recurrent"
 
     state_format: str | None = number_format(
         None, "number format of the recurrent state; format if not given"
     )
+
+    @property
+    def rounded_to(self) -> str | None:
+        stored = NumberFormat(self.state_format or self.format)
+        return stored.name if stored.bits < NumberFormat(summed_in(self.format)).bits else None
+
+    def roundings(self, t: int) -> int:
+        """How often a number of the state may be rounded while t tokens are read."""
+        return t
+
+    def drift(self, t: int) -> str | None:
+        if self.rounded_to is None:
+            return None
+        # a sum of 2^digits like numbers takes in no further one: half a unit of its last digit
+        # is lost
+        most = 1 << NumberFormat(self.rounded_to).digits
+        if self.roundings(t) < most:
+            return None
+        return (
+            f"the state is rounded to {self.rounded_to} after every token, and a sum of {most:,}"
+            " like numbers takes in no more"
+        )
+
+    def assumptions(self) -> tuple[str, ...]:
+        if self.rounded_to is None:
+            return super().assumptions()
+        return (
+            *super().assumptions(),
+            (
+                f"step-by-step decoding: the state is rounded to {self.rounded_to} after every"
+                f" token; a parallel form that carries {summed_in(self.format)} between tokens is"
+                " another model"
+            ),
+        )

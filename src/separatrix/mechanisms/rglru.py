@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
-class RGLRU(Stateful, Mechanism):
+class RGLRU(Stateful):
     """RG-LRU (Griffin): a gated diagonal recurrence of `width` numbers."""
 
     name: ClassVar[str] = "rglru"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, integer
+from separatrix.mechanisms.base import CacheItem, Facts, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 from separatrix.numbers.bits import Bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class RWKV4(Stateful, Mechanism):
+class RWKV4(Stateful):
     """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
     channel mixing keep the last input.
     """

@@ -15,12 +15,13 @@ from separatrix.mechanisms.base import (
     flag,
     integer,
 )
-from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
+from separatrix.mechanisms.pooled import Pooled
+from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sparse(Softmax):
+class Sparse(Pooled):
     """(B, k)-sparse attention: every full block of B tokens is compressed to one key and value per
     head; the k best blocks and the open block are read in full; y = lambda y_compressed + (1 -
     lambda) y_selected. Options: NSA's window as a third branch, and gates.
@@ -39,8 +40,6 @@ class Sparse(Softmax):
     )
     compresses_blocks: ClassVar[bool] = True
 
-    block: int = integer(32, "tokens per block B")
-    topk: int = integer(4, "blocks read in full per head, k")
     window: int = integer(
         0,
         "tokens of a third branch that reads the last ones, the token itself included; 0 for none",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from separatrix.errors import SpecError
 
+DIGITS = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
+"""Significant binary digits of the floating-point formats that PyTorch computes in."""
 FORMATS = {"fp64": 64, "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
 
 
@@ -31,6 +33,11 @@ class NumberFormat:
                 " 1 to 4096 bits"
             )
         return int(match[1])
+
+    @property
+    def digits(self) -> int:
+        """Significant binary digits; of a format not in `DIGITS`, at most its bits."""
+        return DIGITS.get(self.name, self.bits)
 
     def __str__(self) -> str:
         return self.name

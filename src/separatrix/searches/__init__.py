@@ -113,4 +113,4 @@ def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
 
 def _drawn(architecture: Architecture, task: Task, seed: int) -> Model:
     width = max(LEAST_WIDTH, *(part.inner_width for layer in architecture for part in layer))
-    return build(architecture, task, width=width, seed=seed)
+    return build(architecture, task, width=width, seed=seed, exact_state=True)

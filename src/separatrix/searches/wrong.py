@@ -134,8 +134,9 @@ def _confirmed(
 
 
 def _cpu(model: Model) -> Model:
-    """The model itself, or a copy on the CPU in float32 where it is elsewhere or narrower."""
+    """A copy on the CPU, in float32 where the model is narrower, that rounds states as declared."""
     weight = model.head.weight
-    if weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64):
-        return model
-    return deepcopy(model).to(device="cpu", dtype=torch.float32)
+    dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+    copy = deepcopy(model).to(device="cpu", dtype=dtype)
+    copy.exact_state = True
+    return copy

@@ -45,6 +45,11 @@ class Mixer(nn.Module, ABC):
     same outputs.
     """
 
+    exact_state: bool = False
+    """Whether the parallel form, too, rounds what is carried as it is declared, after every token:
+    equal to `step` bit for bit, and as slow.
+    """
+
     def __init__(self, mechanism: Mechanism, *, width: int) -> None:
         super().__init__()
         self.mechanism = mechanism
@@ -56,14 +61,14 @@ class Mixer(nn.Module, ABC):
         SizeError for x of no tokens, another width or another format.
         """
         self._check_input(x, 3)
-        return self._forward(x)
+        return self._streamed(x) if self.streams else self._forward(x)
 
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         """The output at the last token only; equal to `forward(x)[:, -1]`. Raises SizeError as
         `forward` does.
         """
         self._check_input(x, 3)
-        return self._last(x)
+        return self._streamed(x)[:, -1] if self.streams else self._last(x)
 
     def step(
         self, x: Float[Tensor, "b w"], state: State, t: int
@@ -74,6 +79,26 @@ class Mixer(nn.Module, ABC):
         self._check_input(x, 2)
         self._check_state(state, len(x), t)
         return self._step(x, state, t)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the parallel form is computed token by token: with `exact_state`, where a state
+        is stored in a narrower format than sums over tokens have.
+        """
+        if not self.exact_state:
+            return False
+        bits = torch.finfo(wide(self._like).dtype).bits
+        stored = (self._dtype(name) for name in self.shapes(0) if name not in BUFFERS)
+        return any(torch.finfo(dtype).bits < bits for dtype in stored)
+
+    def _streamed(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        """The outputs of `step` from the empty state."""
+        state = self.init_state(len(x))
+        outputs: list[Tensor] = []
+        for t, token in enumerate(x.unbind(1)):
+            y, state = self._step(token, state, t)
+            outputs.append(y)
+        return torch.stack(outputs, 1)
 
     def init_state(self, batch: int) -> State:
         """The state before the first token: zeros."""
@@ -177,7 +202,7 @@ class Mixer(nn.Module, ABC):
         return {name: tensor.to(self._dtype(name)) for name, tensor in tensors.items()}
 
 
-BUFFERS = frozenset({"conv", "shift", "keys", "values"})
+BUFFERS = frozenset({"conv", "shift", "keys", "values", "latents", "rotated", "index_keys"})
 """Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent
 states.
 """

@@ -1,0 +1,209 @@
+"""What a narrow state does to the two forms of a mixer, and how `exact_state` makes them one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from separatrix.architecture import Architecture, mechanism
+from separatrix.errors import DriftWarning
+from separatrix.mixers import MIXERS, Mixer, mixer
+from separatrix.mixers.base.mixer import DTYPES
+from separatrix.model import build
+from separatrix.searches import refute
+from separatrix.tasks import Equality, Eva
+from separatrix.theory import judge
+
+SIZES: dict[str, Any] = {"heads": 2, "head_dim": 4, "block": 4, "topk": 2, "size": 5, "width": 8}
+SIZES |= {"latent": 6, "index_dim": 4, "conv": 3}
+NARROW = ("bf16", "fp16")
+
+
+def made(name: str, width: int = 8, **given: Any) -> Mixer:
+    known = mechanism(name).sizes()
+    sizes = {size: value for size, value in SIZES.items() if size in known} | given
+    sizes |= {"block": 1, "latent": None} if name == "indexed" else {}
+    part = mixer(mechanism(name, **sizes), width=width)
+    part.reset(torch.Generator().manual_seed(0))
+    return part.to(DTYPES[part.mechanism.format])
+
+
+def drawn(part: Mixer, tokens: int) -> Tensor:
+    x = torch.randn(2, tokens, part.width, generator=torch.Generator().manual_seed(1))
+    return x.to(part._like.dtype)
+
+
+def streamed(part: Mixer, x: Tensor) -> Tensor:
+    state = part.init_state(len(x))
+    outputs: list[Tensor] = []
+    for t in range(x.shape[1]):
+        y, state = part.step(x[:, t], state, t)
+        outputs.append(y)
+    return torch.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("form", NARROW)
+@pytest.mark.parametrize("name", MIXERS)
+def test_the_forms_are_one_bit_for_bit(name: str, form: str) -> None:
+    """Of mixers that carry a sum in a narrow format; the others compute as before."""
+    part = made(name, format=form)
+    assert not part.streams
+    x = drawn(part, 40)
+    with torch.no_grad():
+        before = part(x)
+        part.exact_state = True
+        assert part.streams == (part.mechanism.rounded_to is not None)
+        y = part(x)
+        if part.streams:
+            assert torch.equal(y, streamed(part, x))
+            assert torch.equal(part.last(x), y[:, -1])
+        else:
+            assert torch.equal(y, before)
+
+
+@pytest.mark.parametrize("name", ["linear", "gdn", "rglru", "mlstm", "loglinear"])
+def test_a_state_narrower_than_its_layer_is_rounded_too(name: str) -> None:
+    part = made(name, format="fp32", state_format="bf16")
+    assert part.mechanism.rounded_to == "bf16"
+    part.exact_state = True
+    x = drawn(part, 40)
+    with torch.no_grad():
+        assert torch.equal(part(x), streamed(part, x))
+    wide = made(name, format="bf16", state_format="fp32")
+    wide.exact_state = True
+    assert wide.mechanism.rounded_to is None
+    assert not wide.streams
+
+
+def test_a_model_in_one_form() -> None:
+    """Logits after every token, by `forward`, `every` and `step`."""
+    task = Eva(n=4, V=4)
+    stack = Architecture.parse(
+        "linear + full + sparse(block=2, topk=1) @ heads=2, head_dim=4, bf16"
+    )
+    model = build(stack, task, exact_state=True).to(torch.bfloat16)
+    tokens = torch.randint(0, task.vocabulary, (3, task.length))
+    with torch.no_grad():
+        cache = model.init_cache(3)
+        logits = torch.empty(0)
+        for t in range(task.length):
+            logits, cache = model.step(tokens[:, t], cache, t)
+            assert torch.equal(model.every(tokens)[:, t], logits)
+        assert torch.equal(model(tokens), logits)
+        again = copy.deepcopy(model)
+        assert again.exact_state
+        again.exact_state = False
+        assert not torch.equal(again.every(tokens), model.every(tokens))
+
+
+def test_no_verdict_about_a_stored_state_is_taken_for_one_about_the_parallel_form() -> None:
+    """Equality of 128 bits, with a state of 6 numerators and a denominator of 16 bits each: 112
+    bits, so decoding fails. The parallel form carries 24 bits in each numerator and answers.
+
+    Bit j of the first string adds 2^-i to numerator c (i = j div 6, c = j mod 6), that of the
+    second takes it away; every key has the feature 1. All sums are multiples of 2^-21 below 2, so
+    exact in float32, and 0 for equal strings alone.
+    """
+    n = 128
+    spec = Architecture.parse("linear @ heads=1, head_dim=1, value_dim=6, bf16")
+    (verdict,) = [v for v in judge(spec, Equality(n=n)) if v.status == "FAILS"]
+    assert spec.cache_bits(2 * n) == 112
+    assert (
+        "step-by-step decoding: the state is rounded to bf16 after every token; a parallel form"
+        " that carries fp32 between tokens is another model" in verdict.assumptions
+    )
+    part = made("linear", width=6, head_dim=1, heads=1, value_dim=6, format="bf16", conv=0)
+    with torch.no_grad():
+        for weight in (part.q, part.k, part.v, part.o):
+            weight.weight.zero_()
+        part.v.weight.copy_(torch.eye(6))
+        part.o.weight.copy_(torch.eye(6))
+    places = torch.arange(n)
+    digits = torch.zeros(n, 6)
+    digits[places, places % 6] = 2.0 ** -(places // 6)
+
+    def says_equal(first: Tensor, second: Tensor) -> Tensor:
+        x = torch.zeros(len(first), 2 * n + 1, 6)
+        x[:, :n] = first[..., None] * digits
+        x[:, n : 2 * n] = -second[..., None] * digits
+        with torch.no_grad():
+            return (part(x.to(torch.bfloat16))[:, -1] == 0).all(-1)
+
+    one = torch.randint(0, 2, (8, n), generator=torch.Generator().manual_seed(0)).float()
+    one[:, :6] = 1
+    # the last digits but one of each numerator, under a first digit of 1
+    other = one.clone()
+    other[:, 120:126] = 1 - one[:, 120:126]
+    assert bool(says_equal(one, one).all())
+    assert not bool(says_equal(one, other).any())
+    # rounded to 8 digits, the sums of equal strings do not cancel
+    part.exact_state = True
+    assert not bool(says_equal(one, one).any())
+
+
+@pytest.mark.parametrize(
+    ("spec", "n", "reason"),
+    [
+        ("linear @ heads=1, head_dim=4, bf16", 256, "a sum of 256 like numbers takes in no more"),
+        ("mlstm @ heads=1, head_dim=4, fp16", 2048, "a sum of 2,048 like numbers"),
+        ("gdn @ heads=1, head_dim=4, state_format=bf16", 256, "rounded to bf16 after every token"),
+        ("sparse(block=2, topk=2) @ heads=1, head_dim=4, bf16", 5, "blocks are chosen by pooled"),
+        ("moba(block=2, topk=2) @ heads=1, head_dim=4, fp16", 5, "blocks are chosen by pooled"),
+        ("linear @ heads=1, head_dim=4, bf16", 254, None),
+        ("loglinear @ heads=1, head_dim=4, bf16", 300, None),
+        ("sparse(block=2, topk=2) @ heads=1, head_dim=4, bf16", 4, None),
+        ("sparse(block=2, topk=2) @ heads=1, head_dim=4", 300, None),
+        ("linear*2 @ heads=1, head_dim=4, bf16, state_format=fp32", 300, None),
+        ("full + window @ heads=1, head_dim=4, bf16", 300, None),
+        ("linear @ heads=1, head_dim=4, p8", 300, None),
+    ],
+)
+def test_build_warns_where_the_forms_may_part(spec: str, n: int, reason: str | None) -> None:
+    """A prompt of n values and a question has n + 1 tokens."""
+    stack = Architecture.parse(spec)
+    task = Eva(n=n, V=4)
+    if reason is None:
+        build(stack, task)
+    else:
+        with pytest.warns(DriftWarning, match=reason):
+            build(stack, task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(stack, task, exact_state=True)
+
+
+def test_searches_judge_the_model_that_decodes() -> None:
+    """A wrong answer of a stack with a bf16 state in fp32 is one of `step` and verifies."""
+    task = Eva(n=8, V=8)
+    stack = Architecture.parse("linear @ heads=1, head_dim=4, state_format=bf16")
+    found = refute(stack, task, budget=20, method="wrong_answer")
+    assert found.kind == "certificate"
+
+
+DRIFTS = [
+    # name, tokens, how far the last eighth of the outputs is apart at least, in parts of its size
+    ("linear", 1024, 0.2),
+    ("linear", 8192, 3.0),
+    ("mlstm", 1024, 0.02),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tokens", "least"), DRIFTS)
+def test_drifts_as_measured(name: str, tokens: int, least: float) -> None:
+    """Far more than bf16's 2^-8 without `exact_state`, and none with it."""
+    part = made(name, width=32, format="bf16", heads=2, head_dim=16, conv=0)
+    x = drawn(part, tokens)
+    assert part.mechanism.drift(tokens) is not None
+    late = -tokens // 8
+    with torch.no_grad():
+        decoded = streamed(part, x)[:, late:].float()
+        parallel = part(x)[:, late:].float()
+        assert (parallel - decoded).norm() / parallel.norm() > least > 2**-8
+        part.exact_state = True
+        assert torch.equal(part(x)[:, late:].float(), decoded)
