@@ -22,7 +22,7 @@ from separatrix.mechanisms import (
     check_size_names,
     mechanism,
 )
-from separatrix.mechanisms.base import POSITIONS, Positions
+from separatrix.mechanisms.base import POSITIONS
 from separatrix.numbers.bits import Bits
 
 __all__ = [
@@ -235,7 +235,7 @@ class Architecture:
         return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
 
     @cached_property
-    def positions(self) -> Positions:
+    def positions(self) -> str:
         """What tokens know of their places where they enter the stack: embedded unless an attention
         layer says otherwise.
         """

@@ -13,6 +13,8 @@ from separatrix.cards.card import card
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
 from separatrix.numbers.amounts import check_context
+from separatrix.tasks import parse_task
+from separatrix.theory.base import number
 
 _SAID_BY_NOTES = {
     "the recurrent state holds": "recurrent state",
@@ -74,6 +76,7 @@ def card_facts(
     Raises SizeError for a context that is none.
     """
     check_context(context)
+    asked = tuple(card(architecture, context) if lines is None else lines)
     said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
     return CardFacts(
         name=str(architecture),
@@ -88,8 +91,12 @@ def card_facts(
         convolution_numbers=largest_numbers(architecture, "convolution", FAR),
         readers=len(architecture.reading),
         read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
-        lines=tuple(card(architecture, context) if lines is None else lines),
-        assumptions=_assumptions(architecture),
+        lines=asked,
+        assumptions=(
+            *_positions(asked),
+            *_spelling(architecture, asked),
+            *_assumptions(architecture),
+        ),
         unknown=tuple(name for name, value in said.items() if value is None),
     )
 
@@ -124,6 +131,36 @@ def _formats(architecture: Architecture) -> str:
     if states and states != formats:
         words.append(f"recurrent state {'/'.join(states)}{' (assumed)' if assumed else ''}")
     return ", ".join(words)
+
+
+def _positions(lines: Sequence[CardLine]) -> tuple[str, ...]:
+    """The sources of positions that what is SOLVABLE rests on."""
+    solved = [line.verdict for line in lines if line.status == "SOLVABLE"]
+    said = [
+        text
+        for verdict in solved
+        if verdict is not None
+        for text in verdict.assumptions
+        if text.startswith("positions:")
+    ]
+    return tuple(dict.fromkeys(said))
+
+
+def _spelling(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[str, ...]:
+    """Says where a question has more values than the model has tokens."""
+    ids = {
+        line.question: parse_task(line.verdict.task).vocabulary
+        for line in lines
+        if line.verdict is not None
+    }
+    known = architecture.vocabulary
+    if known is None or max(ids.values(), default=0) <= known:
+        return ("one token per value",)
+    more = "; ".join(f"{question}: {number(n)}" for question, n in ids.items() if n > known)
+    return (
+        f"one token per value, though the model has {known:,} tokens: with more values than that"
+        f" they take several tokens, and prompts are longer ({more})",
+    )
 
 
 def _assumptions(architecture: Architecture) -> tuple[str, ...]:

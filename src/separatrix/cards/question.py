@@ -132,6 +132,8 @@ class Question(ABC):
             bound = Bound(here.theorem, None, self.size)
             return beyond(self.title, bound, here, words, words.why)
         words = self.nothing_known(architecture)
+        if here.statement != NothingKnown.title:
+            words = Words(here.statement, words.why)
         record = here if self.keeps_nothing_known else None
         return CardLine(self.title, "OPEN", None, words.text, here.theorem, record, words.why)
 

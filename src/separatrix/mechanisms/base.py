@@ -70,8 +70,7 @@ class Head(NamedTuple):
         return keys <= self.head_dim and values <= self.dv and stored
 
 
-Positions = Literal["embedded", "none", "alibi", "unknown"]
-POSITIONS: tuple[Positions, ...] = ("embedded", "none", "alibi", "unknown")
+POSITIONS = ("embedded", "none", "alibi", "unknown")
 POSITIONS_TEXT = (
     "where places come from beside rotations: embedded in the tokens (learned or free position"
     " embeddings), none, alibi (scores fall with distance), or unknown"
@@ -113,6 +112,11 @@ def choice(default: str, options: tuple[str, ...], text: str, *, alters: bool = 
 def number_format(default: str | None, text: str) -> Any:
     """A field that names a number format."""
     return field(default=default, metadata={"text": text, "format": True})
+
+
+def positions_field() -> Any:
+    """A field that says where places come from beside rotations."""
+    return choice("embedded", POSITIONS, POSITIONS_TEXT)
 
 
 def rotation_scaling(text: str) -> Any:
@@ -276,6 +280,13 @@ class Mechanism:
         return bits <= self._handed_on and self.formats <= EXACT_FORMATS
 
     @property
+    def sees_neighbour(self) -> bool:
+        """Whether each token sees the one before it as such, wherever both stand: by a short
+        convolution over at least two tokens.
+        """
+        return self.sizes().get("conv", 0) >= 2
+
+    @property
     def _handed_on(self) -> int:
         """Numbers that one head can hand to the next token as they are; 0 where none is known."""
         return 0
@@ -289,7 +300,7 @@ class Mechanism:
         return None
 
     @property
-    def seen_positions(self) -> Positions | None:
+    def seen_positions(self) -> str | None:
         """What its tokens know of their places before any rotation; None where it is no attention
         and nobody says.
         """

@@ -45,4 +45,5 @@ class Full(Softmax):
 
     @property
     def retrieval_head(self) -> Head | None:
-        return None if self.rope or not self.formats <= EXACT_FORMATS else self.head
+        # what a cap leaves of a lead is not worked out
+        return None if self.softcap or not self.formats <= EXACT_FORMATS else self.head

@@ -11,17 +11,14 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
     EXACT_FORMATS,
-    POSITIONS,
-    POSITIONS_TEXT,
     CacheItem,
     Facts,
     Head,
     LayerKind,
-    Positions,
-    choice,
     convolution,
     flag,
     integer,
+    positions_field,
     rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
@@ -53,7 +50,7 @@ class Latent(Accumulating, Heads):
     rope: bool = flag(True, "whether the shared key of rope_dim numbers is rotated by its place")
     rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
     rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
+    positions: str = positions_field()
 
     def _check(self) -> None:
         if self.rope_dim % 2:
@@ -62,7 +59,7 @@ class Latent(Accumulating, Heads):
             )
 
     @property
-    def seen_positions(self) -> Positions | None:
+    def seen_positions(self) -> str | None:
         return self.positions
 
     @property

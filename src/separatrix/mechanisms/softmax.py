@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from separatrix.errors import SizeError
 from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
-    POSITIONS,
-    POSITIONS_TEXT,
     CacheItem,
     Head,
     HeadShape,
-    Positions,
-    choice,
     convolution,
     flag,
     integer,
+    positions_field,
     rotation_scaling,
 )
 from separatrix.mechanisms.heads import Heads
@@ -42,7 +39,7 @@ class Softmax(Accumulating, Heads):
         None, "rotated numbers of a query or key, the first ones; all if not given", alters=True
     )
     rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
+    positions: str = positions_field()
     softcap: int = integer(
         0, "scores are softcap tanh(score / softcap) (Gemma 2); 0: not capped", alters=True
     )
@@ -69,7 +66,7 @@ class Softmax(Accumulating, Heads):
             Rotation(self.rope_base, turned, self.rope_scaling)
 
     @property
-    def seen_positions(self) -> Positions | None:
+    def seen_positions(self) -> str | None:
         return self.positions
 
     @property

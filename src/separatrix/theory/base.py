@@ -151,9 +151,10 @@ class Theorem(ABC):
         log2_n: str | None = None,
         numbers: dict[str, int] | None = None,
         sign: LogSign | None = None,
+        assumptions: tuple[str, ...] = (),
     ) -> Verdict:
         """A record of this theorem with its premises, source, what the sizes take for granted and
-        the notes of whoever read the architecture filled in.
+        the notes of whoever read the architecture filled in. `assumptions` are this verdict's own.
         """
         return Verdict(
             architecture=architecture.spec,
@@ -167,7 +168,9 @@ class Theorem(ABC):
             method=sign.method if sign else "",
             slack=sign.difference if sign else "",
             premises=self.premises,
-            assumptions=architecture.granted,
+            assumptions=tuple(
+                dict.fromkeys((*assumptions, one_token_per_value(task), *architecture.granted))
+            ),
             notes=architecture.notes,
             source=self.source,
         )
@@ -281,6 +284,11 @@ def _sized(n: int, of: str) -> str:
 def readers(architecture: Architecture) -> tuple[int, ...]:
     """h of every reading layer, first layer first."""
     return tuple(architecture.read_bits(index) for index in architecture.reading)
+
+
+def one_token_per_value(task: Task) -> str:
+    """What every verdict takes for granted of the vocabulary (theory.md, section 1, spelling)."""
+    return f"one token per value: prompts are written in {number(task.vocabulary)} token ids"
 
 
 def number(value: int) -> str:

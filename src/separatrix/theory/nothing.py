@@ -6,6 +6,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
 from separatrix.theory.base import NEITHER, Theorem
+from separatrix.theory.solves.lacking import why_open
 
 
 class NothingKnown(Theorem):
@@ -25,4 +26,6 @@ class NothingKnown(Theorem):
         return ""
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
-        return self.verdict(architecture, task, "OPEN", "no theorem here decides it")
+        why = why_open(architecture, task)
+        sentence = f"{self.title}: {why}" if why else self.title
+        return self.verdict(architecture, task, "OPEN", sentence)

@@ -7,6 +7,7 @@ from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Sparse
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
+from separatrix.theory.solves.places import EMBEDDED
 from separatrix.theory.solves.retrieval import RETRIEVED
 from separatrix.theory.solves.room import TAGS, WIDE, bits_of
 
@@ -48,6 +49,8 @@ class BlockRetrieval(Theorem):
             for part in layer:
                 if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
                     continue
+                if architecture.positions != "embedded":
+                    continue
                 # low address bits cancel in the mean over whole powers of two only
                 if part.block < 2 or part.block & (part.block - 1):
                     continue
@@ -64,5 +67,12 @@ class BlockRetrieval(Theorem):
                         "block": part.block,
                         "layer": index,
                     }
-                    return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+                    return self.verdict(
+                        architecture,
+                        task,
+                        "SOLVABLE",
+                        sentence,
+                        numbers=numbers,
+                        assumptions=(EMBEDDED,),
+                    )
         return None

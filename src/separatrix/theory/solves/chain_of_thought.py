@@ -11,7 +11,8 @@ from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SOLVABLE, Theorem
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, bits_of, full_heads
+from separatrix.theory.solves.places import places
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -26,11 +27,12 @@ class Thought(Theorem):
     )
     premises = (
         (
-            "a full head with room for the address bits and a tag for each level in its keys and"
-            " for the values' bits in its values"
+            "a full head with room for the values' bits in its values and, for addresses, for their"
+            " bits and a tag for each level in its keys"
         ),
+        PLACES,
         "written tokens from a vocabulary of composites; decoding is deterministic",
-        "scores exact in the format: s a power of two, at most 256 address bits",
+        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, chain of thought"
@@ -65,19 +67,35 @@ class Thought(Theorem):
         # the address, and a tag for each of the levels 0 to L
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
-        for index, part in full_heads(architecture):
-            if part.has_room(address, payload) and address <= 256:
-                sentence = (
-                    f"with a chain of thought of {task.L:,} tokens one full layer (layer"
-                    f" {index + 1}) solves it: {address} address and tag bits of {part.head_dim}"
-                    f" key dimensions, {payload} answer bits of {part.dv} value dimensions"
-                )
-                numbers = {
-                    "address_bits": address,
-                    "payload_bits": payload,
-                    "layer": index,
-                    "written": task.L,
-                }
-                written = Written(task=task, form="pairs")
-                return self.verdict(architecture, written, "SOLVABLE", sentence, numbers=numbers)
+        for index, part, head in full_heads(architecture):
+            found = places(
+                architecture,
+                part,
+                head,
+                address=address,
+                payload=payload,
+                # the tokens written stand behind the prompt
+                tokens=task.length + task.L,
+            )
+            if found is None:
+                continue
+            asked = (
+                found.asked or f"{address} address and tag bits of {head.head_dim} key dimensions"
+            )
+            sentence = (
+                f"with a chain of thought of {task.L:,} tokens one full layer (layer"
+                f" {index + 1}) solves it: {asked}, {payload} answer bits of {head.dv} value"
+                " dimensions"
+            )
+            numbers = {"payload_bits": payload, "layer": index, "written": task.L}
+            if found.address:
+                numbers["address_bits"] = address
+            return self.verdict(
+                architecture,
+                Written(task=task, form="pairs"),
+                "SOLVABLE",
+                sentence,
+                numbers=numbers,
+                assumptions=(found.rests_on,),
+            )
         return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
+from separatrix.mechanisms import Mechanism
+from separatrix.numbers.selection import selection_lead
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, bits_of, full_heads
+from separatrix.theory.solves.places import places
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
 from separatrix.theory.words import Words
 
 
@@ -21,11 +24,16 @@ class Composition(Theorem):
     )
     premises = (
         (
-            "full heads with room for the address bits and a tag for each level in their keys and"
-            " for the values' bits in their values"
+            "full heads with room for the values' bits in their values and, for addresses, for"
+            " their bits and a tag for each level in their keys"
         ),
-        "a carrier, where one is used, with room for the bits of z_0 in one head",
-        "scores exact in the format: s a power of two, at most 256 address bits",
+        PLACES,
+        (
+            "a carrier, where one is used, with room for the bits of z_0 in one head; without"
+            " embedded positions it has a short convolution, or is a rotated window that tells its"
+            " offsets apart"
+        ),
+        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, sections 5 (tightness) and 6"
@@ -42,13 +50,17 @@ class Composition(Theorem):
         # the address, and a tag for each of the levels 0 to L
         address = bits_of(task.N(task.L - 1)) + task.L + 1
         payload = bits_of(task.N(task.L - 1))
-        layers = sorted(
-            {
-                i
-                for i, part in full_heads(architecture)
-                if part.has_room(address, payload) and address <= 256
-            }
-        )
+        found = {
+            i: how
+            for i, part, head in full_heads(architecture)
+            if (
+                how := places(
+                    architecture, part, head, address=address, payload=payload, tokens=task.length
+                )
+            )
+            is not None
+        }
+        layers = sorted(found)
         steps, carried = composable(architecture, layers, bits_of(task.m))
         if steps < task.L:
             return None
@@ -57,29 +69,36 @@ class Composition(Theorem):
             if not carried or len(layers) > task.L
             else "a bounded layer carries z_0 or i_1 to w"
         )
+        asked = f"{address} address and tag bits in the keys"
+        if not all(one.address for one in found.values()):
+            asked = "its last token asks for offsets"
         sentence = (
-            f"{len(layers)} full layers solve it ({how}, each further one follows a step):"
-            f" {address} address and tag bits in the keys"
+            f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
         )
-        numbers = {
-            "address_bits": address,
-            "payload_bits": payload,
-            "full_layers": len(layers),
-            "steps": steps,
-        }
-        return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+        numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
+        if all(one.address for one in found.values()):
+            numbers["address_bits"] = address
+        return self.verdict(
+            architecture,
+            task,
+            "SOLVABLE",
+            sentence,
+            numbers=numbers,
+            assumptions=tuple(dict.fromkeys(found[i].rests_on for i in layers)),
+        )
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
         layers = verdict.numbers["full_layers"]
-        used = f"{number(verdict.numbers['address_bits'])} of"
-        if layers == 1:
-            suffice = f"1 full layer suffices, {used} its"
-        else:
-            suffice = f"{number(layers)} full layers suffice, {used} their"
+        address = verdict.numbers.get("address_bits")
+        whose = "1 full layer suffices" if layers == 1 else f"{number(layers)} full layers suffice"
+        its = "its" if layers == 1 else "their"
+        used = "by rotations alone"
+        if address is not None:
+            used = f"{number(address)} of {its} key dimensions used"
         return Words(
-            f"{suffice} key dimensions used",
+            f"{whose}, {used}",
             "Each full layer takes one step, and one more layer, full or recurrent, brings the"
             " starting point along.",
         )
@@ -100,9 +119,20 @@ def composable(
     first = full_layers[0]
     second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
     carried = any(
-        part.carries(carried_bits)
+        part.carries(carried_bits) and _finds_neighbour(architecture, part)
         for i in range(second)
         if i != first
         for part in architecture.layers[i]
     )
     return len(full_layers) - 1 + carried, carried
+
+
+def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
+    """Whether a carrier can tell the token before the last from all others."""
+    if architecture.positions == "embedded" or part.sees_neighbour:
+        return True
+    if architecture.positions != "none" or part.rotation is None or part.group != "windowed":
+        return False
+    seen = part.sizes()["size"]
+    lead = selection_lead(part.rotation, seen, part.format)
+    return lead is not None and lead.holds

@@ -6,9 +6,12 @@ from typing import ClassVar
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.base import Head
 from separatrix.tasks import Equality, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, flagging_layers
+from separatrix.theory.solves.places import Places, blank_beside, flags_carry, places
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -19,11 +22,17 @@ class TwoLayerEquality(Theorem):
         "In the first layer every bit of the second string fetches the bit at its place in the"
         " first, by its address, and flags a difference. In the second the last token looks for a"
         " flagged token: weight at least 1 - n e^(-2 s^2) on flagged ones if there is any, none"
-        " otherwise."
+        " otherwise. With rotations alone every token asks for the offset n; a start token takes"
+        " the weight of those that have no token there."
     )
     premises = (
-        "two full layers, the first with room in its keys for the address bits and two tags",
-        "scores exact in the format: s a power of two, at most 256 address bits",
+        (
+            "two full layers, the first, for addresses, with room in its keys for their bits and"
+            " two tags"
+        ),
+        PLACES,
+        "with rotations alone, a start token may stand before the prompt",
+        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "[Bha24], in the form of theory.md, section 6; the retrieval head is [CPW]"
@@ -45,18 +54,60 @@ class TwoLayerEquality(Theorem):
         if not isinstance(task, Equality):
             return None
         address = bits_of(task.n)
-        layers = flagging_layers(architecture, address)
-        if layers is None:
+        heads = list(full_heads(architecture))
+        fetching = next(
+            (
+                (i, found)
+                for i, part, head in heads
+                if (found := _fetches(architecture, part, head, task)) is not None
+            ),
+            None,
+        )
+        if fetching is None:
             return None
-        first, second = layers
+        first, found = fetching
+        second = next(
+            (
+                i
+                for i, part, head in heads
+                if i > first and flags_carry(architecture, part, head, tokens=task.length)
+            ),
+            None,
+        )
+        if second is None:
+            return None
+        asked = f"the offset {task.n:,}"
+        numbers = {"first": first, "second": second}
+        if found.address:
+            asked = f"{address} address bits and {TAGS} tags in its keys"
+            numbers["address_bits"] = address
         sentence = (
-            f"two full layers solve it: layer {first + 1} fetches partners ({address} address bits"
-            f" and {TAGS} tags in its keys), layer {second + 1} looks for a difference"
+            f"two full layers solve it: layer {first + 1} fetches partners ({asked}), layer"
+            f" {second + 1} looks for a difference"
         )
         return self.verdict(
             architecture,
             task,
             "SOLVABLE",
             sentence,
-            numbers={"address_bits": address, "first": first, "second": second},
+            numbers=numbers,
+            assumptions=(found.rests_on,),
         )
+
+
+def _fetches(
+    architecture: Architecture, part: Mechanism, head: Head, task: Equality
+) -> Places | None:
+    """How heads of this layer fetch the partners of the second string's bits."""
+    found = places(
+        architecture,
+        part,
+        head,
+        address=bits_of(task.n) + TAGS,
+        payload=1,
+        tokens=task.length,
+    )
+    if found is None or found.address:
+        return found
+    # tokens of the first string have no partner: a start token must take their weight
+    return found if blank_beside(architecture, part, head, tokens=task.length) else None

@@ -8,8 +8,9 @@ from separatrix.mechanisms import Indexed
 from separatrix.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
+from separatrix.theory.solves.places import places
 from separatrix.theory.solves.retrieval import RETRIEVED
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of
 
 
 class IndexedRetrieval(Theorem):
@@ -23,13 +24,15 @@ class IndexedRetrieval(Theorem):
     premises = (
         (
             "an indexer whose score of a token grows with the product of one query and the token's"
-            " key, with room for the address bits and two tags"
+            " key, with room for the address bits and two tags, no rotation among them; or one that"
+            " reads every token"
         ),
         (
             "a head with room for the address bits and two tags in its keys and for the answer's"
             " bits in its values (both within the latent)"
         ),
-        "scores exact in the format: s a power of two, at most 256 address bits",
+        PLACES,
+        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
@@ -50,14 +53,39 @@ class IndexedRetrieval(Theorem):
             for part in layer:
                 if not isinstance(part, Indexed) or not part.formats <= EXACT_FORMATS:
                     continue
-                if part.rope or part.block != 1 or part.index_dim < address + TAGS or address > 256:
+                if part.block != 1 or part.softcap:
                     continue
-                if part.head.has_room(address + TAGS, payload):
-                    sentence = (
-                        f"one indexed layer (layer {index + 1}) solves it: {address} address bits"
-                        f" and {TAGS} tags of {part.index_dim} index dimensions and {part.head_dim}"
-                        f" key dimensions, {payload} answer bits of {part.dv} value dimensions"
-                    )
-                    numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
-                    return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+                found = places(
+                    architecture,
+                    part,
+                    part.head,
+                    address=address + TAGS,
+                    payload=payload,
+                    tokens=task.length,
+                )
+                # an indexer that reads every token need not choose
+                every = part.topk >= task.length
+                if found is None or not (
+                    every or (found.address and part.index_dim >= address + TAGS)
+                ):
+                    continue
+                asked = found.asked or (
+                    f"{address} address bits and {TAGS} tags of {part.index_dim} index dimensions"
+                    f" and {part.head_dim} key dimensions"
+                )
+                sentence = (
+                    f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
+                    f" bits of {part.dv} value dimensions"
+                )
+                numbers = {"payload_bits": payload, "layer": index}
+                if found.address:
+                    numbers["address_bits"] = address
+                return self.verdict(
+                    architecture,
+                    task,
+                    "SOLVABLE",
+                    sentence,
+                    numbers=numbers,
+                    assumptions=(found.rests_on,),
+                )
         return None

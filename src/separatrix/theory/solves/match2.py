@@ -8,7 +8,8 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.places import EMBEDDED, NEEDS_NONE, compares
+from separatrix.theory.solves.room import CONTENTS, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
@@ -21,10 +22,13 @@ class Match2(Theorem):
     statement = (
         "With phi(x) = (cos, sin, 1) of 2 pi x/M a head of dimension 3 scores c cos(2 pi (x_i +"
         " x_j)/M), largest exactly where the two cancel; a blank key takes the weight otherwise."
-        " Beyond the M that the format separates, a bit code of log2 M + 1 dimensions does it."
+        " Beyond the M that the format separates, a bit code of log2 M + 2 dimensions does it, the"
+        " start token scoring as much as a match: its weight tells how many tokens match, the last"
+        " one itself among them where it cancels itself."
     )
     premises = (
         "a full head of dimension 3 (or log2 M + 2)",
+        CONTENTS,
         "a start token may stand before the prompt",
         "weights and embeddings may be chosen",
     )
@@ -42,16 +46,22 @@ class Match2(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum) or task.form != "query":
             return None
-        for index, part in full_heads(architecture):
-            if part.has_room(3, 1) and MATCH_LIMIT[part.format] >= task.M:
+        for index, part, head in full_heads(architecture):
+            # the value is 0 at the last token, which needs its place
+            placed = architecture.positions == "embedded"
+            three = placed and compares(architecture, part, head, 3)
+            coded = bits_of(task.M) + TAGS
+            if three and MATCH_LIMIT[head.format] >= task.M:
                 how = (
-                    f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[part.format]:,}"
-                    f" in {part.format}"
+                    f"3 key dimensions, M = {task.M:,} of at most {MATCH_LIMIT[head.format]:,}"
+                    f" in {head.format}"
                 )
                 dimensions = 3
-            elif part.has_room(bits_of(task.M) + TAGS, 1):
-                how = f"a bit code in {bits_of(task.M) + TAGS} of {part.head_dim} key dimensions"
-                dimensions = bits_of(task.M) + TAGS
+                rests_on = EMBEDDED
+            elif compares(architecture, part, head, coded):
+                how = f"a bit code in {coded} of {head.head_dim} key dimensions"
+                dimensions = coded
+                rests_on = NEEDS_NONE
             else:
                 continue
             sentence = f"one full layer (layer {index + 1}) solves it: {how}"
@@ -61,5 +71,6 @@ class Match2(Theorem):
                 "SOLVABLE",
                 sentence,
                 numbers={"dimensions": dimensions, "layer": index},
+                assumptions=(rests_on,),
             )
         return None

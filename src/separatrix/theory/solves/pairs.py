@@ -8,7 +8,8 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, flagging_layers
+from separatrix.theory.solves.places import NEEDS_NONE, compares, flags_carry
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, CONTENTS, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -25,6 +26,7 @@ class TwoLayerPairs(Theorem):
     )
     premises = (
         "two full layers, the first with room in its keys for the bits of a value and two tags",
+        CONTENTS,
         "a start token may stand before the prompt",
         "scores exact in the format: s a power of two, at most 256 bits",
         CHOSEN_WEIGHTS,
@@ -53,10 +55,17 @@ class TwoLayerPairs(Theorem):
         if not isinstance(task, TwoSum) or task.form != "decision":
             return None
         bits = bits_of(task.M)
-        layers = flagging_layers(architecture, bits)
-        if layers is None:
+        heads = list(full_heads(architecture))
+        flags = [i for i, part, head in heads if compares(architecture, part, head, bits + TAGS)]
+        after = [
+            i
+            for i, part, head in heads
+            if flags and i > flags[0] and flags_carry(architecture, part, head, tokens=task.length)
+        ]
+        if not after:
             return None
-        first, second = layers
+        first = flags[0]
+        second = after[0]
         sentence = (
             f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
             f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
@@ -67,4 +76,5 @@ class TwoLayerPairs(Theorem):
             "SOLVABLE",
             sentence,
             numbers={"value_bits": bits, "first": first, "second": second},
+            assumptions=(NEEDS_NONE,),
         )

@@ -6,7 +6,8 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, TAGS, bits_of, full_heads
+from separatrix.theory.solves.places import places
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
 RETRIEVED: WordsByTask = {
@@ -25,20 +26,25 @@ class Retrieval(Theorem):
     statement = (
         "A head whose keys hold D address bits as +-1 and whose query asks for one address scores"
         " s^2 (D - 2 hamming): the right token wins by 2 s^2, the rest weighs at most (n-1) e^(-2"
-        " s^2), and a threshold restores the payload exactly. One full layer solves Eva."
+        " s^2), and a threshold restores the payload exactly. With rotations alone the keys are all"
+        " equal and the last token, whose place is known, asks for an offset: the score is largest"
+        " there (relative selection). One full layer solves Eva."
     )
     premises = (
         (
-            "a full head with room for the address bits and two tags in its keys and for the"
-            " answer's bits in its values"
+            "a full head with room for the answer's bits in its values and, for addresses, for"
+            " their bits and two tags in its keys"
         ),
-        "scores exact in the format: s a power of two, at most 256 address bits",
+        PLACES,
+        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, retrieval head"
     proof_sketch = (
         "The gap 2 s^2 outweighs n - 1 wrong tokens once s^2 > ln(n)/2; the other layers write"
-        " nothing."
+        " nothing. Rotated, the score at distance D from the offset asked for is s^2 sum_r w_r"
+        " cos(theta_r D): the smallest of sum_r w_r (1 - cos(theta_r D)) over all D is computed"
+        " from balls, and exceeds what rounding takes."
     )
     shows = SOLVABLE
     sees = Sees.READERS
@@ -49,13 +55,33 @@ class Retrieval(Theorem):
             return None
         address = bits_of(task.n)
         payload = bits_of(task.V)
-        for index, part in full_heads(architecture):
-            if part.has_room(address + TAGS, payload) and address <= 256:
-                sentence = (
-                    f"one full layer (layer {index + 1}) solves it: {address} address bits and"
-                    f" {TAGS} tags of {part.head_dim} key dimensions, {payload} answer bits of"
-                    f" {part.dv} value dimensions"
-                )
-                numbers = {"address_bits": address, "payload_bits": payload, "layer": index}
-                return self.verdict(architecture, task, "SOLVABLE", sentence, numbers=numbers)
+        for index, part, head in full_heads(architecture):
+            found = places(
+                architecture,
+                part,
+                head,
+                address=address + TAGS,
+                payload=payload,
+                tokens=task.length,
+            )
+            if found is None:
+                continue
+            asked = found.asked or (
+                f"{address} address bits and {TAGS} tags of {head.head_dim} key dimensions"
+            )
+            sentence = (
+                f"one full layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
+                f" {head.dv} value dimensions"
+            )
+            numbers = {"payload_bits": payload, "layer": index}
+            if found.address:
+                numbers["address_bits"] = address
+            return self.verdict(
+                architecture,
+                task,
+                "SOLVABLE",
+                sentence,
+                numbers=numbers,
+                assumptions=(found.rests_on,),
+            )
         return None

@@ -1,0 +1,147 @@
+"""Relative selection: how clearly rotated queries and keys tell one offset from all others.
+
+A head whose keys are equal before rotation, and whose query asks for the offset d, scores
+
+    s(j) = sum_r w_r cos(theta_r (i - j - d))
+
+at the token that stands i - j places back: its range is [-W, W], W = sum_r w_r, and its largest
+value W stands at the offset asked for. With w_r > 0 the lead over all other offsets up to n is
+
+    min over 1 <= D <= n of sum_r w_r (1 - cos(theta_r D)).
+
+Any weights may be taken: here w_r = ratio^r for the ratio that leads most clearly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from separatrix.errors import SizeError
+from separatrix.numbers.rotary import Rotation
+
+MOST_OFFSETS = 1 << 24
+"""Offsets beyond which no lead is computed."""
+MOST_PAIRS = 1 << 12
+RATIOS = (0.9, 0.85, 0.8, 0.75, 0.7)
+"""Weights of the next slower pair over that of the faster one, tried in turn."""
+PRECISION = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
+"""Bits of the significand, by format."""
+ANGLES = 24
+"""Bits of the significand in which angles are computed, whatever the format of the model: float32,
+as transformers and this program's mixers do."""
+_BLOCK = 1 << 12
+_FLOATS = 2.0**-30
+"""Far more than all float64 errors below together, for leads of sums of weights 1. A row of
+`_turns` is a product of at most 13 complex numbers, each rounded: within 2^-46. So a product of
+two rows is within 2^-44, and a sum of at most 2^12 such products, of weight 1 in all, within
+2^-39."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The lead of the offset asked for, and what rounding takes from it, as shares of the largest
+    score W; the first rounded down, the second rounded up."""
+
+    gap: float
+    rounding: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the offset asked for wins whatever way numbers are rounded."""
+        return self.gap > self.rounding
+
+
+def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None:
+    """The certified lead over all offsets from 1 to at least `offsets`, with the weights for which
+    it exceeds rounding most; None where it is not computed (too many offsets or pairs, another
+    format). Raises SizeError for no offsets.
+    """
+    if offsets < 1:
+        raise SizeError(f"a lead over {offsets} offsets; there must be at least 1")
+    if offsets > MOST_OFFSETS or rotation.dims > 2 * MOST_PAIRS or format not in PRECISION:
+        return None
+    # few offsets are taken exactly, many in whole blocks: a lead over more is a lead over fewer
+    whole = offsets if offsets <= _BLOCK else -(-offsets // _BLOCK) * _BLOCK
+    leads = [
+        Lead(gap, _rounding(rotation, ratio, offsets, format))
+        for ratio, gap in zip(RATIOS, _gaps(rotation, whole), strict=True)
+    ]
+    return max(leads, key=lambda lead: lead.gap - lead.rounding)
+
+
+def slow_turn(rotation: Rotation, offsets: int) -> float:
+    """1 - cos(theta n) of the slowest pair, rounded up: how far a match of contents in that pair
+    may fall with the distance. 2 where the pair turns by more than a right angle.
+    """
+    with ctx.workprec(128):
+        angle = rotation.angles[-1] * offsets
+        if not angle < arb.pi() / 2:
+            return 2.0
+        return float((1 - angle.cos()).upper()) * (1 + 2.0**-50)
+
+
+def _rounding(rotation: Rotation, ratio: float, offsets: int, format: str) -> float:
+    """What rounding may take from a lead, as a share of W.
+
+    With u = 2^-p in the format. A pair of the query, w (cos, sin) with w rounded in, is off by u of
+    its length; rotation multiplies by a cosine and a sine rounded to u, rounds two products and a
+    sum: at most (2 sqrt 2 + 1) u more. The key (1, 0) becomes a rounded cosine and sine: u. So a
+    product of the two is off by less than 5.9 u; the score, rounded once, by less than 7 u, and 8 u
+    bounds what is of second order with it (u <= 1/256). Two scores: 16 u.
+
+    Angles are products of a place and a frequency in float32: each is off by 2^-24 of its size, the
+    frequency too, which moves all offsets alike: 3 n theta 2^-24 = e in all. The score asked for
+    falls by w e^2 / 2 at most, another rises by w e.
+    """
+    weights = [ratio**r for r in range(rotation.dims // 2)]
+    angles = 0.0
+    for weight, frequency in zip(weights, rotation.frequencies, strict=True):
+        error = min(3 * offsets * frequency * 2.0**-ANGLES, 2.0)
+        angles += weight * (error + error * error / 2)
+    return 16 * 2.0 ** -PRECISION[format] + angles / sum(weights) + _FLOATS
+
+
+@lru_cache(maxsize=256)
+def _gaps(rotation: Rotation, offsets: int) -> tuple[float, ...]:
+    """For each ratio the smallest sum_r w_r (1 - cos(theta_r D)) / W over 1 <= D <= offsets,
+    rounded down."""
+    weights = np.array([[ratio**r for r in range(rotation.dims // 2)] for ratio in RATIOS])
+    weights /= weights.sum(1, keepdims=True)
+    block = min(_BLOCK, offsets)
+    # D = first + within; e^(i theta D) is the product of the two, so that few balls suffice
+    within = _turns(rotation, range(1, block + 1))
+    first = _turns(rotation, range(0, offsets, block))
+    smallest = np.full(len(RATIOS), np.inf)
+    for turn in first:
+        # Re(sum_r w_r a_r b_r): the products in real arithmetic, two matrix products
+        near = (weights * turn.real) @ within.real.T - (weights * turn.imag) @ within.imag.T
+        smallest = np.minimum(smallest, (1.0 - near).min(1))
+    return tuple(float(gap) - _FLOATS for gap in smallest)
+
+
+def _turns(rotation: Rotation, places: range) -> NDArray[np.complex128]:
+    """e^(i theta_r D) for each place D (rows, at most 2^12) and pair r: every power of two from a
+    ball, the others as products of those.
+    """
+    pairs = len(rotation.angles)
+    count = len(places)
+    table = np.ones((1, pairs), np.complex128)
+    with ctx.workprec(128):
+        step = 1
+        while len(table) < count:
+            # from places 0..k-1 to 0..2k-1 (in units of the range's step)
+            turn = np.array([_unit(angle * step * places.step) for angle in rotation.angles])
+            table = np.concatenate([table, table * turn])
+            step *= 2
+        start = np.array([_unit(angle * places.start) for angle in rotation.angles])
+    return table[:count] * start
+
+
+def _unit(angle: arb) -> complex:
+    """e^(i angle), each part rounded to the nearest float64."""
+    return complex(float(angle.cos().mid()), float(angle.sin().mid()))

@@ -1,0 +1,111 @@
+"""Why no construction covers a stack with full attention: what it lacks to look up places or to
+compare contents.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.numbers.selection import MOST_OFFSETS
+from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.theory.solves.places import (
+    blank_beside,
+    content_dims,
+    down,
+    place_lead,
+    places,
+    up,
+)
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+
+
+def why_open(architecture: Architecture, task: Task) -> str:
+    """What keeps the constructions for this task from the stack, "" where that is no matter of
+    positions, or no construction is about the task.
+    """
+    match task:
+        case TwoSum():
+            return why_uncompared(architecture, bits_of(task.M) + TAGS)
+        case Equality():
+            return why_unplaced(architecture, task.length) or _why_no_blank(
+                architecture, task.length
+            )
+        case Eva() | SeqComp():
+            return why_unplaced(architecture, task.length)
+        case _:
+            return ""
+
+
+def why_uncompared(architecture: Architecture, needed: int) -> str:
+    """Why no full layer compares contents of so many dimensions, "" where one does."""
+    found = [content_dims(architecture, part, head) for _, part, head in full_heads(architecture)]
+    most = max(found, default=needed)
+    if most >= needed:
+        return ""
+    if architecture.positions in ("alibi", "unknown"):
+        return _positions(architecture)
+    if not most:
+        return (
+            "rotations turn every key dimension of its full layers with the distance, so that the"
+            " bits of two values do not compare"
+        )
+    return (
+        f"rotations leave {most:,} key dimensions of its full layers as they are, and comparing two"
+        f" values takes {needed:,}"
+    )
+
+
+def why_unplaced(architecture: Architecture, tokens: int) -> str:
+    """Why no full layer of a stack is known to find tokens by their places, "" where one is."""
+    heads = [(part, head) for _, part, head in full_heads(architecture)]
+    if not heads or any(
+        places(architecture, part, head, address=1, payload=0, tokens=tokens) is not None
+        for part, head in heads
+    ):
+        return ""
+    if architecture.positions != "none":
+        return _positions(architecture)
+    rotated = [(part, head) for part, head in heads if part.rotation is not None]
+    if not rotated:
+        return (
+            "its full layers see no places (no embeddings, no rotation): whether layers before them"
+            " can supply places is not shown here"
+        )
+    if tokens > MOST_OFFSETS:
+        return f"rotations are examined for up to {MOST_OFFSETS:,} tokens"
+    part, head = rotated[0]
+    lead = place_lead(architecture, part, head, tokens)
+    if lead is None:
+        return f"what rounding does to rotations in {head.format} is not known here"
+    return (
+        f"rotations alone ({part.rotation}) are not shown to tell {tokens:,} places apart in"
+        f" {head.format}: the offset asked for leads by {down(lead.gap)} of the"
+        f" largest score, and rounding may take {up(lead.rounding)}"
+    )
+
+
+def _positions(architecture: Architecture) -> str:
+    """What positions that are neither embedded nor rotations leave open."""
+    return {
+        "alibi": "scores fall with distance (ALiBi), for which no construction is known here",
+        "unknown": "what gives its tokens their places is not known",
+    }.get(architecture.positions, "")
+
+
+def _why_no_blank(architecture: Architecture, tokens: int) -> str:
+    """Why no full layer can fetch by offset and leave tokens without a partner blank."""
+    heads = [(part, head) for _, part, head in full_heads(architecture)]
+    by_offset = [
+        (part, head)
+        for part, head in heads
+        if (found := places(architecture, part, head, address=1, payload=1, tokens=tokens))
+        is not None
+        and not found.address
+    ]
+    if len(by_offset) < len(heads) or any(
+        blank_beside(architecture, part, head, tokens=tokens) for part, head in by_offset
+    ):
+        return ""
+    return (
+        "by rotations alone the first string's tokens, which have no partner, are not shown to find"
+        " none: the lead leaves no room for a start token at every distance"
+    )

@@ -1,0 +1,124 @@
+"""How a layer of full attention finds the token at a place: by embedded addresses, or by rotations
+alone (relative selection).
+
+Theory.md, section 1, "Positions": theorems that say "solves" need reading layers that know places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from separatrix.architecture import Architecture
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.base import Head
+from separatrix.numbers.selection import Lead, selection_lead, slow_turn
+
+MOST_ADDRESS_BITS = 256
+"""Address bits up to which scores are exact in every format."""
+EMBEDDED = "positions: learned or free embeddings give every token its place"
+NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
+
+
+@dataclass(frozen=True)
+class Places:
+    """What finds a token by its place in one layer, and what that rests on."""
+
+    address: int
+    """Key dimensions that hold address bits and tags; 0 for relative selection."""
+    rests_on: str
+
+    @property
+    def asked(self) -> str:
+        """What the query asks for: an address of so many bits, or an offset."""
+        return "" if self.address else "the last token asks for an offset"
+
+
+def content_dims(architecture: Architecture, part: Mechanism, head: Head) -> int:
+    """Key dimensions of a head in which contents compare exactly at any distance: no rotation turns
+    them, and nothing is added to their scores.
+    """
+    if architecture.positions not in ("embedded", "none"):
+        return 0
+    # latent attention keeps its rotated dimensions beside those of the head
+    turned = 0 if part.rotation is None or head.latent is not None else part.rotation.dims
+    return head.head_dim - turned
+
+
+def compares(architecture: Architecture, part: Mechanism, head: Head, dims: int) -> bool:
+    """Whether a head compares contents of so many dimensions and hands on a bit of what matches."""
+    still = dims <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS + 2)
+    return still and head.has_room(dims, 1)
+
+
+def places(
+    architecture: Architecture,
+    part: Mechanism,
+    head: Head,
+    *,
+    address: int,
+    payload: int,
+    tokens: int,
+) -> Places | None:
+    """How heads of this layer find one of `tokens` tokens by its place and read `payload` bits of
+    it, where `address` bits and tags would name the place; None where nothing is known.
+    """
+    embedded = architecture.positions == "embedded" and address <= MOST_ADDRESS_BITS
+    room = address <= content_dims(architecture, part, head) and head.has_room(address, payload)
+    if embedded and room:
+        return Places(address, EMBEDDED)
+    lead = place_lead(architecture, part, head, tokens)
+    if lead is not None and lead.holds and head.has_room(0, payload):
+        return Places(
+            0,
+            f"positions: rotations alone ({part.rotation}); over all offsets of the prompt the one"
+            f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
+            f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
+        )
+    return None
+
+
+def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: int) -> Lead | None:
+    """The lead of relative selection over so many tokens; None where there is none."""
+    # what is added to scores beside the rotation might outweigh the lead
+    if part.rotation is None or architecture.positions not in ("embedded", "none"):
+        return None
+    return selection_lead(part.rotation, tokens, head.format)
+
+
+def blank_beside(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:
+    """Whether a start token can take the weight of queries whose offset holds no token: it scores
+    between the offset asked for and all others, at any distance.
+
+    Its key is 1 in a dimension that no rotation turns, or in the slowest pair, whose score falls by
+    `slow_turn` of itself with the distance. The lead leaves room for that and for rounding of
+    either comparison.
+    """
+    lead = place_lead(architecture, part, head, tokens)
+    if lead is None or part.rotation is None:
+        return False
+    still = content_dims(architecture, part, head) > 0
+    falls = 0.0 if still else slow_turn(part.rotation, tokens)
+    return lead.gap > 2 * lead.rounding + falls
+
+
+def flags_carry(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:
+    """Whether the last token can tell flagged tokens from others at any distance: in a dimension
+    that no rotation turns, or in the slowest pair while its cosine stays above 3/4.
+    """
+    if content_dims(architecture, part, head):
+        return True
+    return (
+        architecture.positions == "none"
+        and part.rotation is not None
+        and slow_turn(part.rotation, tokens) < 0.25
+    )
+
+
+def down(share: float) -> str:
+    """A share rounded down to four digits after the point."""
+    return f"{int(max(share, 0.0) * 10_000) / 10_000:.4f}"
+
+
+def up(share: float) -> str:
+    """A share rounded up to four digits after the point."""
+    return f"{(int(share * 10_000) + 1) / 10_000:.4f}"
