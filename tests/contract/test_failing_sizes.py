@@ -15,7 +15,7 @@ from separatrix.architecture import Architecture
 from separatrix.cards.summary import decisive
 from separatrix.cli.main import run
 from separatrix.evidence.records import Verdict
-from separatrix.tasks import SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import KHop, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.i_bounded_caches import TheoremI
@@ -109,10 +109,9 @@ def test_after_the_first_failure_of_one_sparse_layer_all_of_200_sizes_fail(spec:
 def pairs_of_a_family() -> Iterator[tuple[str, Task, Task]]:
     """A small task with counted prefixes and a larger one of its family, with few instances."""
     for name, case in CASES.items():
-        if name == "khop":
-            # its count is for a family of its own: see the derivation in tasks/khop.py
-            continue
         for small in case.tiny:
+            if not small.family().keeps_prefixes:
+                continue
             for large in case.tiny:
                 grows = small.family().grows
                 same = small.family().described == large.family().described
@@ -135,6 +134,18 @@ def test_a_longer_prompt_tells_a_shorter_ones_prefixes_apart() -> None:
         count = small.prefix_classes()
         assert count is not None
         assert told_apart(name, small, large) >= count.exact(), (small.spec, large.spec)
+
+
+def test_more_tokens_tell_fewer_prefixes_of_khop_apart() -> None:
+    """So Theorem I speaks of each of its sizes alone."""
+    small = KHop(n=3, V=2, k=1, shift="random")
+    assert told_apart("khop", small, small) == 4
+    assert told_apart("khop", small, KHop(n=4, V=2, k=1, shift="random")) == 3
+    assert not small.family().keeps_prefixes
+    model = Architecture.parse("hgrn2 @ heads=1, head_dim=1, p1")
+    (verdict,) = (v for v in judge(model, small) if v.theorem == "I")
+    assert (verdict.status, verdict.n) == ("FAILS", None)
+    assert verdict.statement.endswith("it fails, with or without chain of thought")
 
 
 def told_apart(name: str, small: Task, large: Task) -> int:

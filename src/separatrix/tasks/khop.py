@@ -200,7 +200,14 @@ class KHop(Composition, Task):
             if V >= 4 and self.n >= plain
             else (self.shift, 2 * V - 1 if k == 1 else 2)
         )
-        return Family(f"V = {V:,}, k = {k}", lambda n: KHop(n=n, V=V, k=k, shift=kept), smallest)
+        return Family(
+            f"V = {V:,}, k = {k}",
+            lambda n: KHop(n=n, V=V, k=k, shift=kept),
+            smallest,
+            # what is written behind a prefix becomes the latest occurrence of its letters: more
+            # tokens tell fewer prefixes apart
+            keeps_prefixes=False,
+        )
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

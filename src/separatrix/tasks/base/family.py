@@ -30,6 +30,8 @@ class Family(Generic[Member]):
     at: Callable[[int], Member]
     smallest: int
     grows: str = "n"
+    keeps_prefixes: bool = True
+    """Whether a larger member tells a smaller one's prefixes apart at the same place."""
 
     @property
     def largest(self) -> int:

@@ -116,10 +116,12 @@ class TheoremI(CacheTheorem):
         return None if least is None else size_in_words(least)[1]
 
     def _least(self, architecture: Architecture, task: Task) -> Task | None:
-        """The smallest task of the family that fails. All larger ones fail too: they have its
-        prefixes, and more, at the same place.
+        """The smallest task of the family that fails, where all larger ones fail too: they tell its
+        prefixes apart at the same place. None for a family that does not keep its prefixes so.
         """
         tasks = task.family()
+        if not tasks.keeps_prefixes:
+            return None
         found = first_excess(
             lambda n: counted(tasks.at(n)),
             lambda n: architecture.cache_bits(tasks.at(n).prefix_length),
