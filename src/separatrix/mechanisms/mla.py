@@ -28,7 +28,7 @@ from separatrix.numbers.rotary import Rotation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent(Accumulating, Heads):
+class Latent(Heads, Accumulating):
     """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
     r_j; full causal softmax attention.
     """

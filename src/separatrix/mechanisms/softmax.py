@@ -27,7 +27,7 @@ SINK = "whether every softmax has one learned score more per head, of a value of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Accumulating, Heads):
+class Softmax(Heads, Accumulating):
     """Grouped softmax attention; which tokens are seen is up to the subclass."""
 
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")

@@ -64,6 +64,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         sizes.pop("feature", None)
     if sizes.get("rope") or (cls is RetNet and "head_dim" in sizes):
         sizes["head_dim"] = 2 * draw(st.integers(1, 150))
+        if sizes.get("rope_base") == 1:
+            sizes.pop("rope_base")
         if "rope_dim" in sizes:
             sizes["rope_dim"] = 2 * draw(st.integers(1, sizes["head_dim"] // 2))
         if sizes.get("shared"):
