@@ -20,7 +20,7 @@ FLOORS = {
     "declarations": {"mechanisms", "tasks"},
     "stacks": {"architecture"},
     "theory, layers": {"theory", "mixers"},
-    "cards, models": {"cards", "design", "laws", "model"},
+    "cards, models": {"cards", "design", "laws", "model", "table"},
     "extensions": {"caches", "plugins"},
     "makers": {
         "audits",
@@ -36,7 +36,7 @@ FLOORS = {
 }
 """Rooms by floor, the lowest first. tools/floors.py draws them; docs/architecture.md explains."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS.values()) for room in rooms}
-DECIDERS = {"theory", "cards", "design"}
+DECIDERS = {"theory", "cards", "design", "table"}
 MACHINERY = {"mixers", "laws", "model", "caches", "plugins"}
 """Neither of these two groups imports the other."""
 MAKERS = FLOOR["constructions"]

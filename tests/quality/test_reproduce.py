@@ -19,27 +19,33 @@ from separatrix.errors import OutputError, SeparatrixError
 from separatrix.evidence.bundles import bundle_envelope
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Evidence, from_envelope
-from separatrix.reproduce import Effort, reproduce_table
-from separatrix.reproduce.cells import CELLS, COLUMNS, ROWS
+from separatrix.reproduce import reproduce_table
 from separatrix.reproduce.jobs import Job, perform, stored
+from separatrix.table.body import Settings
+from separatrix.table.models import Source
+from separatrix.table.plan import KINDS, Kind
 
 TINY = {"steps": 20, "batch": 32, "tested": 64}
 
 
+def small_settings() -> Settings:
+    return Settings(kind="small", models=(Source(preset="recurrentgemma-2b"),))
+
+
 @pytest.fixture(scope="module", name="small")
 def _small() -> Iterator[pytest.MonkeyPatch]:
-    """Two cells with twenty steps of training, one real model."""
+    """Two cells with twenty steps of training."""
+    kind = Kind(
+        rows=("linear", "sparse"),
+        columns=("twosum",),
+        trained={"twosum": (4,)},
+        steps={"twosum": 20},
+        seeds=2,
+        tested=64,
+        beside=False,
+    )
     with pytest.MonkeyPatch.context() as patch:
-        cells = tuple(
-            cell
-            for cell in CELLS
-            if (cell.row, cell.column) in {("linear", "twosum"), ("sparse", "twosum")}
-        )
-        patch.setattr(reproduce, "CELLS", cells)
-        patch.setattr(reproduce, "ROWS", {key: ROWS[key] for key in ("linear", "sparse")})
-        patch.setattr(reproduce, "COLUMNS", {"twosum": COLUMNS["twosum"]})
-        patch.setattr(reproduce, "DEFAULT_MODELS", ("recurrentgemma-2b",))
-        patch.setattr(Effort, "training", lambda self, column: dict(TINY))
+        patch.setitem(KINDS, "small", kind)
         yield patch
 
 
@@ -64,15 +70,8 @@ def _made(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "run_jobs", one_by_one)
         patch.setattr("separatrix.report.html.write_report", lambda body, path: None)
-        reproduce_table(Effort(quick=True), out, show=False)
+        reproduce_table(small_settings(), out, show=False)
     return out, done
-
-
-def test_the_table_is_whole() -> None:
-    assert {(cell.row, cell.column) for cell in CELLS} == {
-        (row, column) for row in ROWS for column in COLUMNS
-    }
-    assert len(CELLS) == 15
 
 
 def saved_or_done_here(
@@ -103,7 +102,7 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
     # making it takes seconds; test_report.py does
     monkeypatch.setattr("separatrix.report.html.vega_javascript", lambda: "")
-    body = reproduce_table(Effort(quick=True), out, workers=1, show=False)
+    body = reproduce_table(small_settings(), out, workers=1, show=False)
     assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
     assert (out / "report.html").is_file()
     assert {path: path.stat().st_mtime_ns for path in whole} == whole  # not done again
@@ -124,8 +123,8 @@ def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
     """All jobs in workers, twice. The fast test has them done by this process, and two of them
     again.
     """
-    first = reproduce_table(Effort(quick=True), tmp_path / "a", show=False)
-    again = reproduce_table(Effort(quick=True), tmp_path / "b", show=False)
+    first = reproduce_table(small_settings(), tmp_path / "a", show=False)
+    again = reproduce_table(small_settings(), tmp_path / "b", show=False)
     assert (tmp_path / "a" / "evidence.json").read_bytes() == (
         tmp_path / "b" / "evidence.json"
     ).read_bytes()
@@ -133,13 +132,14 @@ def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
     results = sorted((tmp_path / "a" / ".saved").glob("*.json"))
     results[0].write_text(results[0].read_text()[:-10])  # cut off: done again
     marked = results[1].stat().st_mtime_ns
-    assert reproduce_table(Effort(quick=True), tmp_path / "a", show=False) == first
+    assert reproduce_table(small_settings(), tmp_path / "a", show=False) == first
     assert results[1].stat().st_mtime_ns == marked  # whole: not done again
     kinds = {record["kind"] for record in first["records"].values()}
     assert kinds == {"verdict", "certificate", "measurement"}
     assert verify_path(tmp_path / "a")
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("afresh", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_edit_of_a_record_or_of_the_table_survives(
     made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
@@ -200,9 +200,8 @@ def _edits(whole: dict[str, Any]):
     for field in ("cells", "models"):
         for name in whole["body"][field][0]:
             edited = json.loads(json.dumps(whole))
-            if name not in ("story", "paper", "name"):  # prose, covered by the hash
-                del edited["body"][field][0][name]
-                yield bundle_envelope(edited["body"])
+            del edited["body"][field][0][name]
+            yield bundle_envelope(edited["body"])
     for name, value in (
         ("spec", "full"),
         ("pattern", "f"),
@@ -266,7 +265,7 @@ def test_saved_results_belong_to_their_job_and_code(
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
-        reproduce_table(Effort(quick=True), tmp_path / "file", show=False)
+        reproduce_table(Settings(kind="quick"), tmp_path / "file", show=False)
 
 
 def test_a_record_alone_is_evidence_too(tmp_path: Path) -> None:

@@ -90,6 +90,13 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
     body, records = from_bundle(data)
     from separatrix.checks.bundle import verify_table
 
+    try:
+        verify_table(body, records)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvidenceError(
+            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
+            " with this version"
+        ) from None
     checked = []
     for number, (digest, record) in enumerate(records.items()):
         try:
@@ -100,11 +107,4 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
             ) from None
         if progress is not None:
             progress(number + 1, len(records))
-    try:
-        verify_table(body, records)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise EvidenceError(
-            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
-            " with this version"
-        ) from None
     return checked

@@ -1,74 +1,105 @@
-"""Checks the table of a bundle: every cell and every real model says what its records and its
-architecture say.
+"""Checks the table of a bundle: its whole body is derived again from its settings and its records,
+and must be the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.cards.summary import bound_curve, decisive, in_todays_words, model_summary
-from separatrix.errors import CheckFailed
-from separatrix.evidence.records import Evidence, Measurement, Verdict
+from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.evidence.canonical import canonical, json_list, json_object
+from separatrix.evidence.records import Evidence, Measurement
+from separatrix.model import build
+from separatrix.table.body import Settings, derive
+from separatrix.table.models import Source
+from separatrix.table.plan import KINDS
+from separatrix.tasks import parse_task
+
+MOST_MODELS = 100
+"""Real models in one report."""
+_FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
 
 
-def verify_table(body: dict[str, Any], records: dict[str, Evidence]) -> None:
-    """Raises CheckFailed when a cell has no evidence, refers to a record that is not there, or
-    claims what its verdicts do not.
+def read_settings(body: Mapping[str, Any]) -> Settings:
+    """What a bundle says that nobody can derive: its kind, its seed, and which models it reads.
 
-    The prose of a cell (its story and the paper's entry) is covered by the content hash alone.
+    Raises EvidenceError for a body with other fields, or settings of another form.
     """
-    used: set[str] = set()
-    for cell in body["cells"]:
-        where = f"cell {cell['row']} x {cell['column']}"
-        missing = [digest for digest in cell["records"] if digest not in records]
-        if missing:
-            raise CheckFailed(f"{where}: its record {missing[0][:12]} is not in the bundle")
-        if not cell["records"]:
-            raise CheckFailed(f"{where}: no evidence")
-        mine = [records[digest] for digest in cell["records"]]
-        used.update(cell["records"])
-        main = next(
-            (
-                v
-                for v in mine
-                if isinstance(v, Verdict)
-                and (v.status, v.statement) == (cell["status"], cell["headline"])
-            ),
-            None,
+    settings = json_object(body.get("settings"))
+    if (
+        set(body) != _FIELDS
+        or settings is None
+        or set(settings) != {"kind", "seed", "models"}
+        or settings["kind"] not in [*KINDS]
+        or type(settings["seed"]) is not int
+        or (models := json_list(settings["models"])) is None
+        or len(models) > MOST_MODELS
+    ):
+        raise EvidenceError(
+            "this is no bundle of a table as this version writes it; write it again with"
+            " `separatrix reproduce`"
         )
-        if main is None:
-            raise CheckFailed(
-                f"{where} says {cell['status']}: '{cell['headline'][:80]}', but no verdict of it"
-                " says so"
-            )
-        if cell["number"] != decisive(main) or (
-            cell["bound"] is not None and cell["bound"] != bound_curve(main)
-        ):
-            raise CheckFailed(
-                f"{where}: its number '{cell['number']}' or its curve is not that of its verdict"
-            )
-        if not any(isinstance(record, Measurement) for record in mine):
-            raise CheckFailed(f"{where}: no measurement")
-    for model in body["models"]:
-        derived: dict[str, Evidence] = {}
-        architecture = replace(
-            Architecture.parse(model["spec"]),
-            vocabulary=model["vocabulary"],
-            notes=tuple(model["notes"]),
-        )
-        again = model_summary(architecture, model["context"], derived)
-        again["assumptions"] = list(architecture.assumptions)
-        said = in_todays_words(model)
-        wrong = [name for name, value in again.items() if said[name] != value]
-        if wrong:
-            raise CheckFailed(
-                f"model {model['name']}: its {wrong[0]} is not what its architecture gives"
-            )
-        used.update(derived)
-    unused = sorted(set(records) - used)
-    if unused:
+    sources = tuple(Source.from_plain(model) for model in models)
+    return Settings(kind=settings["kind"], seed=settings["seed"], models=sources)
+
+
+def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:
+    """Raises CheckFailed unless the body is what its settings and records give, to the letter."""
+    settings = read_settings(body)
+    try:
+        again = derive(settings, records)
+    except SeparatrixError as error:
+        raise CheckFailed(f"the table does not follow from its records: {error}") from None
+    if canonical(again) != canonical(body):
         raise CheckFailed(
-            f"record {unused[0][:12]} belongs to no cell and no model: the bundle was edited"
+            "the table does not follow from its records:"
+            f" {_difference(json.loads(canonical(again)), body, 'the body')}"
         )
+    # only now are all sizes known to be those of this kind of report
+    for record in records.values():
+        if isinstance(record, Measurement):
+            _count_parameters(record)
+
+
+def _count_parameters(record: Measurement) -> None:
+    """That a model of the record's sizes has as many parameters as it says."""
+    budget = record.budget
+    model = build(
+        Architecture.parse(record.architecture),
+        parse_task(record.task),
+        width=budget["width"],
+        hidden=budget["hidden"],
+        seed=0,
+    )
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    if counted != budget["parameters"]:
+        raise CheckFailed(
+            f"the measurement of {record.architecture} on {record.task} says"
+            f" {budget['parameters']} parameters; such a model has {counted:,}"
+        )
+
+
+def _difference(ours: Any, theirs: Any, where: str) -> str:
+    """The first place where two pieces of JSON differ, in words."""
+    mine = json_object(ours)
+    other = json_object(theirs)
+    if mine is not None and other is not None:
+        odd = sorted(set(mine).symmetric_difference(other))
+        if odd:
+            there = "has no" if odd[0] in mine else "has an unknown"
+            return f"{where} {there} field {odd[0][:60]!r}"
+        for name, value in mine.items():
+            if canonical(value) != canonical(other[name]):
+                return _difference(value, other[name], f"{where}, {name[:60]}")
+    entries = json_list(ours)
+    others = json_list(theirs)
+    if entries is not None and others is not None:
+        if len(entries) != len(others):
+            return f"{where} has {len(others)} entries instead of {len(entries)}"
+        for number, (value, given) in enumerate(zip(entries, others, strict=True), 1):
+            if canonical(value) != canonical(given):
+                return _difference(value, given, f"{where}, entry {number}")
+    return f"{where} is {canonical(theirs)[:60]} instead of {canonical(ours)[:60]}"

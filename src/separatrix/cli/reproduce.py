@@ -16,7 +16,7 @@ def reproduce(
         "report"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller sizes, one seed: under 3 minutes on 2 cores.")
+        bool, typer.Option("--quick", help="Smaller sizes: about 2 minutes on 2 cores.")
     ] = False,
     config: Annotated[
         list[str] | None,
@@ -35,12 +35,14 @@ def reproduce(
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command resumes.
     """
-    from separatrix.reproduce import Effort, reproduce_table
+    from separatrix.reproduce import reproduce_table
+    from separatrix.table.body import Settings
+    from separatrix.table.models import DEFAULT_MODELS, source
 
+    models = tuple(source(text) for text in config) if config else DEFAULT_MODELS
     body = reproduce_table(
-        Effort(quick=quick, seed=seed),
+        Settings(kind="quick" if quick else "full", seed=seed, models=models),
         out,
-        models=config,
         workers=workers,
         fresh=fresh,
         show=not as_json,

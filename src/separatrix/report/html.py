@@ -10,11 +10,12 @@ from typing import Any
 
 from separatrix.errors import MissingExtraError
 from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.records import SOLVED
 from separatrix.report import facts, notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, task_size
 from separatrix.report.drawing import Chart, libraries, vega_javascript
 from separatrix.report.statuses import CSS
-from separatrix.report.theorem_names import theorem_name
+from separatrix.report.theorem_names import theorem_name, where
 from separatrix.report.view import MARKS, SHORT, Cell, view
 
 
@@ -61,6 +62,8 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         "align": prompts.align,
         "differences": prompts.differences,
         "task_size": task_size,
+        "where": where,
+        "solved_at": f"{float(SOLVED):.0%}",
         "proof_parts": facts.proof_parts,
         "certificate_facts": facts.certificate_facts,
         "budget_words": facts.budget_words,

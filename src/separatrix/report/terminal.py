@@ -62,7 +62,9 @@ class _TerminalTable:
         )
         table.add_column("", ratio=4, overflow="fold")
         for column in self.seen.columns:
-            table.add_column(_text(column["title"], ascii_only), ratio=5, overflow="fold")
+            head = _text(column["title"], ascii_only)
+            size = _text(column["size_class"], ascii_only, style="not bold dim")
+            table.add_column(head.append("\n").append_text(size), ratio=5, overflow="fold")
         for row in self.seen.rows:
             cells = [
                 _cell(self.seen.cells[row["key"], column["key"]], signs, ascii_only)
@@ -84,6 +86,8 @@ def _cell(cell: Cell, signs: _Signs, ascii_only: bool) -> Text:
     text = Text(f"{signs.status[cell.status]} {cell.status}", style=FACES[cell.status].colour)
     text.append(f"  {marks}\n", style="default")
     text.append_text(_text(cell.number, ascii_only, style="not bold default"))
+    for line in (cell.stack, cell.training):
+        text.append("\n").append_text(_text(line, ascii_only, style="not bold default"))
     if cell.paper:
         text.append("\n").append_text(
             _text(f"paper: {cell.paper}", ascii_only, style="not bold dim default")

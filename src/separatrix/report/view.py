@@ -49,12 +49,23 @@ class Cell:
     number: str
     headline: str
     story: str
+    stack: str
+    """The stack that the cell is about."""
+    trained: list[dict[str, Any]]
+    """By n: how many seeds solved it."""
+    reach: str
     bound: dict[str, Any] | None
     records: tuple[Evidence, ...]
 
     @property
     def key(self) -> str:
         return f"{self.column['key']}-{self.row['key']}"
+
+    @property
+    def training(self) -> str:
+        """How many seeds solved it at each n: "trained: 3 of 3 at n = 16, 0 of 3 at n = 32"."""
+        sizes = [f"{one['solved']} of {one['seeds']} at n = {one['n']:,}" for one in self.trained]
+        return f"trained: {', '.join(sizes)}" if sizes else "not trained"
 
     def of(self, cls: type[R]) -> list[R]:
         """The records of one kind."""
@@ -115,6 +126,8 @@ class View:
 
     title: str
     settings: dict[str, Any]
+    chosen: list[str]
+    """The real models that whoever made the report asked for."""
     rows: list[dict[str, str]]
     columns: list[dict[str, str]]
     cells: dict[tuple[str, str], Cell]
@@ -150,7 +163,10 @@ def view(body: Mapping[str, Any]) -> View:
             )
             texts = {
                 name: cell[name]
-                for name in ("status", "paper", "number", "headline", "story", "bound")
+                for name in (
+                    *("status", "paper", "number", "headline", "story", "stack", "trained"),
+                    *("reach", "bound"),
+                )
             }
             cells[place] = Cell(
                 row=by_key[place[0]], column=by_key[place[1]], records=found, **texts
@@ -166,7 +182,9 @@ def view(body: Mapping[str, Any]) -> View:
                 f"the bundle has no cell {missing[0]}; `separatrix reproduce` writes all of them"
             )
         models = [_model(model, records) for model in body["models"]]
-        return View(body["title"], dict(body["settings"]), rows, columns, cells, models, records)
+        settings = dict(body["settings"])
+        chosen = [text for source in settings.pop("models") for text in source]
+        return View(body["title"], settings, chosen, rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError) as error:
         raise EvidenceError(
             f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"

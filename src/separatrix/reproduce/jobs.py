@@ -28,8 +28,6 @@ class Job:
     task: str
     architecture: str | None = None
     seed: int = 0
-    cache_format: str | None = None
-    """Number format a refuted model's cache is rounded to."""
     training: tuple[tuple[str, Any], ...] = ()
     """Settings of `training.Run` besides architecture, task and seed."""
     cost: float = 1.0
@@ -112,7 +110,6 @@ def _refute(job: Job, store: Path) -> Work:
         parse_task(job.task),
         budget=SEARCH_SECONDS,
         seed=job.seed,
-        cache_format=job.cache_format,
     )
     return _found(found), []
 

@@ -177,7 +177,9 @@ def test_hostile_text_is_escaped_everywhere() -> None:
     cell["records"].append(bad.digest)
     cell |= {"headline": HOSTILE, "story": HOSTILE, "number": HOSTILE, "paper": HOSTILE}
     cell["bound"] |= {"x": HOSTILE, "have_title": HOSTILE, "need_title": HOSTILE}
-    body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE}}
+    cell |= {"stack": HOSTILE, "reach": HOSTILE}
+    body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE, "models": [{"spec": HOSTILE}]}}
+    body["columns"][0] |= {"size_class": HOSTILE, "training": HOSTILE}
     body["rows"][0]["title"] = body["columns"][0]["title"] = HOSTILE
     line = {
         "question": HOSTILE,
