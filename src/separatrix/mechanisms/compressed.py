@@ -9,14 +9,21 @@ from typing import ClassVar
 from separatrix.errors import SizeError
 from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
+    POSITIONS,
+    POSITIONS_TEXT,
     CacheItem,
     Facts,
     LayerKind,
+    Positions,
     Varied,
+    choice,
     flag,
     integer,
+    rotation_scaling,
 )
+from separatrix.mechanisms.softmax import ROPE_SCALING
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.rotary import Rotation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +62,13 @@ class Compressed(Accumulating):
     index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
     size: int = integer(128, "tokens of the uncompressed window, the token itself included")
     overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
+    rope: bool = flag(False, "whether queries and entries are rotated by their places (RoPE)")
+    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
+    rope_dim: int | None = integer(
+        None, "rotated numbers of a query or entry; all if not given", alters=True
+    )
+    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
 
     def _check(self) -> None:
         if bool(self.topk) != bool(self.index_dim):
@@ -62,6 +76,20 @@ class Compressed(Accumulating):
                 f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
                 " both, no indexer needs both 0"
             )
+        if self.rotation is not None and self.rotation.dims > self.head_dim:
+            raise SizeError(
+                f"compressed: rope_dim={self.rope_dim} is more than head_dim={self.head_dim}"
+            )
+
+    @property
+    def seen_positions(self) -> Positions | None:
+        return self.positions
+
+    @property
+    def rotation(self) -> Rotation | None:
+        if not self.rope:
+            return None
+        return Rotation(self.rope_base, self.rope_dim or self.head_dim, self.rope_scaling)
 
     @property
     def inner_width(self) -> int:

@@ -19,9 +19,11 @@ SCALINGS = {
     "llama3": "llama3_FACTOR_LOW_HIGH_LENGTH",
     "yarn": "yarn_FACTOR_FAST_SLOW_LENGTH",
     "yarnexact": "yarnexact_FACTOR_FAST_SLOW_LENGTH",
+    "proportional": "proportional_DIMS",
 }
 """How each kind of scaling is written: its name and integers, joined by underscores. LENGTH is the
-context before scaling; yarnexact does not round the range of its ramp to whole pairs (gpt-oss)."""
+context before scaling; yarnexact does not round the range of its ramp to whole pairs (gpt-oss);
+proportional has the first angles of a rotation of DIMS numbers (Gemma 4)."""
 LARGEST_NUMBER = 10**12
 _BITS = 128
 
@@ -42,6 +44,11 @@ class Rotation:
         if self.base < 2:
             raise SizeError(f"the base of a rotation is {self.base}; it must be at least 2")
         check_scaling(self.scaling)
+        if (
+            str(self.scaling).startswith("proportional")
+            and self.dims > _scaling(self.scaling)[1][0]
+        ):
+            raise SizeError(f"{self.dims} rotated dimensions are more than those of {self.scaling}")
 
     @property
     def angles(self) -> tuple[arb, ...]:
@@ -80,8 +87,8 @@ def _scaling(text: object) -> tuple[str, tuple[int, ...]]:
             " positive integers"
         )
     sizes = tuple(map(int, numbers))
-    if kind == "llama3" and not sizes[1] < sizes[2]:
-        raise SpecError(f"rope_scaling is {text}; LOW must be less than HIGH")
+    if kind == "llama3" and sizes[1] > sizes[2]:
+        raise SpecError(f"rope_scaling is {text}; LOW must not be more than HIGH")
     return kind, sizes
 
 
@@ -95,6 +102,8 @@ def _angles(rotation: Rotation) -> tuple[arb, ...]:
         kind, sizes = _scaling(rotation.scaling)
         if kind == "linear":
             return tuple(angle / sizes[0] for angle in plain)
+        if kind == "proportional":
+            return tuple(arb(rotation.base) ** (arb(-2 * r) / sizes[0]) for r in range(pairs))
         if kind == "llama3":
             return tuple(_llama3(angle, *sizes) for angle in plain)
         ramp = _ramp(rotation, *sizes[1:], whole=kind == "yarn")

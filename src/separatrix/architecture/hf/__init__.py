@@ -20,6 +20,7 @@ from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.file import config_file, label, load_json
 from separatrix.architecture.hf.pattern import by_pattern
+from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
@@ -61,7 +62,8 @@ def from_config(
     """
     fields = _text_fields(data, where or name or "the configuration")
     reading = by_pattern(fields, pattern) if pattern is not None else _family(fields)(fields)
-    return built(reading, fields, name, settings or Settings())
+    chosen = settings or Settings()
+    return built(placed(reading, fields, chosen), fields, name, chosen)
 
 
 def _text_fields(data: Any, where: str) -> Fields:

@@ -32,6 +32,7 @@ from support.hf_attention_configs import (
     UNKNOWN,
     WITHOUT_RECURRENCE,
 )
+from support.unplaced import sizes_of
 
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
 from separatrix.architecture.outline import UnknownSizes
@@ -122,18 +123,18 @@ def test_compressed_attention_by_hand() -> None:
 
 
 def test_sizes_of_single_layers() -> None:
-    assert from_config(DEEPSEEK).layers[0] == (
+    assert sizes_of(DEEPSEEK).layers[0] == (
         Latent(heads=6, head_dim=16, value_dim=24, latent=40, rope_dim=8, **BF16),
     )
     indexed = Indexed(
         heads=6, head_dim=24, value_dim=24, latent=48, index_heads=5, index_dim=14, topk=9, **BF16
     )
-    assert from_config(DEEPSEEK_INDEXED).layers[0] == (indexed,)
+    assert sizes_of(DEEPSEEK_INDEXED).layers[0] == (indexed,)
     blocks = Indexed(
         heads=6, kv_heads=3, head_dim=20, index_heads=3, index_dim=14, topk=7, block=16, **BF16
     )
-    assert from_config(MINIMAX_M3).layers[2] == from_config(MINIMAX_M3_FLAT).layers[1] == (blocks,)
-    window, sparse, heavy = (layer[0] for layer in from_config(DEEPSEEK_V4).layers[:3])
+    assert sizes_of(MINIMAX_M3).layers[2] == sizes_of(MINIMAX_M3_FLAT).layers[1] == (blocks,)
+    window, sparse, heavy = (layer[0] for layer in sizes_of(DEEPSEEK_V4).layers[:3])
     assert window == Window(heads=6, kv_heads=1, head_dim=20, size=11, shared=True, **BF16)
     assert sparse == Compressed(
         heads=6,
@@ -147,14 +148,12 @@ def test_sizes_of_single_layers() -> None:
         **BF16,
     )
     assert heavy == Compressed(heads=6, head_dim=20, ratio=128, size=11, **BF16)
-    full, own = (layer[0] for layer in from_config(MIMO).layers[:2])
+    full, own = (layer[0] for layer in sizes_of(MIMO).layers[:2])
     assert full == Full(heads=6, kv_heads=3, head_dim=20, value_dim=12, **BF16)
     assert own == Window(heads=8, kv_heads=4, head_dim=22, value_dim=14, size=11, **BF16)
-    assert from_config(STEP).layers[1] == (
-        Window(heads=9, kv_heads=3, head_dim=20, size=11, **BF16),
-    )
-    assert from_config(GEMMA4).layers[1] == (Full(heads=6, kv_heads=2, head_dim=28, **BF16),)
-    assert from_config(GPT2).layers[0] == (
+    assert sizes_of(STEP).layers[1] == (Window(heads=9, kv_heads=3, head_dim=20, size=11, **BF16),)
+    assert sizes_of(GEMMA4).layers[1] == (Full(heads=6, kv_heads=2, head_dim=28, **BF16),)
+    assert sizes_of(GPT2).layers[0] == (
         Full(heads=4, kv_heads=4, head_dim=12, **{**BF16, "format": "fp32"}),
     )
 
@@ -422,7 +421,7 @@ def test_missing_sizes_are_named_and_not_guessed(config: dict[str, Any], missing
 
 
 def test_sizes_that_a_model_class_defines_by_others() -> None:
-    assert from_config(without(LLAMA, "num_key_value_heads")).layers[0] == (
+    assert sizes_of(without(LLAMA, "num_key_value_heads")).layers[0] == (
         Full(heads=6, kv_heads=6, head_dim=16, **BF16),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.hf_configs import FAMILIES, GEMMA, NEMOTRON, QWEN
+from support.unplaced import unplaced
 
 from separatrix.architecture.hf import from_config
 from separatrix.mechanisms import RGLRU, Full, GatedDeltaNet, Mamba2, PositionWise, Window
@@ -22,7 +23,7 @@ def kinds(config: dict[str, Any]) -> str:
 
 
 def test_qwen3_next_sizes() -> None:
-    read = from_config(QWEN, "small")
+    read = unplaced(from_config(QWEN, "small"))
     assert read.layers == tuple(((QWEN_FULL,) if i in (3, 7) else (QWEN_GDN,)) for i in range(8))
     assert (read.name, read.vocabulary, read.context) == ("small", 100, 1024)
     # 6 layers x 4 heads x 16 x 8 fp32; 6 x 3 columns x (2 x 2 x 16 + 4 x 8) channels bf16; 2 layers
@@ -35,7 +36,7 @@ def test_qwen3_next_sizes() -> None:
 
 
 def test_nemotron_h_sizes() -> None:
-    read = from_config(NEMOTRON)
+    read = unplaced(from_config(NEMOTRON))
     mamba = Mamba2(
         heads=8, head_dim=4, state=16, groups=2, conv=4, format="bf16", state_format="fp32"
     )
@@ -48,7 +49,7 @@ def test_nemotron_h_sizes() -> None:
 
 
 def test_recurrent_gemma_sizes() -> None:
-    read = from_config(GEMMA)
+    read = unplaced(from_config(GEMMA))
     rglru = RGLRU(width=48, conv=4, format="bf16", state_format="fp32")
     window = Window(heads=2, kv_heads=1, head_dim=32, size=10, **FULL)
     assert read.layers == ((rglru,), (rglru,), (window,), (rglru,), (rglru,))

@@ -34,6 +34,7 @@ from support.hf_recurrent_configs import (
     ZAMBA,
     ZAMBA2,
 )
+from support.unplaced import sizes_of
 
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
 from separatrix.mechanisms import (
@@ -213,7 +214,7 @@ def test_every_recurrent_reader_has_a_small_file() -> None:
 
 @pytest.mark.parametrize("family", BY_HAND)
 def test_layers_and_sizes(family: str) -> None:
-    read = from_config(RECURRENT[family])
+    read = sizes_of(RECURRENT[family])
     expected = tuple(
         tuple(BY_HAND[family][symbol] for symbol in layer.split("|"))
         for layer in PATTERNS[family].split()
@@ -345,7 +346,7 @@ def test_olmo_hybrid_defines_what_the_file_leaves_out() -> None:
         "num_key_value_heads",
     )
     silent = {key: value for key, value in OLMO.items() if key not in (*names, "layer_types")}
-    read = from_config(silent | {"num_hidden_layers": 9})
+    read = sizes_of(silent | {"num_hidden_layers": 9})
     # 4 heads; keys 0.75 x 64 / 4 = 12, values twice that; layers 3 and 7 (of 0 to 8) full, with as
     # many key-value heads as heads
     assert read.layers[0] == (
@@ -474,7 +475,7 @@ def test_native_files() -> None:
     first = from_config(NATIVE | {"ssm_cfg": {"d_state": 8, "d_conv": 4, "expand": 2}})
     assert first.layers[0] == (Mamba(width=96, state=8, conv=4, **S),)
     assert any("Mamba (assumed)" in note for note in first.notes)
-    grouped = from_config(NATIVE | {"attn_cfg": {"num_heads": 4}})
+    grouped = sizes_of(NATIVE | {"attn_cfg": {"num_heads": 4}})
     assert grouped.layers[2] == (Full(heads=4, kv_heads=4, head_dim=12, **F),)
     assert any("no convolution in attention layers (assumed)" in note for note in grouped.notes)
 

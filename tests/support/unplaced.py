@@ -1,0 +1,31 @@
+"""Layers without what a file says of positions: for tests of sizes, which tests of positions
+complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.hf import from_config
+from separatrix.mechanisms import Latent, Mechanism
+
+_SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap")
+
+
+def unplaced(model: Architecture) -> Architecture:
+    """The stack with the defaults of every field that speaks of positions."""
+    return replace(model, layers=tuple(tuple(map(_plain, layer)) for layer in model.layers))
+
+
+def sizes_of(config: dict[str, Any]) -> Architecture:
+    """What a file says but for positions."""
+    return unplaced(from_config(config))
+
+
+def _plain(part: Mechanism) -> Mechanism:
+    # rope_dim of latent attention is a size of its cache
+    kept = {"rope_dim"} if isinstance(part, Latent) else set[str]()
+    defaults = {f.name: f.default for f in fields(part) if f.name in _SAYS and f.name not in kept}
+    return replace(part, **defaults) if defaults else part
