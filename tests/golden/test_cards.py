@@ -140,7 +140,8 @@ def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() ->
     verdicts = card_data(preset("qwen3-next-80b"), 262_144)["verdicts"]
     recall = next(v for v in verdicts if v["question"].startswith("recall"))
     assert recall["status"] == "SOLVABLE"
-    assert recall["sizes"]["address_bits"] == 18
+    # a value is one of 151,936 tokens: 2^17 < 151,936 <= 2^18
+    assert recall["sizes"]["payload_bits"] == 18
     solvable, beyond = (v for v in verdicts if v["question"].startswith("composition,"))
     assert (solvable["status"], beyond["status"]) == ("SOLVABLE", "OPEN")
     assert "12" in solvable["question"]

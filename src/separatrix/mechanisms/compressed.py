@@ -9,16 +9,13 @@ from typing import ClassVar
 from separatrix.errors import SizeError
 from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
-    POSITIONS,
-    POSITIONS_TEXT,
     CacheItem,
     Facts,
     LayerKind,
-    Positions,
     Varied,
-    choice,
     flag,
     integer,
+    positions_field,
     rotation_scaling,
 )
 from separatrix.mechanisms.softmax import ROPE_SCALING
@@ -68,7 +65,7 @@ class Compressed(Accumulating):
         None, "rotated numbers of a query or entry; all if not given", alters=True
     )
     rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: Positions = choice("embedded", POSITIONS, POSITIONS_TEXT)
+    positions: str = positions_field()
 
     def _check(self) -> None:
         if bool(self.topk) != bool(self.index_dim):
@@ -82,7 +79,7 @@ class Compressed(Accumulating):
             )
 
     @property
-    def seen_positions(self) -> Positions | None:
+    def seen_positions(self) -> str | None:
         return self.positions
 
     @property

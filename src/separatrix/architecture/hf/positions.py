@@ -18,7 +18,6 @@ from separatrix.architecture.hf.rotary_fields import LISTS, SHARED, Spot, Turned
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import Chunked, Compressed, Latent, Mechanism, Window
-from separatrix.mechanisms.base import Positions
 
 _ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -32,7 +31,7 @@ _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
     Compressed: ("compress",),
 }
 """How files call a kind of layer; full_attention where it is not listed."""
-_EMBEDDINGS: dict[str, Positions] = {
+_EMBEDDINGS: dict[str, str] = {
     **dict.fromkeys(("absolute", "learned", "learned_absolute", "sinusoidal"), "embedded"),
     **dict.fromkeys(("nope", "none"), "none"),
     "alibi": "alibi",
@@ -44,7 +43,7 @@ _SAID_BY = ("rope_theta", "rope_parameters", "rope_scaling", "rotary_emb_base")
 class Seen(NamedTuple):
     """What is known of one layer."""
 
-    positions: Positions
+    positions: str
     turned: Turned | None = None
     notes: tuple[str, ...] = ()
 
@@ -133,7 +132,7 @@ def unless(field: str) -> Rule:
     return rule
 
 
-def always(positions: Positions) -> Rule:
+def always(positions: str) -> Rule:
     """The class fixes it."""
     return lambda spot, usual: Seen(positions)
 
