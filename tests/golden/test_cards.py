@@ -198,6 +198,7 @@ def test_json_of_released_models(name: str) -> None:
         "pattern",
         "cache",
         "verdicts",
+        "defaults",
         "assumptions",
         "unknown",
     }

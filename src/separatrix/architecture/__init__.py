@@ -69,6 +69,8 @@ class Architecture:
     """Assumptions made while reading it, to be printed with every verdict."""
     vocabulary: int | None = field(default=None, compare=False)
     context: int | None = field(default=None, compare=False)
+    written: str = field(default="", compare=False)
+    """The spec as somebody wrote it, which tells what it leaves open; "" for what is no spec."""
 
     def __post_init__(self) -> None:
         if not self.layers or any(not layer for layer in self.layers):
@@ -83,7 +85,7 @@ class Architecture:
     @classmethod
     def parse(cls, text: str) -> Architecture:
         """The architecture a spec describes. Raises SpecError, UnknownNameError, SizeError."""
-        return cls(parse_layers(text))
+        return cls(parse_layers(text), written=text)
 
     @cached_property
     def spec(self) -> str:

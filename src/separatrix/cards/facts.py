@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from separatrix.architecture import Architecture
 from separatrix.cards.card import card
+from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
 from separatrix.numbers.amounts import check_context
@@ -53,6 +54,8 @@ class CardFacts:
     read_bits: int
     """Bits that one query takes of the past in the reading layer that gives it most."""
     lines: tuple[CardLine, ...]
+    defaults: tuple[str, ...]
+    """Sizes that a spec leaves open, with the values taken."""
     assumptions: tuple[str, ...]
     unknown: tuple[str, ...]
     """Facts that the card would need and nobody gave."""
@@ -92,6 +95,7 @@ def card_facts(
         readers=len(architecture.reading),
         read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
         lines=asked,
+        defaults=taken_by_default(architecture),
         assumptions=(
             *_positions(asked),
             *_spelling(architecture, asked),

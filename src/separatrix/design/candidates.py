@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
-from separatrix.architecture import MECHANISMS, Architecture, Layer, Mechanism
+from separatrix.architecture import MECHANISMS, Architecture, Layer, Mechanism, mechanism
+from separatrix.architecture.spec import parse_sizes
 from separatrix.design.space import Place, Space
 from separatrix.errors import SpecError
 
@@ -20,6 +21,8 @@ FREE_STATES = (64, 128, 256)
 FREE_WINDOWS = (512, 2048)
 FREE_BLOCKS = (32, 64)
 FREE_TOPKS = (4, 16)
+_REACH = frozenset({"size", "block", "topk", "window", "latent", "shared"})
+"""Sizes of attention that say what it sees and what of it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,10 @@ class Choices:
     head_dim: int | None = None
     format: str | None = None
     state_format: str | None = None
+    width: int | None = None
+    """The model width that a base's sizes suggest."""
+    attention: Mechanism | None = None
+    """Attention of a base model, whose sizes other attention gets; None without one."""
 
 
 def space_of(choices: Choices, base: Architecture | None = None) -> Space:
@@ -108,21 +115,22 @@ def _check_no_free_sizes(choices: Choices) -> None:
 
 
 def _like(base: Architecture) -> Choices:
-    """The sizes a mechanism gets that the base does not have: heads and formats of its widest
-    layer.
+    """The sizes a mechanism gets that the base does not have: those of the base's own attention
+    for attention, else heads and formats of its widest layer.
     """
     parts = [part for layer, _ in base.counted() for part in layer]
     widest = max(parts, key=lambda part: part.inner_width)
-    heads, head_dim, _ = widest.head_shape
-    grouped = (part.head_shape.kv for part in parts)
-    kv = max((number for number in grouped if number is not None), default=heads)
+    attention = [part for part in parts if part.head_shape.kv is not None]
     states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
+    heads, head_dim, _ = widest.head_shape
     return Choices(
         heads=heads,
-        kv_heads=kv if heads % kv == 0 else None,
         head_dim=head_dim,
         format=widest.format,
         state_format=next(iter(states), None),
+        width=widest.inner_width or None,
+        # one that reads all of the past tells more than a window
+        attention=max(attention, key=lambda part: (part.reading, part.inner_width), default=None),
     )
 
 
@@ -134,18 +142,29 @@ def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
     # the text gives sizes to all its layers
     if "@" in text:
         return stack.layers
-    known = {f.name for layer in stack for part in layer for f in fields(MECHANISMS[part.name])}
-    wanted = {
+    return tuple(
+        tuple(mechanism(name, **(_sizes_like(name, sizes) | given)) for name, given in layer)
+        for layer in parse_sizes(text)
+    )
+
+
+def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
+    """What a mechanism that is given none takes from `sizes`."""
+    wanted: dict[str, Any] = {
         "heads": FREE_HEADS if sizes.heads is None else sizes.heads,
         "kv_heads": sizes.kv_heads,
         "head_dim": FREE_HEAD_DIM if sizes.head_dim is None else sizes.head_dim,
         "format": sizes.format or "bf16",
         "state_format": sizes.state_format,
+        "width": sizes.width,
     }
-    given = [
-        f"{name}={value}" for name, value in wanted.items() if value is not None and name in known
-    ]
-    return Architecture.parse(f"{text} @ {', '.join(given)}").layers if given else stack.layers
+    cls = MECHANISMS[name]
+    own = {f.name for f in fields(cls)}
+    like = sizes.attention
+    if like is not None and "kv_heads" in own:
+        # how far it sees is what sets mechanisms apart; all else is the base's
+        wanted |= {size: value for size, value in like.sizes().items() if size not in _REACH}
+    return {size: value for size, value in wanted.items() if value is not None and size in own}
 
 
 def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:

@@ -38,7 +38,7 @@ def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
         Text(),
         Text("Assumptions", "bold"),
     ]
-    granted = (*facts.assumptions, *_unknown_text(facts))
+    granted = (*_defaults_text(facts), *facts.assumptions, *_unknown_text(facts))
     return Group(*parts, *(Padding(Text(text), (0, 0, 0, 2)) for text in granted))
 
 
@@ -145,6 +145,11 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
             parts.append(Text(line.explain, "dim italic"))
         grid.add_row(Text(line.question), Text("\n").join(parts))
     return Padding(grid, (0, 0, 0, 2))
+
+
+def _defaults_text(facts: CardFacts) -> list[str]:
+    said = ", ".join(facts.defaults)
+    return [f"not said in the spec, taken by default: {said}"] if said else []
 
 
 def _unknown_text(facts: CardFacts) -> list[str]:

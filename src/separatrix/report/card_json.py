@@ -39,6 +39,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
             "total_bytes": bytes_of(facts.bits),
         },
         "verdicts": [_verdict_json(line) for line in facts.lines],
+        "defaults": list(facts.defaults),
         "assumptions": list(facts.assumptions),
         "unknown": list(facts.unknown),
     }

@@ -171,6 +171,26 @@ def test_a_base_gives_its_own_layers_and_varies_their_sizes() -> None:
     assert space.fills[0][0][0].sizes()["value_dim"] == 128  # the values keep their size
 
 
+def test_a_reader_that_the_base_lacks_has_the_heads_of_its_own_attention() -> None:
+    """RecurrentGemma's windows: 10 heads of 256 with one key-value head, sums in fp32."""
+    base = resolve("recurrentgemma-2b")
+    (window,) = {part for layer in base for part in layer if part.name == "window"}
+    (reader,) = space_of(Choices(), base).readers
+    (full,) = reader
+    sizes = full.sizes()
+    assert (full.name, sizes["heads"], sizes["head_dim"], sizes["kv_heads"]) == ("full", 10, 256, 1)
+    assert (sizes["format"], sizes["accumulator"], sizes["running_max"]) == ("bf16", "fp32", True)
+    shared = set(sizes) & set(window.sizes())
+    assert {name: sizes[name] for name in shared} == {name: window.sizes()[name] for name in shared}
+    # where the base reads, its readers are more like a new one than its windows
+    sparse = Choices(reading=("sparse(block=8)",), bounded=("rglru + window",), blocks=(8,))
+    mixed = space_of(sparse, resolve("full(heads=2, head_dim=8) + window(heads=6, head_dim=32)"))
+    ((part,), *_) = mixed.readers
+    assert (part.sizes()["heads"], part.sizes()["head_dim"], part.sizes()["block"]) == (2, 8, 8)
+    ((rglru,), (near,)) = mixed.fills[0]
+    assert (near.sizes()["heads"], rglru.sizes()["width"]) == (2, 6 * 32)
+
+
 def test_recall_by_hand() -> None:
     """64 facts of 64 values take 384 bits. A state of 8 x 8 bf16 numbers has 1,024: not excluded;
     one of 2 x 2 has 64: excluded. A full layer of 16 + 16 bf16 numbers a token has 32,768 bits at
