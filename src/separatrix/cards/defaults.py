@@ -29,7 +29,7 @@ def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
                 left.setdefault(size, {})[name] = value
     return tuple(
         text
-        for size, values in left.items()
+        for size, values in sorted(left.items(), key=lambda item: item[0] == FORMAT)
         for text in _texts(size, values, alike=size not in given)
     )
 

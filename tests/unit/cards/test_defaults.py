@@ -53,11 +53,11 @@ def test_models_of_files_leave_nothing_open() -> None:
 def test_they_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", "full*2 + gdn"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    said = "not said in the spec, taken by default: heads=4, head_dim=64, fp32, kv_heads=heads"
+    said = "not said in the spec, taken by default: heads=4, head_dim=64, kv_heads=heads, fp32"
     assert out.count("by default") == out.count(said) == 1
     assert run(["analyze", "full*2 + gdn", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["defaults"] == said.partition(": ")[2].split(", ")
     assert run(["compare", "full", "qwen3-8b", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     (row,) = (row for row in rows if row["row"] == "by default")
-    assert row["cells"] == ["heads=4, head_dim=64, fp32, kv_heads=heads", "-"]
+    assert row["cells"] == ["heads=4, head_dim=64, kv_heads=heads, fp32", "-"]
