@@ -170,9 +170,14 @@ def told_apart(name: str, small: Task, large: Task) -> int:
 
 
 SHAPES = [
-    ("full + linear @ heads=1, head_dim=1", 2, 282, (140, 1)),
-    ("full*2 @ heads=1, head_dim=4, p8", 2, 11_902, (5950, 1)),
-    ("full*2 + linear @ heads=1, head_dim=4, p8", 3, 1_518_784, (600_000, 1, 1)),
+    ("full + linear @ heads=1, head_dim=1, running_max=false", 2, 282, (140, 1)),
+    ("full*2 @ heads=1, head_dim=4, p8, accumulator=p8, running_max=false", 2, 11_902, (5950, 1)),
+    (
+        "full*2 + linear @ heads=1, head_dim=4, p8, accumulator=p8, running_max=false",
+        3,
+        1_518_784,
+        (600_000, 1, 1),
+    ),
 ]
 """A stack, L, the failing n that theory.md or the issue names, and a longer prompt that stays
 open.
@@ -207,7 +212,7 @@ def verdict(stack: str, task: str) -> Verdict:
 
 def test_every_text_says_at_where_one_size_was_found(capsys: pytest.CaptureFixture[str]) -> None:
     """The card, `compare`, a report's cell; `design`: test_design.py."""
-    hybrid = "full + linear @ heads=1, head_dim=1"
+    hybrid = "full + linear @ heads=1, head_dim=1, running_max=false"
     record = verdict(hybrid, "seqcomp:L=2,m=14,n_1=19")
     assert (record.status, record.n) == ("FAILS", 282)
     assert decisive(record) == "n = 282"
