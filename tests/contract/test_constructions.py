@@ -15,11 +15,11 @@ import pytest
 from support.task_cases import CASES
 
 import separatrix as sx
-from separatrix import checks, constructions
+from separatrix import checks, constructions, derivations
 from separatrix.architecture import MECHANISMS, Architecture
-from separatrix.checks import derivations, verify
-from separatrix.checks.derivations import DERIVATIONS
-from separatrix.checks.derivations import retrieval as checked_retrieval
+from separatrix.checks import verify
+from separatrix.derivations import DERIVATIONS
+from separatrix.derivations import retrieval as checked_retrieval
 from separatrix.constructions import CONSTRUCTIONS, Built, Recipe, construct
 from separatrix.constructions import retrieval as built_retrieval
 from separatrix.constructions.match2 import LARGEST_MODULUS

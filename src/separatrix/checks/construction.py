@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import secrets
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,8 @@ import torch
 from safetensors import SafetensorError
 
 from separatrix.architecture import Architecture
-from separatrix.checks.derivation import Derivation, Derived
-from separatrix.checks.derivations import DERIVATIONS
-from separatrix.checks.exact import SMALLEST
-from separatrix.checks.live_parts import live_parts
+from separatrix.derivations import DERIVATIONS, Derivation, Derived
+from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError, first_line
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
@@ -60,14 +59,14 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         )
     config = _config(record, task)
     model = _model(record, config, folder)
-    _bounded(model, derivation.largest_weight)
+    _finite(model)
     derived = derivation.derive(task, model)
     lead = down(derived.margin)
     if derived.margin <= 0:
         raise CheckFailed(f"the right logit leads by {lead} at least, which proves nothing")
     _in_float32(model)
     _compare(record, task, model, derived)
-    inputs = _run(derivation, task, model)
+    inputs = _run(derivation, task, model, derived)
     return [
         (
             "the weights are the file the record names, and the model is built from its own"
@@ -148,15 +147,17 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
     return model.requires_grad_(False)
 
 
-def _bounded(model: Model, limit: float) -> None:
+def _finite(model: Model) -> None:
+    """Raises CheckFailed for a weight that is no number of float32's full precision: infinite, not
+    a number, or so small that it may be read as 0.
+    """
     for name, tensor in model.state_dict().items():
         size = tensor.abs()
         # every comparison with NaN is false, so a NaN is not allowed either
-        allowed = (size == 0) | (size >= SMALLEST) & (size <= limit)
+        allowed = (size == 0) | (size >= torch.finfo(torch.float32).tiny) & (size < torch.inf)
         if not bool(allowed.all()):
             raise CheckFailed(
-                f"weight {name} holds a number that is not finite, larger than {limit:g}, or"
-                f" smaller than {SMALLEST:g}"
+                f"weight {name} holds a number that is not finite, or smaller than 2^-126"
             )
 
 
@@ -233,28 +234,42 @@ def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _run(derivation: Derivation[Any], task: Task, model: Model) -> str:
-    """Which inputs the model was run on. Raises CheckFailed when an answer is wrong."""
+def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived) -> str:
+    """Which inputs the model was run on: all, where they are few; else random ones, other ones each
+    time, and those the proof is closest to failing on. Raises CheckFailed when an answer is wrong.
+    """
     ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
     count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
+    drawn = ""
     if count <= EXHAUSTIVE_UP_TO:
         tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
         what = f"all {count:,} inputs"
     else:
+        seed = secrets.randbits(64)
+        # said with a wrong answer, so that it can be met again
+        drawn = f" (seed {seed})"
+        rng = np.random.default_rng(seed)
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
-        tokens = task.sample(number, np.random.default_rng(0)).tokens
-        what = f"{number} random input{'s' * (number > 1)}"
+        closest = derived.closest(rng)
+        tokens = np.concatenate([task.sample(number, rng).tokens, closest])
+        what = (
+            f"{number} random input{'s' * (number > 1)}, and {len(closest)} that the proof is"
+            " closest to failing on"
+        )
     batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
         with torch.inference_mode():
-            found = model(torch.from_numpy(some)).argmax(-1).numpy()
-        wrong = np.flatnonzero(found != task.answer(some))
+            logits = model(torch.from_numpy(some))
+        found = logits.argmax(-1).numpy()
+        # argmax of NaN is the place of the NaN
+        right = (found == task.answer(some)) & logits.isfinite().all(-1).numpy()
+        wrong = np.flatnonzero(~right)
         if len(wrong):
             raise CheckFailed(
-                f"input {some[wrong[0]].tolist()[:20]} is answered {int(found[wrong[0]])}, which is"
-                " wrong"
+                f"input {some[wrong[0]].tolist()[:20]}{drawn} is answered"
+                f" {int(found[wrong[0]])}, which is wrong"
             )
     return what
 

@@ -29,11 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import CLAMP, chain_proof
+from separatrix.constructions.parts.chain import fits_float32
 from separatrix.constructions.parts.placement import (
     Place,
     empty_model,
@@ -47,7 +46,6 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, threshold
 from separatrix.constructions.seqcomp import (
     key_width,
-    level_hops,
     spaces,
     write_embeddings,
     write_level,
@@ -57,8 +55,6 @@ from separatrix.mechanisms import Full, GatedDeltaNet, Linear, MatrixState
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.numbers.formats import NumberFormat
-from separatrix.proofs.entries import carry_entry
-from separatrix.proofs.float32 import ELU_OFF, GATES_OFF, Carry
 from separatrix.tasks import SeqComp
 
 AWAY = 64.0
@@ -73,6 +69,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     with its normaliser) or gated DeltaNet layer before them, and for an n that float32 cannot be
     bounded for.
     """
+    fits_float32(task)
     keys = key_width(task)
     values = bits_for(task.answers)
     code = bits_for(task.m)
@@ -99,21 +96,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     for level, place in enumerate(rest, 1):
         write_level(task, model, space, level=level, place=place)
 
-    carry = Carry(
-        keys=task.length,
-        others=form.others,
-        shrinks=form.shrinks,
-        value=Fraction(1),
-        threshold=CLAMP,
-    )
-    carrier = architecture.layers[first[0]][first[1]]
-    bounds = carry.bounds()
-    entry = carry_entry(first, fetches="z_0", mechanism=carrier.name, carry=carry, bounds=bounds)
-    layers, margin = chain_proof(
-        level_hops(task, rest), keys=task.length, code=values, before=bounds.clean_error
-    )
-    sizes = {"carriers": 1, "layers": task.L, "head_dim": keys, "value_dim": values}
-    return built(task, model, name="carried", sizes=sizes, layers=[entry, *layers], margin=margin)
+    return built(task, model, name="carried")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +109,6 @@ class Form:
     """Writes what the layer does with keys, queries and gates."""
     factor: float = 1.0
     """`fetched_0` over what arrives."""
-    others: Fraction = Fraction(0)
-    shrinks: Fraction = Fraction(0)
-    """Both as in `proofs.float32.Carry`."""
 
 
 def carrier_before(full: Place, task: SeqComp, architecture: Architecture) -> tuple[Place, Form]:
@@ -185,13 +165,11 @@ FORMS = (
     Form(
         fits=lambda part: isinstance(part, Linear) and part.feature == "elu" and part.normaliser,
         write=write_away,
-        others=ELU_OFF,
     ),
     Form(
         fits=lambda part: isinstance(part, GatedDeltaNet),
         write=write_gated,
         factor=2.0,
-        shrinks=GATES_OFF,
     ),
 )
 """The table above, row by row."""

@@ -42,8 +42,7 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
-from separatrix.proofs.entries import match_entry
-from separatrix.proofs.float32 import Match, cos_bounds, log_upper
+from separatrix.proofs.float32 import Match, cos_bounds, gamma, log_upper
 from separatrix.tasks import TwoSum
 
 LARGEST_MODULUS = 5754
@@ -51,6 +50,7 @@ LARGEST_MODULUS = 5754
 scores eats the gap.
 """
 GRID = 1 << 24
+THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
 _ROWS = 512
 _START = slice(0, 1)
@@ -77,7 +77,7 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
         architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
     (place,) = last_full(task, architecture, 1, head_dim=3, value_dim=1)
     code = Circle.of(task.M)
-    strength, match = strengthen(code, task)
+    strength = strengthen(code, task)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
@@ -97,12 +97,10 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     pick(head.v.weight, [(space["earlier"], 1.0)])
     put(head.o.weight, space["found"])
     # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4
-    model.head.bias[0] = 0.25
+    model.head.bias[0] = float(THRESHOLD)
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
-    sizes = {"layers": 1, "head_dim": 3, "value_dim": 1}
-    layers = [match_entry(place, match=match)]
-    return built(task, model, name="match2", sizes=sizes, layers=layers, margin=match.margin())
+    return built(task, model, name="match2")
 
 
 @dataclass(frozen=True)
@@ -162,9 +160,9 @@ def _on_grid(turns: Fraction) -> int:
     return round(low * GRID)
 
 
-def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
-    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32, and what it
-    proves. Raises SizeError when none does.
+def strengthen(code: Circle, task: TwoSum) -> float:
+    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32. Raises SizeError
+    when none does.
     """
     # n e^-G <= 1/8 once G >= ln(8n)
     needed = log_upper(8 * task.n)
@@ -175,13 +173,11 @@ def strengthen(code: Circle, task: TwoSum) -> tuple[float, Match]:
             match_over_blank=code.match_over_blank * unit,
             blank_over_rest=code.blank_over_rest * unit,
             widest=code.widest * unit,
-            terms=2,
-            products=code.products * unit,
-            value=Fraction(1),
-            threshold=Fraction(1, 4),
+            # two products to a score
+            score_error=gamma(2) * code.products * unit,
         )
-        if min(match.gaps()) >= needed and match.margin() > 0:
-            return float(1 << exponent), match
+        if min(match.gaps()) >= needed and match.without() < THRESHOLD < match.with_match():
+            return float(1 << exponent)
     raise SizeError(
         f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M"
     )

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, Hop, chain_proof
+from separatrix.constructions.parts.chain import SCALE, fits_float32
 from separatrix.constructions.parts.placement import (
     Place,
     empty_model,
@@ -51,16 +51,14 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
     for. Source: [CPW]; theory.md, section 6.
     """
+    fits_float32(task)
     keys, values = head_sizes(task)
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
-    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
-    layers, margin = chain_proof([hop], keys=task.length, code=values)
     model = write_retrieval(task, architecture, place)
-    sizes = {"layers": 1, "head_dim": keys, "value_dim": values}
-    return built(task, model, name="retrieval", sizes=sizes, layers=layers, margin=margin)
+    return built(task, model, name="retrieval")
 
 
 def head_sizes(task: Eva) -> tuple[int, int]:

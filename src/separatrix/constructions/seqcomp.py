@@ -33,7 +33,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, Hop, chain_proof
+from separatrix.constructions.parts.chain import SCALE, fits_float32
 from separatrix.constructions.parts.placement import (
     Place,
     empty_model,
@@ -56,18 +56,13 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     float32 can be bounded for.
     Source: [CPW]; theory.md, section 6.
     """
+    fits_float32(task)
     keys = key_width(task)
     values = bits_for(task.answers)
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
     first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
-    hops = [
-        Hop(place=first, fetches="z_0", queries=1, address=0, linked=False),
-        *level_hops(task, rest),
-    ]
-    layers, margin = chain_proof(hops, keys=task.length, code=values)
-
     space = spaces(task)
     model = empty_model(task, architecture, width=space.width, hidden=2 * values)
     write_embeddings(task, model, space)
@@ -80,8 +75,7 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     for level, place in enumerate(rest, 1):
         write_level(task, model, space, level=level, place=place)
 
-    sizes = {"layers": task.L + 1, "head_dim": keys, "value_dim": values}
-    return built(task, model, name="seqcomp", sizes=sizes, layers=layers, margin=margin)
+    return built(task, model, name="seqcomp")
 
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
@@ -94,20 +88,6 @@ def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
 def key_width(task: SeqComp) -> int:
     """Address bits and tag of the widest level."""
     return max(sum(address_bits(task, level)) for level in range(1, task.L + 1)) + 1
-
-
-def level_hops(task: SeqComp, places: list[Place]) -> list[Hop]:
-    """Hops 1..L: each asks for as many addresses as its level has entries."""
-    return [
-        Hop(
-            place=place,
-            fetches=f"i_{level}",
-            queries=task.entries(level),
-            address=sum(address_bits(task, level)),
-            linked=True,
-        )
-        for level, place in enumerate(places, 1)
-    ]
 
 
 def spaces(task: SeqComp) -> Spaces:

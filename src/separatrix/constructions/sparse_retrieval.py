@@ -16,20 +16,16 @@ fetched.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, Hop, hop_fetch, readout
-from separatrix.constructions.parts.placement import Place, places, softmax_head, wide_enough
+from separatrix.constructions.parts.chain import fits_float32
+from separatrix.constructions.parts.placement import places, softmax_head, wide_enough
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import bits_for
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Sparse
 from separatrix.mixers.sparse import SparseMixer
-from separatrix.proofs.entries import block_entry, fetch_entry
-from separatrix.proofs.float32 import SHUT
 from separatrix.tasks import Eva
 
 SHUT_GATE = -32.0
@@ -42,6 +38,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     Raises SizeError when no sparse layer is wide enough with blocks of a power of two, or n is
     beyond what float32 can be bounded for.
     """
+    fits_float32(task)
     keys, values = head_sizes(task)
     if architecture is None:
         # about sqrt(n): as many blocks to compare as tokens to read in one
@@ -55,17 +52,6 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
             " tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
         )
     place = found[-1]
-    hop = Hop(place=place, fetches="f(x)", queries=task.n, address=keys - 1, linked=False)
-    fetch = hop_fetch(hop, keys=task.length, shut=SHUT)
-    bounds = fetch.bounds(Fraction(0))
-    blocks = task.n // part_at(architecture, place).block
-    entry = block_entry(
-        fetch_entry(place, fetches=hop.fetches, queries=hop.queries, fetch=fetch, bounds=bounds),
-        block_gap=Fraction(2 * SCALE**2) if blocks > 1 else None,
-        fetch=fetch,
-    )
-    margin = readout(values).margin(bounds.clean_error)
-
     model = write_retrieval(task, architecture, place)
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
@@ -74,14 +60,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     mixer.pool_k.fill_(1 / mixer.block)
     mixer.mix[0] = SHUT_GATE
 
-    sizes = {"sparse": 1, "head_dim": keys, "value_dim": values}
-    return built(task, model, name="sparse-retrieval", sizes=sizes, layers=[entry], margin=margin)
-
-
-def part_at(architecture: Architecture, place: Place) -> Sparse:
-    part = architecture.layers[place[0]][place[1]]
-    assert isinstance(part, Sparse)
-    return part
+    return built(task, model, name="sparse-retrieval")
 
 
 def holds(part: Mechanism, keys: int, values: int) -> bool:

@@ -5,10 +5,11 @@ checker from numbers it derived itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from separatrix.proofs.float32 import Carry, Fetch, FetchBounds, Match, down, up
+from separatrix.proofs.float32 import Match, down, up
 
 
 def construction_statement(
@@ -32,7 +33,15 @@ def _used(sizes: Mapping[str, int]) -> str:
 
 
 def fetch_entry(
-    place: tuple[int, int], *, fetches: str, queries: int, fetch: Fetch, bounds: FetchBounds
+    place: tuple[int, int],
+    *,
+    fetches: str,
+    queries: int,
+    keys: int,
+    score_gap: float,
+    score_error: float,
+    mass: Fraction,
+    left: Left,
 ) -> dict[str, Any]:
     """The proof of one softmax head. Gap and threshold are rounded down, errors and masses up."""
     return {
@@ -40,47 +49,15 @@ def fetch_entry(
         "part": place[1],
         "fetches": fetches,
         "queries": queries,
-        "keys": fetch.keys,
-        "score_gap": down(fetch.gap),
-        "score_error": up(bounds.score_error),
-        "off_target_mass": up(bounds.mass),
-        "fetch_error": up(bounds.fetch_error),
-        "threshold": down(fetch.threshold.radius),
-        "clean_error": up(bounds.clean_error),
-    }
-
-
-def match_entry(place: tuple[int, int], *, match: Match) -> dict[str, Any]:
-    """The proof of a Match2 head. Gaps are exact scores of the weights before rounding errors;
-    outputs bound what is computed.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "keys": match.earlier + 2,
-        "match_over_blank": down(match.match_over_blank),
-        "blank_over_rest": down(match.blank_over_rest),
-        "score_error": up(match.score_error()),
-        "output_without_match": up(match.without()),
-        "output_with_match": down(match.with_match()),
-        "threshold": down(match.threshold),
-    }
-
-
-def block_entry(
-    entry: dict[str, Any], *, block_gap: Fraction | None, fetch: Fetch
-) -> dict[str, Any]:
-    """The proof of a sparse head: that of the softmax over the tokens it reads, and the lead of
-    the right block (None: one block or none).
-    """
-    return entry | {
-        "block_gap": None if block_gap is None else down(block_gap),
-        "gate_error": up(fetch.shut),
-    }
+        "keys": keys,
+        "score_gap": down(Fraction(score_gap)),
+        "score_error": up(Fraction(score_error)),
+        "off_target_mass": up(mass),
+    } | left.entry()
 
 
 def carry_entry(
-    place: tuple[int, int], *, fetches: str, mechanism: str, carry: Carry, bounds: FetchBounds
+    place: tuple[int, int], *, fetches: str, mechanism: str, keys: int, mass: Fraction, left: Left
 ) -> dict[str, Any]:
     """The proof of a bounded layer that carries one value to the last token."""
     return {
@@ -88,9 +65,53 @@ def carry_entry(
         "part": place[1],
         "carries": fetches,
         "mechanism": mechanism,
-        "keys": carry.keys,
-        "off_target_mass": up(bounds.mass),
-        "fetch_error": up(bounds.fetch_error),
-        "threshold": down(carry.threshold.radius),
-        "clean_error": up(bounds.clean_error),
+        "keys": keys,
+        "off_target_mass": up(mass),
+    } | left.entry()
+
+
+def block_entry(
+    entry: dict[str, Any], *, block_gap: float | None, gate_error: float
+) -> dict[str, Any]:
+    """The proof of a sparse head: that of the softmax over the tokens it reads, and the lead of
+    the right block (None: one block or none).
+    """
+    return entry | {
+        "block_gap": None if block_gap is None else down(Fraction(block_gap)),
+        "gate_error": up(Fraction(gate_error)),
     }
+
+
+def match_entry(place: tuple[int, int], *, match: Match, threshold: Fraction) -> dict[str, Any]:
+    """The proof of a Match2 head. Gaps are scores of the weights before rounding errors; outputs
+    bound what is computed.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "keys": match.earlier + 2,
+        "match_over_blank": down(match.match_over_blank),
+        "blank_over_rest": down(match.blank_over_rest),
+        "score_error": up(match.score_error),
+        "output_without_match": up(match.without()),
+        "output_with_match": down(match.with_match()),
+        "threshold": down(threshold),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """What a layer leaves at the last token: how far the value fetched may be off, how far it may
+    be off before a hidden unit of the MLP switches, and how far what the MLP wrote may be off.
+    """
+
+    fetch_error: float
+    threshold: float
+    clean_error: float
+
+    def entry(self) -> dict[str, str]:
+        return {
+            "fetch_error": up(Fraction(self.fetch_error)),
+            "threshold": down(Fraction(self.threshold)),
+            "clean_error": up(Fraction(self.clean_error)),
+        }

@@ -129,14 +129,15 @@ def _shift(tensors: dict[str, Tensor], name: str, place: tuple[int, ...], value:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda t: _shift(t, "pool_v", (0,), 0.5), "compressed values"),
-        (lambda t: _shift(t, "mix", (0,), 0.0), "compressed values"),
-        (lambda t: _shift(t, "pool_k", (0,), 0.0), "proof recorded|another block"),
-        (lambda t: _shift(t, "pool_k", (1,), -0.25), "another block|proof recorded"),
-        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(-1), "another block"),
-        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2**-20), "rounding of scores"),
-        (lambda t: t["blocks.0.mixers.0.pool_k"].fill_(4.0), "larger than every key"),
-        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(1 + 2**-23), "24 bits"),
+        (lambda t: _shift(t, "pool_v", (0,), 0.5), "proof recorded"),
+        (lambda t: _shift(t, "pool_v", (0,), 2.0**126), "overflow"),
+        (lambda t: _shift(t, "mix", (0,), 0.0), "constant only within"),
+        (lambda t: _shift(t, "pool_k", (0,), 0.0), "proof recorded|choice of blocks"),
+        (lambda t: _shift(t, "pool_k", (1,), -0.25), "choice of blocks|proof recorded"),
+        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(-1), "choice of blocks: block . scores"),
+        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2.0**-130), r"smaller than 2\^-126"),
+        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2**-20), "proof recorded"),
+        (lambda t: t["blocks.0.mixers.0.pool_k"].fill_(4.0), "proof recorded"),
         (lambda t: t["position.weight"][0].copy_(t["position.weight"][1]), "scores no less"),
     ],
 )

@@ -4,15 +4,13 @@ and read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 
-from separatrix.errors import EvidenceError
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import read_json
 from separatrix.evidence.canonical import canonical, sha256
@@ -57,29 +55,29 @@ def weight_bytes(model: Model) -> bytes:
     )
 
 
-def built(
-    task: Task,
-    model: Model,
-    *,
-    name: str,
-    sizes: Mapping[str, int],
-    layers: list[dict[str, Any]],
-    margin: Fraction,
-) -> Built:
-    """The record of a construction. `layers` is the proof layer by layer, `margin` a lower bound
-    of the right logit's lead.
+def built(task: Task, model: Model, *, name: str) -> Built:
+    """The record of a construction, with the proof that is derived from its weights. Raises
+    SizeError where float32 does not bear it out.
     """
+    try:
+        derived = DERIVATIONS[name].derive(task, model)
+    except CheckFailed as error:
+        raise SizeError(
+            f"{task.spec}: these weights are not proved in float32: {error}; use a smaller n"
+        ) from None
+    if derived.margin <= 0:
+        raise SizeError(f"{task.spec}: rounding of float32 eats the lead; use a smaller n")
     data = weight_bytes(model)
     digest = sha256(data)
     config = model.config
-    final = down(margin)
+    final = down(derived.margin)
     known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
     whole = {
         "width": config.width,
         "hidden": config.hidden,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
-    sizes = {**known, **sizes, **whole}
+    sizes = {**known, **derived.used, **whole}
     record = Construction(
         architecture=config.architecture,
         task=task.spec,
@@ -88,7 +86,7 @@ def built(
         model=config.to_json(),
         weights=f"{name}-{digest[:12]}.safetensors",
         weights_sha256=digest,
-        proof={"arithmetic": ARITHMETIC, "layers": layers, "final_margin": final},
+        proof={"arithmetic": ARITHMETIC, "layers": derived.layers, "final_margin": final},
         statement=construction_statement(
             task=task.spec, architecture=config.architecture, sizes=sizes, margin=final
         ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.checks.derivation import Derivation, Derived
-from separatrix.checks.retrieval_chain import LARGEST_WEIGHT, Wanted, derive_chain, full_fetch
+from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.parts.chain import Wanted, derive_chain
+from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
 from separatrix.tasks import SeqComp
 
@@ -40,5 +41,5 @@ def ids(task: SeqComp) -> list[int]:
 
 
 DERIVATION = Derivation(
-    name="seqcomp", task=SeqComp, derive=derive, ids=ids, largest_weight=LARGEST_WEIGHT
+    name="seqcomp", task=SeqComp, derive=derive, ids=ids
 )

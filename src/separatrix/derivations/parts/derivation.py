@@ -1,4 +1,4 @@
-"""The checker's half of a construction: how its proof is derived from the weights alone."""
+"""How the proof of a construction is derived from the weights alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
 from separatrix.model import Model
 from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
 
 TaskT = TypeVar("TaskT", bound=Task)
 
@@ -22,12 +25,16 @@ class Derived(NamedTuple):
     """The right logit leads by at least this, in float32."""
     used: dict[str, int]
     """Layers by kind, and the key and value numbers that carry something."""
+    closest: Callable[[np.random.Generator], Tokens]
+    """Inputs that meet the queries and answers at which the proof is closest to failing; the rest
+    of each is drawn.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Derivation(Generic[TaskT]):
-    """One construction as the checker knows it. It shares the name and the kind of task with the
-    builder's half, `separatrix.constructions`, and no code.
+    """One construction as it is derived: by the checker, and for the record by its builder, whose
+    half (`separatrix.constructions`) it shares name and kind of task with, and no code.
     """
 
     name: str
@@ -38,5 +45,3 @@ class Derivation(Generic[TaskT]):
     """The proof from the weights. Raises CheckFailed where they do not bear it out."""
     ids: Callable[[TaskT], list[int]]
     """How many ids may stand at each position of the task's inputs."""
-    largest_weight: float
-    """The largest weight with which nothing in float32 can overflow."""

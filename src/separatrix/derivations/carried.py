@@ -4,9 +4,11 @@ the recurrent layer.
 
 from __future__ import annotations
 
-from separatrix.checks.derivation import Derivation, Derived
-from separatrix.checks.derivations.seqcomp import hops, ids
-from separatrix.checks.retrieval_chain import LARGEST_WEIGHT, carry, derive_chain, full_fetch
+from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.seqcomp import hops, ids
+from separatrix.derivations.parts.chain import derive_chain
+from separatrix.derivations.parts.recurrent import carry
+from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
 from separatrix.tasks import SeqComp
 
@@ -16,5 +18,5 @@ def derive(task: SeqComp, model: Model) -> Derived:
 
 
 DERIVATION = Derivation(
-    name="carried", task=SeqComp, derive=derive, ids=ids, largest_weight=LARGEST_WEIGHT
+    name="carried", task=SeqComp, derive=derive, ids=ids
 )

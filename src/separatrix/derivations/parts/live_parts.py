@@ -1,5 +1,5 @@
-"""The parts of a stack that do anything: live mixers with one live head each, the MLP after
-them, and who writes which coordinate.
+"""The parts of a stack that do anything: live mixers with one live head each, and the MLP after
+them.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
-from separatrix.checks.exact import Array, Picks, columns
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
-from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.full import FullMixer
+from separatrix.mixers.gdn import GDNMixer
+from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
-from separatrix.tasks import Task
+from separatrix.proofs.machine import Array
 
-Coordinates = NDArray[np.bool_]
+MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
 
 
 def array(tensor: torch.Tensor) -> Array:
@@ -32,14 +31,15 @@ def array(tensor: torch.Tensor) -> Array:
 
 @dataclass(frozen=True)
 class Head:
-    """The one live head of a mixer: q, k (head_dim, width), v (value_dim, width), o (width,
-    value_dim).
+    """The one live head of a mixer, and its number: q, k (head_dim, width), v (value_dim, width),
+    o (width, value_dim).
     """
 
-    q: Picks
-    k: Picks
-    v: Picks
-    o: Picks
+    index: int
+    q: Array
+    k: Array
+    v: Array
+    o: Array
 
 
 @dataclass(frozen=True)
@@ -55,30 +55,44 @@ class Live:
     def place(self) -> tuple[int, int]:
         return self.layer, self.part
 
-    def full_head(self) -> tuple[int, Head]:
-        """Index and live head of full attention. Raises CheckFailed for another mixer, or unless
-        exactly one head has weights that are not zero.
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"layer {self.layer + 1}"
+
+    def full_head(self) -> Head:
+        """The live head of full attention. Raises CheckFailed for another mixer, for a parameter
+        that is not read, or unless exactly one head has weights that are not zero.
         """
         mixer = self.mixer
         if not isinstance(mixer, FullMixer):
             raise self._other("full attention")
-        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
+        return self._head(mixer.head_dim, mixer.dv, mixer.heads)
 
-    def sparse_head(self) -> tuple[int, Head]:
-        """Index and live head of block-sparse attention. Raises CheckFailed as `full_head` does."""
-        mixer = self.mixer
-        if not isinstance(mixer, SparseMixer):
-            raise self._other("sparse attention")
-        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
-
-    def recurrent_head(self) -> tuple[int, Head]:
-        """Index and live head of a mixer with a matrix state. Raises CheckFailed as `full_head`
+    def sparse_head(self) -> tuple[SparseMixer, Head]:
+        """The same of block-sparse attention, and the mixer. Raises CheckFailed as `full_head`
         does.
         """
         mixer = self.mixer
-        if not isinstance(mixer, RecurrentMixer):
-            raise self._other("a recurrent layer")
-        return self._head({"q": mixer.head_dim, "k": mixer.head_dim, "v": mixer.dv}, mixer.heads)
+        if not isinstance(mixer, SparseMixer):
+            raise self._other("sparse attention")
+        more = ("pool_k", "pool_v", "mix")
+        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
+
+    def linear_head(self) -> tuple[LinearMixer, Head]:
+        """The same of linear attention. Raises CheckFailed as `full_head` does."""
+        mixer = self.mixer
+        if not isinstance(mixer, LinearMixer):
+            raise self._other("linear attention")
+        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads)
+
+    def gated_head(self) -> tuple[GDNMixer, Head]:
+        """The same of Gated DeltaNet. Raises CheckFailed as `full_head` does."""
+        mixer = self.mixer
+        if not isinstance(mixer, GDNMixer):
+            raise self._other("Gated DeltaNet")
+        more = ("a.weight", "a.bias", "b.weight", "rate")
+        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
 
     def _other(self, wanted: str) -> CheckFailed:
         return CheckFailed(
@@ -86,13 +100,17 @@ class Live:
             f" {wanted}"
         )
 
-    def _head(self, dims: dict[str, int], heads: int) -> tuple[int, Head]:
-        where = f"layer {self.layer + 1}"
+    def _head(self, head_dim: int, value_dim: int, heads: int, *more: str) -> Head:
+        """`more`: parameters beside the four matrices that the caller evaluates."""
+        where = self.where
         if not self.mixer.mechanism.plain:
             raise CheckFailed(
                 f"{where}: {self.mixer.mechanism.name} has options (a convolution, rope, gates,"
                 " ...) that the proof does not cover"
             )
+        for name, _ in self.mixer.named_parameters():
+            if name not in (*MATRICES, *more):
+                raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
         o = array(self.mixer.get_parameter("o.weight"))
         # (width, heads, value_dim): a head writes through its own columns of o
         o = o.reshape(len(o), heads, -1)
@@ -101,19 +119,18 @@ class Live:
             raise CheckFailed(
                 f"{where}: {len(live)} heads write; a construction uses one head per layer"
             )
-        found = {"o": o[:, live[0]]}
-        for name, dim in dims.items():
+        index = int(live[0])
+        found = {}
+        for name, dim in (("q", head_dim), ("k", head_dim), ("v", value_dim)):
             groups = array(self.mixer.get_parameter(f"{name}.weight"))
             # (groups, dim, width); where none are shared every head is a group
             groups = groups.reshape(-1, dim, groups.shape[1])
             # heads that share one group of keys or values stand side by side
-            used = int(live[0]) // (heads // len(groups))
+            used = index // (heads // len(groups))
             if np.delete(groups, used, 0).any():
                 raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
             found[name] = groups[used]
-        return int(live[0]), Head(
-            *(Picks.of(found[name], f"{where}, {name}") for name in ("q", "k", "v", "o"))
-        )
+        return Head(index, found["q"], found["k"], found["v"], o[:, index])
 
 
 def live_parts(model: Model) -> list[Live]:
@@ -158,53 +175,3 @@ def live_parts(model: Model) -> list[Live]:
 
 def _all_zero(module: nn.Module) -> bool:
     return not any(bool(tensor.any()) for tensor in module.state_dict().values())
-
-
-class Writers:
-    """Who writes each coordinate of the residual stream: embeddings of tokens, of positions, the
-    attention and the MLP of each live part.
-    """
-
-    def __init__(self, embed: Array, position: Array, live: list[Live]) -> None:
-        self.written: dict[str, Coordinates] = {
-            "tokens": columns(embed),
-            "positions": columns(position),
-        }
-        for number, part in enumerate(live):
-            self.written[f"attention {number}"] = columns(
-                array(part.mixer.get_parameter("o.weight")).T
-            )
-            if part.mlp:
-                self.written[f"mlp {number}"] = columns(part.mlp["down.weight"].T) | (
-                    part.mlp["down.bias"] != 0.0
-                )
-
-    def allow(self, reads: Coordinates, what: str, *sources: str) -> None:
-        """Raises CheckFailed unless every coordinate that `what` reads has at most one writer,
-        and that one among `sources`.
-        """
-        # with a single writer a coordinate holds what that part writes, and nothing is added to it
-        total = sum(
-            (mask.astype(np.int64) for mask in self.written.values()),
-            np.zeros(len(reads), np.int64),
-        )
-        if (reads & (total > 1)).any():
-            raise CheckFailed(f"{what} reads a coordinate that more than one part writes")
-        for name, mask in self.written.items():
-            if name not in sources and (reads & mask).any():
-                raise CheckFailed(
-                    f"{what} reads a coordinate written by {name}; allowed: {' and '.join(sources)}"
-                )
-
-
-class Stack:
-    """The embeddings a proof reads, and who writes which coordinate."""
-
-    def __init__(self, task: Task, model: Model, live: list[Live]) -> None:
-        self.model = model
-        self.embed = array(model.embed.weight)
-        position = array(model.position.weight)
-        self.position = position[: task.length]
-        self.writers = Writers(self.embed, position, live)
-        self.nothing = np.zeros((1, model.config.width))
-        """What the hop before the first has left: one row of zeros."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from separatrix.checks.derivation import Derivation, Derived
-from separatrix.checks.derivations.retrieval import hops, ids
-from separatrix.checks.retrieval_chain import LARGEST_WEIGHT, derive_chain, sparse_fetch
+from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.retrieval import hops, ids
+from separatrix.derivations.parts.chain import derive_chain
+from separatrix.derivations.parts.sparse import sparse_fetch
 from separatrix.model import Model
 from separatrix.tasks import Eva
 
@@ -14,5 +15,5 @@ def derive(task: Eva, model: Model) -> Derived:
 
 
 DERIVATION = Derivation(
-    name="sparse-retrieval", task=Eva, derive=derive, ids=ids, largest_weight=LARGEST_WEIGHT
+    name="sparse-retrieval", task=Eva, derive=derive, ids=ids
 )

@@ -1,0 +1,28 @@
+"""Every construction whose proof can be derived from weights, one file each.
+
+A derivation evaluates the model's own forward pass in the float32 interval machine of
+`separatrix.proofs`, class by class of positions. The checker derives a proof again with it; the
+builders of `separatrix.constructions` let it say what their weights do. It imports nothing of
+either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from separatrix.derivations import carried, match2, retrieval, seqcomp, sparse_retrieval
+from separatrix.derivations.parts.derivation import Derivation, Derived
+
+__all__ = ["DERIVATIONS", "Derivation", "Derived"]
+
+DERIVATIONS: dict[str, Derivation[Any]] = {
+    derivation.name: derivation
+    for derivation in (
+        retrieval.DERIVATION,
+        sparse_retrieval.DERIVATION,
+        seqcomp.DERIVATION,
+        carried.DERIVATION,
+        match2.DERIVATION,
+    )
+}
+"""Name of a construction -> how its proof is derived."""

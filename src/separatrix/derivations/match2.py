@@ -1,0 +1,260 @@
+"""2-Sum per query in one full layer: all M x M scores of the head, as float32 computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.parts.live_parts import Head, Live, array, live_parts
+from separatrix.errors import CheckFailed
+from separatrix.model import Model
+from separatrix.proofs.entries import match_entry
+from separatrix.proofs.float32 import Match, averaging
+from separatrix.proofs.machine import (
+    TINY,
+    Array,
+    Enclosure,
+    Scores,
+    above,
+    add,
+    limited,
+    linear,
+    roundings,
+    single,
+    slack,
+    whole,
+)
+from separatrix.tasks import TwoSum
+from separatrix.tasks.base.task import Tokens
+
+_ROWS = 512
+
+
+def derive(task: TwoSum, model: Model) -> Derived:
+    """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
+    if not model.config.bos or task.form != "query":
+        raise CheckFailed("this construction answers the query form and has a start token")
+    live = live_parts(model)
+    if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
+        raise CheckFailed(
+            f"{len(live)} layers write, or one has an MLP; this construction is one head without"
+            " an MLP"
+        )
+    (part,) = live
+    head = part.full_head()
+    prompt = Prompt.of(model, task)
+    queries = linear(prompt.last, head.q, what=f"{part.where}, q")
+    keys = linear(prompt.earlier, head.k, what=f"{part.where}, k")
+    own = linear(prompt.last, head.k, what=f"{part.where}, k")
+    blank = linear(prompt.start, head.k, what=f"{part.where}, k")
+    _every_score(part, head, prompt, (keys, own, blank))
+    if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
+        raise CheckFailed("the key of the last token is not that of the token elsewhere")
+    gaps = _gaps(queries, keys, blank)
+    match = Match(
+        earlier=task.n,
+        match_over_blank=gaps.match_over_blank,
+        blank_over_rest=gaps.blank_over_rest,
+        widest=gaps.widest,
+        score_error=gaps.error,
+    )
+    margin, threshold = _margin(model, part, head, prompt, match)
+    # numbers of a key that some score really uses
+    used = int((queries.used & (keys.used | blank.used)).sum())
+    values = int((head.v != 0.0).any(1).sum())
+    sizes = {"layers": 1, "head_dim": used, "value_dim": values}
+    return Derived(
+        [match_entry(part.place, match=match, threshold=threshold)],
+        margin,
+        sizes,
+        lambda rng: _closest(task, gaps, rng),
+    )
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the positions hold, whatever the input: a row per token, or one row."""
+
+    start: Enclosure
+    earlier: Enclosure
+    """A row per token, over all places between start and query."""
+    last: Enclosure
+    """A row per last token."""
+    everywhere: Enclosure
+
+    @classmethod
+    def of(cls, model: Model, task: TwoSum) -> Prompt:
+        embed = Enclosure.point(array(model.embed.weight))
+        position = Enclosure.point(array(model.position.weight)[: task.n + 2])
+        tokens = embed.rows(slice(0, task.M))
+        what = "the residual stream"
+        between = position.rows(slice(1, task.n + 1)).hull()
+        start = add(embed.rows(slice(task.M, task.M + 1)), position.rows(slice(0, 1)), what)
+        earlier = add(tokens, between, what)
+        last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), what)
+        parts = (start, earlier.hull(), last.hull())
+        rows = Enclosure(
+            np.concatenate([part.mid for part in parts]),
+            np.concatenate([part.rad for part in parts]),
+        )
+        return cls(start, earlier, last, rows.hull())
+
+
+def _every_score(
+    part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]
+) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number."""
+    queries = linear(prompt.everywhere, head.q, what=f"{part.where}, q")
+    for keys in tables:
+        Scores(keys, queries.used, f"{part.where}, scores").errors(queries)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Leads over all queries, between scores before rounding, how far rounding may move one of
+    them, and queries and tokens where the leads are smallest.
+    """
+
+    match_over_blank: Fraction
+    blank_over_rest: Fraction
+    widest: Fraction
+    error: Fraction
+    lowest_match: int
+    highest_rest: tuple[int, int]
+
+
+def _alone(x: Array, key: Array) -> NDArray[np.bool_]:
+    """For which rows x the score with a key is one product that float32 holds, or exactly 0."""
+    products = x * key
+    total = products.sum(-1)
+    # one product that float32 holds is computed exactly, in any order and form
+    return ((products != 0.0).sum(-1) <= 1) & (single(total) == total)
+
+
+def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure) -> Gaps:
+    """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
+    the blank key above one that does.
+    """
+    if queries.rad.any() or keys.rad.any() or blank.rad.any():
+        raise CheckFailed("queries and keys of a Match2 construction are not exact in float32")
+    count = len(queries.mid)
+    dims = queries.mid.shape[1]
+    terms = int((queries.used & keys.used).sum())
+    blanks = queries.mid @ blank.mid[0]
+    if not _alone(queries.mid, blank.mid[0]).all():
+        raise CheckFailed("the score of the blank key is not exact in float32")
+    match = np.inf
+    rest = np.inf
+    widest = -np.inf
+    products = 0.0
+    lowest = 0
+    highest = (0, 0)
+    heights = np.abs(keys.mid).T
+    for start in range(0, count, _ROWS):
+        rows = np.arange(start, min(start + _ROWS, count))
+        scores = queries.mid[rows] @ keys.mid.T
+        row = np.arange(len(rows))
+        # x + x_j = 0 mod M: the one key that must match
+        partner = -rows % count
+        # rounding of a score grows with the sum of the absolute values of its products
+        products = max(products, float((np.abs(queries.mid[rows]) @ heights).max()))
+        over = scores[row, partner] - blanks[rows]
+        if over.min() < match:
+            match = float(over.min())
+            lowest = int(rows[over.argmin()])
+        widest = max(widest, float(over.max()))
+        scores[row, partner] = -np.inf
+        under = blanks[rows] - scores.max(1)
+        if under.min() < rest:
+            rest = float(under.min())
+            worst = int(under.argmin())
+            highest = (int(rows[worst]), int(scores[worst].argmax()))
+    if match <= 0 or rest <= 0:
+        raise CheckFailed(
+            "some query scores a key that does not cancel it above the blank key, or the blank key"
+            " above one that does"
+        )
+    # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
+    # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
+    for x in {0, count // 2} if count % 2 == 0 else {0}:
+        if not _alone(queries.mid[x], keys.mid[x]):
+            raise CheckFailed(
+                f"value {x} cancels itself, but the score of its match is not exact in float32"
+            )
+    size = products * (1 + slack(dims))
+    limited(np.array([size, float(np.abs(blanks).max())]), "scores")
+    # our own sums and differences are off, too, by no more than this
+    error = float(roundings(terms)) * size + 8 * slack(dims) * size + 4 * terms * TINY
+    if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
+        error = float(roundings(terms)) * size + 4 * terms * TINY
+    return Gaps(
+        Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest
+    )
+
+
+def _margin(
+    model: Model, part: Live, head: Head, prompt: Prompt, match: Match
+) -> tuple[Fraction, Fraction]:
+    """The lead of the right logit, evaluated with and without a match, and the output from which
+    the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
+    """
+    what = f"{part.where}, v"
+    value = linear(prompt.earlier, head.v, what=what).hull()
+    for rows in (prompt.start, prompt.last):
+        if linear(rows, head.v, what=what).size.any():
+            raise CheckFailed("the value is not 0 at the start token and at the query")
+    if (value.low < 0).any() or not value.size.any():
+        raise CheckFailed("the value is not a positive number between start and query")
+    limited(value.size * (match.earlier + 2), what)
+    flushed = 16 * (match.earlier + 2) * TINY * (1 + value.size)
+    # weights add up to 1 but for the rounding of sums and quotients
+    most = 1 + 4 * above(averaging(match.earlier + 2))
+    weights = ((0.0, above(match.without())), (-above(-match.with_match()), most))
+    weight = array(model.head.weight)
+    bias = array(model.head.bias)
+    if len(weight) != 2:
+        raise CheckFailed(f"{len(weight)} answers, but there are two")
+    leads = []
+    for answer, (least, greatest) in enumerate(weights):
+        output = Enclosure.between(value.low * least, value.high * greatest).wider(
+            np.where(value.size == 0, 0.0, flushed)
+        )
+        written = linear(output, head.o, what=f"{part.where}, o")
+        # one row for every last token
+        x = add(prompt.last, written, "the residual stream")
+        logits = linear(x, weight, bias, what="the head")
+        leads.append(float((logits.low[:, answer] - logits.high[:, 1 - answer]).min()))
+    margin = Fraction(min(leads)) - Fraction(1, 1 << 50)
+    slope = float((weight[1] - weight[0]) @ (head.o @ value.mid[0]))
+    if slope <= 0:
+        raise CheckFailed("the answer does not depend on what the head writes")
+    return margin, Fraction(float(bias[0] - bias[1])) / Fraction(slope)
+
+
+def _closest(task: TwoSum, gaps: Gaps, rng: np.random.Generator) -> Tokens:
+    """The query of the lowest match with one of it among the highest other keys, with nothing else,
+    and without; the query of the highest other key with it alone, and with a match among it.
+    """
+    x = gaps.lowest_match
+    other, rival = gaps.highest_rest
+    rows = []
+    for query, filler in ((x, (-x - 1) % task.M), (other, rival)):
+        partner = -query % task.M
+        place = int(rng.integers(task.n))
+        alone = np.full(task.n, filler)
+        one = alone.copy()
+        one[place] = partner
+        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
+    return np.array(rows, np.int64)
+
+
+def ids(task: TwoSum) -> list[int]:
+    """Any value at every place."""
+    return [task.M] * task.length
+
+
+DERIVATION = Derivation(name="match2", task=TwoSum, derive=derive, ids=ids)

@@ -1,0 +1,1 @@
+"""What the derivations share: reading a model's live parts, and evaluating them class by class."""

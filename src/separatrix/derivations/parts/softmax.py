@@ -1,0 +1,136 @@
+"""Proves one hop by a softmax over all keys, and what every position may get from such a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from separatrix.derivations.parts.chain import Fetched, left_by
+from separatrix.derivations.parts.live_parts import Head, Live
+from separatrix.derivations.parts.nearest import Near
+from separatrix.derivations.parts.queries import Lead, Queries, Wanted, winning
+from separatrix.derivations.parts.stream import Stream
+from separatrix.proofs.entries import fetch_entry
+from separatrix.proofs.float32 import averaging, mixing, off_target
+from separatrix.proofs.machine import TINY, Enclosure, Scores, above, limited, linear
+
+
+def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
+    """One head of full attention at the last token, which asks with what the hop before left
+    behind.
+    """
+    head = part.full_head()
+    read = read_one(stream, part, hop, head)
+    fetched = linear(read.values, head.o, what=f"{part.where}, o")
+    anywhere = linear(read.anywhere, head.o, what=f"{part.where}, o")
+    return read.fetched("layers", stream, part, hop, fetched, anywhere)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """What one head reads at the last token, one row per value of the place asked for, and
+    anywhere, one row; before the output map.
+    """
+
+    values: Enclosure
+    anywhere: Enclosure
+    seen: Enclosure
+    """Values of any token at any position, one row."""
+    queries: Queries
+    keys: Enclosure
+    lead: Lead
+    mass: Fraction
+    key_numbers: int
+    value_numbers: int
+
+    def fetched(
+        self,
+        kind: str,
+        stream: Stream,
+        part: Live,
+        hop: Wanted,
+        fetched: Enclosure,
+        anywhere: Enclosure,
+    ) -> Fetched:
+        """The hop, once the outputs at the last token and anywhere are known."""
+        after = stream.after(part, fetched, anywhere)
+        entry = fetch_entry(
+            part.place,
+            fetches=hop.fetches,
+            queries=self.queries.count,
+            keys=len(self.keys.mid),
+            score_gap=self.lead.gap,
+            score_error=self.lead.error,
+            mass=self.mass,
+            left=left_by(part, fetched, after),
+        )
+        return Fetched(
+            kind="sparse" if kind == "sparse" else "layers",
+            entry=entry,
+            stream=after.stream,
+            near=[Near.of(self.lead)],
+            key_numbers=self.key_numbers,
+            value_numbers=self.value_numbers,
+        )
+
+
+def read_one(stream: Stream, part: Live, hop: Wanted, head: Head) -> Read:
+    """One softmax that reads the place asked for. Raises CheckFailed where another key may win."""
+    where = part.where
+    keys = linear(stream.by_place, head.k, what=f"{where}, k")
+    queries = Queries.of(head.q, hop, stream, f"{where}, q")
+    scores = Scores(keys, queries.used, f"{where}, scores")
+    found = queries.lead(scores, hop)
+    assert found is not None
+    lead = winning(found, f"{hop.fetches}: position")
+    any_scores(stream, head, keys, where)
+    count = len(keys.mid)
+    mass = off_target(count - 1, Fraction(lead.least))
+    values = linear(stream.by_token, head.v, what=f"{where}, v")
+    seen = values.hull()
+    return Read(
+        values=averaged(values.rows(slice(0, hop.values)), seen, count, mass, where),
+        anywhere=averaged(seen, seen, count, Fraction(0), where),
+        seen=seen,
+        queries=queries,
+        keys=keys,
+        lead=lead,
+        mass=mass,
+        key_numbers=scores.terms,
+        value_numbers=int((head.v != 0.0).any(1).sum()),
+    )
+
+
+def any_scores(stream: Stream, head: Head, keys: Enclosure, where: str) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number: infinity less infinity
+    is none.
+    """
+    everywhere = stream.by_place.hull()
+    queries = linear(everywhere, head.q, what=f"{where}, q")
+    last = linear(stream.at_last(), head.q, what=f"{where}, q")
+    for rows in (queries, last):
+        Scores(keys, rows.used, f"{where}, scores").errors(rows)
+
+
+def averaged(
+    value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str
+) -> Enclosure:
+    """What a softmax over `keys` keys computes where a key of a value within `value` outweighs all
+    others, whose values are within `seen`, together: they weigh `mass` relative to it.
+
+    With mass 0 it is one rounding more than any average of values within `value`.
+    """
+    largest = seen.size
+    # unscaled sums of a fused kernel
+    limited(largest * keys, f"{where}, the sum of its values")
+    off = above(mixing(keys, mass))
+    # weights, products and sums that are flushed to zero, relative to a weight of 1
+    flushed = 16 * keys * TINY * (1 + largest)
+    return value.wider(np.where(largest == 0, 0.0, largest * off + flushed))
+
+
+def share(keys: int) -> float:
+    """The relative error of a weight of a softmax over that many keys."""
+    return above(averaging(keys))

@@ -1,0 +1,111 @@
+"""The residual stream of a prompt, class by class of positions, for every input at once.
+
+Four views of the same numbers, each an enclosure of what any input can put there:
+
+    by_place   a row per position, over all tokens
+    by_token   a row per token, over all positions
+    last       a row per last token, at the last position
+    field      a row per value that the layer before fetched, at the last position
+
+At the last position a row of `last` and a row of `field` add up: a coordinate that one of them
+holds is exactly 0 in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from separatrix.derivations.parts.live_parts import Live, array
+from separatrix.model import Model
+from separatrix.proofs.machine import Enclosure, add, mlp
+
+RESIDUAL = "the residual stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """What tokens hold before a layer."""
+
+    by_place: Enclosure
+    by_token: Enclosure
+    last: Enclosure
+    field: Enclosure
+
+    @classmethod
+    def of(cls, model: Model, length: int, last_tokens: int) -> Stream:
+        """Embeddings of `length` positions; the last token is one of the first `last_tokens`."""
+        embed = Enclosure.point(array(model.embed.weight))
+        position = Enclosure.point(array(model.position.weight)[:length])
+        tokens = slice(0, last_tokens)
+        return cls(
+            by_place=add(embed.hull(), position, RESIDUAL),
+            by_token=add(embed, position.hull(), RESIDUAL),
+            last=add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL),
+            field=Enclosure.point(np.zeros((1, model.config.width))),
+        )
+
+    def at_last(self) -> Enclosure:
+        """One row: what the last position may hold, whatever the last token and what was
+        fetched.
+        """
+        held = self.field.used
+        both = self.field.hull()
+        alone = self.last.hull()
+        return Enclosure(
+            np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad)
+        )
+
+    def after(self, part: Live, fetched: Enclosure, anywhere: Enclosure) -> After:
+        """The stream after a layer that adds a row of `fetched` at the last position, as its value
+        is, and anything within `anywhere` (one row) at the others.
+        """
+        what = f"layer {part.layer + 1}, MLP"
+        base = self._folded()
+        mixed = add(base.hull(), fetched, RESIDUAL)
+        places = add(self.by_place, anywhere, RESIDUAL)
+        tokens = add(self.by_token, anywhere, RESIDUAL)
+        written = fetched.used
+        room = 0.0
+        after = mixed
+        if part.mlp:
+            weights = (
+                part.mlp["up.weight"],
+                part.mlp["up.bias"],
+                part.mlp["down.weight"],
+                part.mlp["down.bias"],
+            )
+            cleaned, room = mlp(mixed, weights, what=what)
+            after = add(mixed, cleaned, RESIDUAL)
+            written = written | cleaned.used
+            # whatever the position and the token: one row for all
+            other, _ = mlp(places.hull(), weights, what=what)
+            places = add(places, other, RESIDUAL)
+            tokens = add(tokens, other, RESIDUAL)
+        stream = Stream(
+            by_place=places,
+            by_token=tokens,
+            last=base.only(~written),
+            field=after.only(written),
+        )
+        return After(stream, room, written & ~fetched.used)
+
+    def _folded(self) -> Enclosure:
+        """A row per last token, whatever was fetched."""
+        held = self.field.used
+        both = self.field.hull()
+        return Enclosure(
+            np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
+        )
+
+
+@dataclass(frozen=True)
+class After:
+    """The stream after a layer, how far a coordinate may move before a hidden unit of its MLP
+    switches, and the coordinates that the MLP alone wrote.
+    """
+
+    stream: Stream
+    room: float
+    cleaned: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]

@@ -1,0 +1,183 @@
+"""Evaluates linear attention at the last token, where the place that must arrive outweighs all
+others, and bounds it everywhere.
+
+    y = sum_j w_j v_j [ / sum_j w_j ],   w_j = <phi(q), phi(k_j)>
+
+The state form adds up phi(k_j) (x) v_j and multiplies with phi(q) at the end; the parallel form
+multiplies first, and adds up in chunks. In both a term passes two products and as many additions as
+there are terms that are not exactly 0, so one bound covers both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.derivations.parts.live_parts import Head, Live
+from separatrix.derivations.parts.stream import Stream
+from separatrix.errors import CheckFailed
+from separatrix.mixers.linear import LinearMixer
+from separatrix.proofs.float32 import U, exp_bounds
+from separatrix.proofs.machine import (
+    TINY,
+    Array,
+    Enclosure,
+    limited,
+    linear,
+    roundings,
+    slack,
+)
+
+_ELU_OFF = 10 * float(U)
+"""elu + 1 as computed: 8 u of elu, and the rounding of the sum."""
+
+
+def linear_attention(
+    stream: Stream, part: Live, place: int
+) -> tuple[Enclosure, Enclosure, float]:
+    """What the head writes at the last token, a row for each token at the place; at any position,
+    one row; and what all other tokens weigh together, relative to the place.
+    """
+    mixer, head = part.linear_head()
+    where = part.where
+    if mixer.feature not in ("identity", "relu", "elu"):
+        raise CheckFailed(
+            f"{where}: no proof is known that linear with these options carries a value"
+        )
+    phi_k = features(mixer.feature, linear(stream.by_place, head.k, what=f"{where}, k"))
+    phi_q = features(mixer.feature, linear(stream.at_last(), head.q, what=f"{where}, q"))
+    values = linear(stream.by_token, head.v, what=f"{where}, v")
+    sums = Sums(phi_q, phi_k, values.hull().size[0], place, where)
+    arrived = sums.arrived(values, normaliser=mixer.normaliser)
+    anywhere = _anywhere(mixer, head, stream, sums, arrived)
+    return (
+        linear(arrived, head.o, what=f"{where}, o"),
+        linear(anywhere, head.o, what=f"{where}, o"),
+        sums.mass,
+    )
+
+
+class Sums:
+    """The weights of all places for one row of queries, and what sums of them may be off by."""
+
+    def __init__(
+        self, phi_q: Enclosure, phi_k: Enclosure, largest: Array, place: int, where: str
+    ) -> None:
+        """`largest`: the largest value of any token, by dimension."""
+        self.where = where
+        self.largest = largest
+        self.phi_k = phi_k
+        self.reach = float(phi_q.size.sum()) + 1.0
+        dims = phi_q.mid.shape[1]
+        # additions of exact zeros round nothing
+        nonzero = int((phi_k.size != 0.0).any(1).sum())
+        self.terms = nonzero + dims + 8
+        self.rounding = float(roundings(self.terms)) + slack(self.terms)
+        limited(phi_k.size.sum(0) * max(1.0, float(largest.max(initial=0.0))), f"{where}, state")
+        sizes = (phi_k.size @ phi_q.size[0]) * (1 + slack(dims))
+        limited(sizes.sum() * (1 + largest), f"{where}, output")
+        self.sizes = sizes
+        self.right = float(phi_k.mid[place] @ phi_q.mid[0])
+        spread = phi_k.rad[place] @ phi_q.size[0] + phi_k.size[place] @ phi_q.rad[0]
+        self.right_off = float(spread + slack(dims) * sizes[place]) * (1 + 2.0**-40)
+        self.others = float(np.delete(sizes, place).sum()) * (1 + slack(len(sizes)))
+        self.total = float(sizes[place]) + self.others
+        # products and sums flushed to zero, then multiplied with a query or a value
+        self.flushed = 16.0 * self.terms * TINY * self.reach
+        least = abs(self.right) - self.right_off
+        self.mass = float(self.others / least) * (1 + 2.0**-40) if least > 0 else np.inf
+
+    def arrived(self, values: Enclosure, *, normaliser: bool) -> Enclosure:
+        """Outputs at the last token for each token at the place."""
+        largest = self.largest
+        if not np.isfinite(self.mass):
+            raise CheckFailed(
+                f"{self.where}: the weight of the place that must arrive may be 0"
+            )
+        rounded = self.rounding * self.total * largest + self.flushed * (1 + largest)
+        if not normaliser:
+            mid = self.right * values.mid
+            off = (
+                abs(self.right) * values.rad
+                + self.right_off * values.size
+                + self.others * largest
+                + slack(2) * np.abs(mid)
+                + rounded
+            )
+            return Enclosure(mid, np.where(largest == 0, 0.0, off * (1 + 2.0**-40)))
+        noise = self.rounding * self.total + 2 * self.flushed
+        least = abs(self.right) - self.right_off - self.others - noise
+        if least <= TINY:
+            raise CheckFailed(f"{self.where}: the denominator may be 0")
+        # numerator - v denominator: of the place nothing is left but roundings
+        off = 2 * self.others * largest + rounded + noise * largest
+        quotient = off / least
+        # the division's own rounding, of a quotient of at most this size
+        last = 2 * float(U) * (values.size + quotient) + TINY
+        rad = (values.rad + quotient + last) * (1 + 2.0**-40)
+        return Enclosure(values.mid, np.where(largest == 0, 0.0, rad))
+
+    def bounded(self) -> Array:
+        """The largest output without normaliser, by dimension."""
+        size = self.total * self.largest * (1 + self.rounding) + self.flushed * (1 + self.largest)
+        return np.where(self.largest == 0, 0.0, size * (1 + 2.0**-40))
+
+
+def _anywhere(
+    mixer: LinearMixer, head: Head, stream: Stream, at_last: Sums, arrived: Enclosure
+) -> Enclosure:
+    """Outputs at any position, one row."""
+    where = at_last.where
+    largest = at_last.largest
+    # the last position's queries are known apart; here those of the others
+    others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1))
+    queries = linear(others, head.q, what=f"{where}, q").hull()
+    phi_q = features(mixer.feature, queries)
+    sums = Sums(phi_q, at_last.phi_k, largest, 0, where)
+    if not phi_q.size.any():
+        # every product is exactly 0, and so is the quotient 0/0
+        size = np.zeros_like(largest)
+    elif not mixer.normaliser:
+        size = sums.bounded()
+    elif mixer.feature == "elu" and float(phi_q.low.min()) >= 0.5:
+        # phi(k) = elu + 1 is 0 or at least 2^-24, the distance of floats below 1: so the
+        # denominator is 0, and the quotient too, or above 2^-26, and the quotient is an average
+        if sums.rounding >= 0.25:
+            raise CheckFailed(f"{where}: too many tokens for the sums of float32")
+        over = (1 + sums.rounding) / (1 - sums.rounding) * (1 + 4 * float(U))
+        size = largest * over + sums.flushed * (1 + largest) * 2.0**27
+        size = np.where(largest == 0, 0.0, size * (1 + 2.0**-40))
+    else:
+        raise CheckFailed(
+            f"{where}: the denominator at some position may be close to 0: its output has no bound"
+        )
+    low = np.minimum(-size, arrived.low.min(0))
+    high = np.maximum(size, arrived.high.max(0))
+    return Enclosure.between(low[None], high[None])
+
+
+def features(name: str, x: Enclosure) -> Enclosure:
+    """phi(x) as computed."""
+    if name == "identity":
+        return x
+    if name == "relu":
+        return Enclosure.between(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+    low = _elu(x.low)[0]
+    high = _elu(x.high)[1]
+    return Enclosure.between(np.maximum(low, 0.0), high)
+
+
+def _elu(x: Array) -> tuple[Array, Array]:
+    """At or below, and at or above, elu(x) + 1 as computed."""
+    found, inverse = np.unique(x, return_inverse=True)
+    low = np.empty_like(found)
+    high = np.empty_like(found)
+    for place, number in enumerate(found.tolist()):
+        if number >= 0:
+            low[place] = (number + 1) * (1 - _ELU_OFF)
+            high[place] = (number + 1) * (1 + _ELU_OFF)
+        else:
+            # e^x falls to nothing: what is below -500 is bounded by that of -500
+            below, over = exp_bounds(max(number, -500.0), max(number, -500.0))
+            low[place] = (0.0 if number < -500 else below) - _ELU_OFF
+            high[place] = over + _ELU_OFF
+    return low[inverse].reshape(x.shape), high[inverse].reshape(x.shape)
