@@ -1,8 +1,8 @@
 """Constructions: explicit weights, inside the ordinary `Model`, that answer every input of a
 task; each with a proof object.
 
-Each registers once, as the `RECIPE` of its file. The checker's half stands in
-`separatrix.checks.derivations`.
+Each registers once, as the `RECIPE` of its file. Its proof is derived from the weights by
+`separatrix.derivations`, for the record here and again by the checker.
 """
 
 from __future__ import annotations

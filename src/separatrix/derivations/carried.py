@@ -4,19 +4,17 @@ the recurrent layer.
 
 from __future__ import annotations
 
-from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.seqcomp import hops, ids
 from separatrix.derivations.parts.chain import derive_chain
+from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.recurrent import carry
 from separatrix.derivations.parts.softmax import full_fetch
+from separatrix.derivations.seqcomp import hops, ids
 from separatrix.model import Model
 from separatrix.tasks import SeqComp
 
 
 def derive(task: SeqComp, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [carry, *[full_fetch] * task.L])
+    return derive_chain(task, model, hops(task), [carry, *[full_fetch] * task.L], ids(task))
 
 
-DERIVATION = Derivation(
-    name="carried", task=SeqComp, derive=derive, ids=ids
-)
+DERIVATION = Derivation(name="carried", task=SeqComp, derive=derive, ids=ids)

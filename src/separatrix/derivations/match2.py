@@ -104,9 +104,7 @@ class Prompt:
         return cls(start, earlier, last, rows.hull())
 
 
-def _every_score(
-    part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]
-) -> None:
+def _every_score(part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]) -> None:
     """Raises CheckFailed unless every score, of any position, is a number."""
     queries = linear(prompt.everywhere, head.q, what=f"{part.where}, q")
     for keys in tables:
@@ -191,9 +189,7 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure) -> Gaps:
     error = float(roundings(terms)) * size + 8 * slack(dims) * size + 4 * terms * TINY
     if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
         error = float(roundings(terms)) * size + 4 * terms * TINY
-    return Gaps(
-        Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest
-    )
+    return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest)
 
 
 def _margin(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.chain import Wanted, derive_chain
+from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
 from separatrix.tasks import Eva
@@ -17,7 +17,7 @@ def hops(task: Eva) -> list[Wanted]:
 
 
 def derive(task: Eva, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch])
+    return derive_chain(task, model, hops(task), [full_fetch], ids(task))
 
 
 def ids(task: Eva) -> list[int]:
@@ -25,6 +25,4 @@ def ids(task: Eva) -> list[int]:
     return [task.V] * task.n + [task.n]
 
 
-DERIVATION = Derivation(
-    name="retrieval", task=Eva, derive=derive, ids=ids
-)
+DERIVATION = Derivation(name="retrieval", task=Eva, derive=derive, ids=ids)

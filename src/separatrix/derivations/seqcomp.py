@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.chain import Wanted, derive_chain
+from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
 from separatrix.tasks import SeqComp
@@ -30,7 +30,7 @@ def hops(task: SeqComp) -> list[Wanted]:
 
 
 def derive(task: SeqComp, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1))
+    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1), ids(task))
 
 
 def ids(task: SeqComp) -> list[int]:
@@ -40,6 +40,4 @@ def ids(task: SeqComp) -> list[int]:
     return [*tables, task.m, task.w_values]
 
 
-DERIVATION = Derivation(
-    name="seqcomp", task=SeqComp, derive=derive, ids=ids
-)
+DERIVATION = Derivation(name="seqcomp", task=SeqComp, derive=derive, ids=ids)

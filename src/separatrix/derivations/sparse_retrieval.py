@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.retrieval import hops, ids
 from separatrix.derivations.parts.chain import derive_chain
+from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.sparse import sparse_fetch
+from separatrix.derivations.retrieval import hops, ids
 from separatrix.model import Model
 from separatrix.tasks import Eva
 
 
 def derive(task: Eva, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [sparse_fetch])
+    return derive_chain(task, model, hops(task), [sparse_fetch], ids(task))
 
 
-DERIVATION = Derivation(
-    name="sparse-retrieval", task=Eva, derive=derive, ids=ids
-)
+DERIVATION = Derivation(name="sparse-retrieval", task=Eva, derive=derive, ids=ids)

@@ -33,7 +33,7 @@ from separatrix.errors import SizeError
 U = Fraction(1, 1 << 24)
 """Unit roundoff of float32."""
 ARITHMETIC = (
-    "IEEE float32, round to nearest, sums in any order, results below 2^-126 flushed to zero or not;"
+    "IEEE float32, round to nearest, sums in any order, fused or not, below 2^-126 flushed or not;"
     " exp within 64 u; elu and gates within 8 u each; u = 2^-24"
 )
 _TINY = Fraction(1, 1 << 126)

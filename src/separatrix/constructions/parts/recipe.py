@@ -17,8 +17,8 @@ TaskT = TypeVar("TaskT", bound=Task)
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[TaskT]):
-    """One construction. The checker knows it by the same name and kind of task, from a table of its
-    own: `separatrix.checks.derivations`.
+    """One construction. The checker knows it by the same name and kind of task, from another table:
+    `separatrix.derivations`.
     """
 
     name: str

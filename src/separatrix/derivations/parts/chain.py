@@ -50,9 +50,10 @@ Fetcher = Callable[[Stream, Live, Wanted], Fetched]
 
 
 def derive_chain(
-    task: Task, model: Model, hops: Sequence[Wanted], by: Sequence[Fetcher]
+    task: Task, model: Model, hops: Sequence[Wanted], by: Sequence[Fetcher], ids: list[int]
 ) -> Derived:
-    """The proof of a chain whose i-th hop is proved by the i-th fetcher.
+    """The proof of a chain whose i-th hop is proved by the i-th fetcher; `ids` says how many ids
+    may stand at each position.
 
     Raises CheckFailed, naming the part, where the weights do not bear it out.
     """
@@ -79,7 +80,7 @@ def derive_chain(
         [hop.entry for hop in done],
         readout.margin,
         Counter(h.kind for h in done) | numbers,
-        lambda rng: nearest(task, hops, near, rng),
+        lambda rng: nearest(task, hops, near, ids, rng),
     )
 
 

@@ -35,9 +35,11 @@ class Near:
         return replace(self, hop=hop)
 
 
-def nearest(task: Task, hops: Sequence[Any], near: list[Near], rng: np.random.Generator) -> Tokens:
+def nearest(
+    task: Task, hops: Sequence[Any], near: list[Near], ids: list[int], rng: np.random.Generator
+) -> Tokens:
     """One input for each, drawn but for the last token, the values on the way to the hop, and its
-    rival places, which hold another value than the right one.
+    rival places, which hold another value than the right one. `ids` are the ids of each position.
     """
     inputs = task.sample(len(near), rng).tokens.copy()
     for row, wish in zip(inputs, near, strict=True):
@@ -54,12 +56,16 @@ def nearest(task: Task, hops: Sequence[Any], near: list[Near], rng: np.random.Ge
                     row[place] = wish.answer
                 for rival in wish.rivals:
                     if rival not in (place, len(row) - 1):
-                        row[rival] = _other(row[place], row[rival], hop.values)
+                        row[rival] = _other(int(row[place]), ids[rival])
             value = int(row[place])
     return inputs
 
 
-def _other(value: int, found: int, values: int) -> int:
-    """The id farthest from `value`; what was found where that would be no value of the hop."""
-    other = values - 1 - value
-    return other if 0 <= other < values and other != value else found
+def _other(value: int, ids: int) -> int:
+    """Of ids 0..ids-1 the complement of `value`, or the last that is another; 0 where there is but
+    one.
+    """
+    complement = ids - 1 - value
+    if complement >= 0 and complement != value:
+        return complement
+    return ids - 1 if ids - 1 != value else max(0, ids - 2)

@@ -75,7 +75,6 @@ class Queries:
         """Dimensions in which some query is not 0."""
         return self.of_token.used | self.of_field.used
 
-
     def lead(
         self,
         scores: Scores,

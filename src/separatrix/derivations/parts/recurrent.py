@@ -20,7 +20,6 @@ from separatrix.mixers.linear import LinearMixer
 from separatrix.proofs.entries import carry_entry
 from separatrix.proofs.machine import Enclosure
 
-
 _ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int], tuple[Enclosure, Enclosure, float]]] = {
     LinearMixer: linear_attention,
     GDNMixer: gated_delta,

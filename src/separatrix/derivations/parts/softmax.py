@@ -114,9 +114,7 @@ def any_scores(stream: Stream, head: Head, keys: Enclosure, where: str) -> None:
         Scores(keys, rows.used, f"{where}, scores").errors(rows)
 
 
-def averaged(
-    value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str
-) -> Enclosure:
+def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
     """What a softmax over `keys` keys computes where a key of a value within `value` outweighs all
     others, whose values are within `seen`, together: they weigh `mass` relative to it.
 

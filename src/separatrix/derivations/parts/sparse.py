@@ -56,9 +56,7 @@ def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> E
         # (complete, dimensions, block)
         return table[: complete * block].reshape(complete, block, -1).swapaxes(1, 2)
 
-    rows = Enclosure(
-        turned(numbers.mid).reshape(-1, block), turned(numbers.rad).reshape(-1, block)
-    )
+    rows = Enclosure(turned(numbers.mid).reshape(-1, block), turned(numbers.rad).reshape(-1, block))
     sums = linear(rows, weights[None], what=what)
     return Enclosure(sums.mid.reshape(complete, -1), sums.rad.reshape(complete, -1))
 
@@ -97,9 +95,7 @@ def _compressed(
     every = linear(stream.by_place.hull(), head.k, what=what)
     keys, values = (
         linear(
-            Enclosure(
-                np.repeat(row.mid.T, mixer.block, 1), np.repeat(row.rad.T, mixer.block, 1)
-            ),
+            Enclosure(np.repeat(row.mid.T, mixer.block, 1), np.repeat(row.rad.T, mixer.block, 1)),
             weight,
             what=what,
         )
@@ -114,9 +110,7 @@ def _compressed(
     # before the first complete block the branch is 0
     some = averaged(pooled, pooled, blocks, Fraction(0), where)
     zero = Enclosure.point(np.zeros_like(some.mid))
-    return Enclosure.between(
-        np.minimum(some.low, zero.low), np.maximum(some.high, zero.high)
-    )
+    return Enclosure.between(np.minimum(some.low, zero.low), np.maximum(some.high, zero.high))
 
 
 def _shares(mixer: SparseMixer, head: Head) -> tuple[Enclosure, Enclosure]:

@@ -53,9 +53,7 @@ class Stream:
         held = self.field.used
         both = self.field.hull()
         alone = self.last.hull()
-        return Enclosure(
-            np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad)
-        )
+        return Enclosure(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
 
     def after(self, part: Live, fetched: Enclosure, anywhere: Enclosure) -> After:
         """The stream after a layer that adds a row of `fetched` at the last position, as its value

@@ -31,9 +31,7 @@ _ELU_OFF = 10 * float(U)
 """elu + 1 as computed: 8 u of elu, and the rounding of the sum."""
 
 
-def linear_attention(
-    stream: Stream, part: Live, place: int
-) -> tuple[Enclosure, Enclosure, float]:
+def linear_attention(stream: Stream, part: Live, place: int) -> tuple[Enclosure, Enclosure, float]:
     """What the head writes at the last token, a row for each token at the place; at any position,
     one row; and what all other tokens weigh together, relative to the place.
     """
@@ -90,9 +88,7 @@ class Sums:
         """Outputs at the last token for each token at the place."""
         largest = self.largest
         if not np.isfinite(self.mass):
-            raise CheckFailed(
-                f"{self.where}: the weight of the place that must arrive may be 0"
-            )
+            raise CheckFailed(f"{self.where}: the weight of the place that must arrive may be 0")
         rounded = self.rounding * self.total * largest + self.flushed * (1 + largest)
         if not normaliser:
             mid = self.right * values.mid

@@ -1,0 +1,169 @@
+"""What is evaluated to arrive at the last token encloses what the model computes, and is refused
+where it cannot be evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from separatrix.architecture import Architecture
+from separatrix.constructions import Built, construct
+from separatrix.derivations.carried import hops
+from separatrix.derivations.parts.delta import unit
+from separatrix.derivations.parts.live_parts import live_parts
+from separatrix.derivations.parts.recurrent import _ARRIVALS, carry
+from separatrix.derivations.parts.stream import Stream
+from separatrix.errors import CheckFailed
+from separatrix.model import Block
+from separatrix.proofs.float32 import U
+from separatrix.proofs.machine import Enclosure
+from separatrix.tasks import SeqComp
+
+TASK = SeqComp(L=1, m=3)
+CARRIERS = [
+    "linear(feature=identity)",
+    "linear(feature=identity, normaliser=false)",
+    "linear(feature=relu)",
+    "linear(feature=elu)",
+    "linear(feature=elu, head_dim=3)",
+    "gdn",
+    "gdn(heads=2, key_heads=1)",
+]
+
+
+def carried(options: str) -> Built:
+    return construct(
+        TASK,
+        Architecture.parse(f"{options} + full @ heads=1, head_dim=4, value_dim=4"),
+        "carried",
+    )
+
+
+def arrival(built: Built) -> tuple[Enclosure, Enclosure]:
+    """At the last token, a row for each token at z_0; and anywhere."""
+    part = live_parts(built.model)[0]
+    stream = Stream.of(built.model, TASK.length, 1)
+    return _ARRIVALS[type(part.mixer)](stream, part, TASK.position_z0)[:2]
+
+
+def arrives(built: Built) -> tuple[np.ndarray, np.ndarray]:
+    """What the recurrent layer writes in 50 prompts, and their tokens at z_0."""
+    tokens = torch.from_numpy(TASK.sample(50, np.random.default_rng(0)).tokens)
+    block = built.model.blocks[0]
+    assert isinstance(block, Block)
+    with torch.inference_mode():
+        written = block.mixers[0](built.model._embed(tokens)).double().numpy()
+    return written, tokens[:, TASK.position_z0].numpy()
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0, -0.5, 3.0, 2.0**-30])
+@pytest.mark.parametrize("options", CARRIERS)
+def test_what_is_written_is_enclosed(options: str, scale: float) -> None:
+    """Any scale of the queries: the value arrives times <q, k>, or as it is behind a normaliser."""
+    built = carried(options)
+    built.model.get_parameter("blocks.0.mixers.0.q.weight").mul_(scale)
+    if "relu" in options and scale < 0:
+        with pytest.raises(CheckFailed, match="may be 0"):
+            arrival(built)
+        return
+    last, anywhere = arrival(built)
+    written, token = arrives(built)
+    assert (written[:, -1] >= last.low[token]).all()
+    assert (written[:, -1] <= last.high[token]).all()
+    assert (written >= anywhere.low).all()
+    assert (written <= anywhere.high).all()
+    # and tightly so: a few roundings for each of five tokens, gates and elu of 8 u each
+    size = np.abs(last.mid).max()
+    assert size > 0
+    assert last.rad.max() <= size * 800 * float(U)
+
+
+def test_short_vectors_are_divided_by_the_shortest_length() -> None:
+    """2^-22 is shorter than 1e-6: what comes out is 2^-22 / 1e-6 = 0.238."""
+    for power in (-22, -21, -20, -19, 0, 30):
+        x = torch.tensor([[2.0**power, 0.0]])
+        exact = torch.nn.functional.normalize(x, dim=-1, eps=1e-6).double().numpy()
+        found = unit(Enclosure.point(x.double().numpy()), "k")
+        assert (np.abs(found.mid - exact) <= found.rad).all()
+        assert found.rad.max() <= 40 * float(U)
+        assert found.size[0, 0] == pytest.approx(min(1.0, 2.0**power / 1e-6), rel=1e-5)
+    assert not unit(Enclosure.point(np.zeros((1, 2))), "k").size.any()
+
+
+def test_a_unit_vector_of_an_interval_is_no_longer_than_one() -> None:
+    hull = Enclosure.between(np.array([[0.0, 0.0]]), np.array([[4.0, 1.0]]))
+    found = unit(hull, "k")
+    assert (found.low <= 0).all()
+    assert (found.high >= 1).all()
+    assert (found.high <= 1.001).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value", "message"),
+    [
+        ("linear(feature=elu)", "k.weight", 0.0, "denominator may be 0|constant only"),
+        ("gdn", "a.weight", 32.0, "constant only within"),
+        ("gdn", "b.weight", 8.0, "constant only within"),
+        ("gdn", "rate", 40.0, "errors of 1 gates may add up"),
+        ("gdn", "rate", 65.0, "is of no use"),
+        ("gdn", "a.bias", 2.0**21, "its argument may be"),
+        ("gdn", "b.weight", 2.0**21, "its argument may be"),
+    ],
+)
+def test_what_carries_something_else_is_refused(
+    options: str, name: str, value: float, message: str
+) -> None:
+    """The first weight of a row, or of the coordinate that differs between positions."""
+    built = carried(options)
+    parameter = built.model.get_parameter(f"blocks.0.mixers.0.{name}")
+    parameter[0] = value
+    part = live_parts(built.model)[0]
+    with pytest.raises(CheckFailed, match=message):
+        carry(Stream.of(built.model, TASK.length, 1), part, hops(TASK)[0])
+
+
+def test_every_gate_enters_what_arrives() -> None:
+    """b = 1/2 and, for the one token after z_0, a = exp(-e^s ln(1 + e^c)): with c = 1, s = ln 2 it
+    is (1 + e)^-2. The output map has a factor of 2.
+    """
+    built = carried("gdn")
+    built.model.get_parameter("blocks.0.mixers.0.a.bias")[0] = 1.0
+    built.model.get_parameter("blocks.0.mixers.0.rate")[0] = math.log(2)
+    last, _ = arrival(built)
+    assert np.abs(last.mid).max() == pytest.approx((1 + math.e) ** -2, rel=1e-5)
+    written, token = arrives(built)
+    assert (np.abs(written[:, -1] - last.mid[token]) <= last.rad[token]).all()
+
+
+def test_keys_elsewhere_are_not_covered_by_the_gated_delta_rule() -> None:
+    built = carried("gdn")
+    used = int(built.model.get_parameter("blocks.0.mixers.0.k.weight").nonzero()[0, 1])
+    built.model.position.weight[0, used] = 2.0**-60
+    with pytest.raises(CheckFailed, match="a key other than that of position"):
+        arrival(built)
+
+
+def test_taylor_features_are_not_covered() -> None:
+    built = carried("linear(feature=identity)")
+    mixer = live_parts(built.model)[0].mixer
+    mixer.feature = "taylor"  # type: ignore[assignment]
+    with pytest.raises(CheckFailed, match="no proof is known that linear with these options"):
+        arrival(built)
+    other = construct(TASK, Architecture.parse("linear + full*2 @ heads=1, head_dim=4"), "seqcomp")
+    part = live_parts(other.model)[0]
+    with pytest.raises(CheckFailed, match="no proof is known that full carries"):
+        carry(Stream.of(other.model, TASK.length, 1), part, hops(TASK)[0])
+
+
+def test_a_normaliser_without_a_bound_is_refused() -> None:
+    """With queries at every position a denominator may be as small as it likes."""
+    built = carried("linear(feature=relu)")
+    query = built.model.get_parameter("blocks.0.mixers.0.q.weight")
+    used = int(query.nonzero()[0, 1])
+    built.model.position.weight[0, used] = 1.0
+    with pytest.raises(CheckFailed, match="close to 0"):
+        arrival(built)
