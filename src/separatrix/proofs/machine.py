@@ -247,8 +247,10 @@ def mlp(
         room = float((np.abs(centre[:, reads]) / sums[reads]).min())
         # the bias is one input more, of 1
         ones = np.ones((len(x.mid), 1))
-        table = np.concatenate([up, up_bias[:, None]], 1)
-        if not (whole(np.concatenate([x.mid, ones], 1), table.T) and whole(table, table.T * 0 + 1)):
+        read = (up != 0.0).any(0)
+        table = np.concatenate([up[:, read], up_bias[:, None]], 1)
+        given = np.concatenate([x.mid[:, read], ones], 1)
+        if not (whole(given, table.T) and whole(table, table.T * 0 + 1)):
             room *= 1 - 2.0**-40
 
     moved = np.zeros_like(plain.mid)
