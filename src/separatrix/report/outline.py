@@ -89,7 +89,7 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
         Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
         Text(" ".join(data["pattern"])),
         Text(),
-        Text("What that means", "bold"),
+        Text(f"At {context:,} token{'s' if context > 1 else ''}", "bold"),
         meaning(
             [
                 CardLine(question, "OPEN", None, text, "none")
