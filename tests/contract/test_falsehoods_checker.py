@@ -10,17 +10,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from separatrix.architecture import Architecture
+from separatrix.checks.construction import verify_construction
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.errors import CheckFailed
-from separatrix.model import Model
-from separatrix.tasks import SeqComp, Task, TwoSum
+from separatrix.evidence.canonical import sha256
+from separatrix.model import Model, ModelConfig
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 
 SMALL = SeqComp(L=1, m=16)
 Forgery = tuple[str, Task, Model]
@@ -119,3 +123,64 @@ def test_the_error_of_gates_grows_with_the_tokens(m: int) -> None:
     stack = Architecture.parse("gdn + full @ heads=1, head_dim=11, value_dim=10")
     entry = construct(task, stack, "carried").record.proof["layers"][0]
     assert Fraction(entry["fetch_error"]) >= 8 * m * Fraction(1, 1 << 24)
+
+
+def test_a_stack_without_embeddings_of_positions_is_refused(tmp_path: Path) -> None:
+    """Its positions are zeros, whatever the file says of the rest."""
+    task = Eva(n=4, V=3)
+    record = construct(task, Architecture.parse("full @ heads=1, head_dim=4")).record
+    spec = Architecture.parse("full @ heads=1, head_dim=4, positions=none").spec
+    config = ModelConfig.from_json(record.model | {"architecture": spec})
+    tensors = {name: torch.zeros_like(x) for name, x in Model(config).state_dict().items()}
+    data = safetensors.torch.save(tensors)
+    digest = sha256(data)
+    name = f"retrieval-{digest[:12]}.safetensors"
+    (tmp_path / name).write_bytes(data)
+    forged = dataclasses.replace(
+        record,
+        architecture=spec,
+        model=config.to_json(),
+        weights=name,
+        weights_sha256=digest,
+    )
+    with pytest.raises(CheckFailed, match="no embeddings of positions"):
+        verify_construction(forged, tmp_path)
+
+
+def test_a_wrong_answer_names_the_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Random inputs are other ones each time; the sentence of a check that passes is not."""
+    built = construct(Eva(n=9, V=5))
+    built.save_weights(tmp_path)
+    first = verify_construction(built.record, tmp_path)
+    assert verify_construction(built.record, tmp_path) == first
+    assert "64 random inputs, and 2 that the proof is closest to failing on" in first[-1]
+    seeds = iter([7, 7, 8])
+    monkeypatch.setattr("secrets.randbits", lambda _: next(seeds))
+    monkeypatch.setattr(Eva, "answer", lambda _, tokens: np.full(len(tokens), -1))
+    told = []
+    for _ in range(3):
+        with pytest.raises(CheckFailed, match="which is wrong") as caught:
+            verify_construction(built.record, tmp_path)
+        told.append(str(caught.value))
+    assert told[0] == told[1] != told[2]
+    assert "(seed 7)" in told[0]
+    assert "(seed 8)" in told[2]
+
+
+@pytest.mark.parametrize("text", ["eva:n=9,V=5", "seqcomp:L=2,m=4,n_1=3", "twosum:n=6,M=9"])
+def test_the_closest_inputs_are_inputs_and_meet_the_smallest_lead(text: str) -> None:
+    task = parse_task(text)
+    built = construct(task)
+    derived = DERIVATIONS[built.record.name].derive(task, built.model)
+    tokens = derived.closest(np.random.default_rng(3))
+    assert tokens.shape[1] == task.length
+    answers = task.answer(tokens)
+    with torch.inference_mode():
+        logits = built.model(torch.from_numpy(tokens)).double().numpy()
+    row = np.arange(len(tokens))
+    right = logits[row, answers]
+    logits[row, answers] = -np.inf
+    lead = float((right - logits.max(1)).min())
+    margin = float(derived.margin)
+    # no input leads by less, and those that are meant to come close do
+    assert margin <= lead <= margin + (0.02 if text.startswith("twosum") else 1e-3)

@@ -15,6 +15,8 @@ from separatrix.tasks import TwoSum, parse_task
     [
         ("twosum:n=8,M=1000000", None, "at most M = 5,754"),
         ("twosum:n=8,M=16", "linear*3", "1 full layer"),
+        ("twosum:n=8,M=16", "full @ positions=none", "positions=embedded"),
+        ("eva:n=8,V=4", "full @ positions=none", "positions=embedded"),
         ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, bf16", "at least 32 bits"),
         ("eva:n=64,V=64", "gdn*3 + window", "1 full layer"),
         ("eva:n=64,V=64", "full @ heads=8, head_dim=6", "head_dim >= 7"),

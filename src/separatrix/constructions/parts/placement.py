@@ -69,7 +69,7 @@ def empty_model(
     task: Task, architecture: Architecture, *, width: int, hidden: int, bos: bool = False
 ) -> Model:
     """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
-    SizeError for one with a user's own mixers.
+    SizeError for one with a user's own mixers, or without embeddings of positions.
     """
     for name in sorted(
         {part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}
@@ -77,6 +77,11 @@ def empty_model(
         raise SizeError(
             f"'{name}' is a mixer of your own: constructions write every weight, and know those of"
             " built-in mechanisms only"
+        )
+    if architecture.positions != "embedded":
+        raise SizeError(
+            f"'{architecture.spec}': constructions write embeddings of positions; use"
+            " positions=embedded"
         )
     config = ModelConfig(
         architecture=architecture.spec,

@@ -137,6 +137,8 @@ def live_parts(model: Model) -> list[Live]:
     """The mixers that add something, first layer first; of every other mixer and MLP all
     parameters are exactly zero (CheckFailed otherwise).
     """
+    if not isinstance(model.position, nn.Embedding):
+        raise CheckFailed("the stack has no embeddings of positions, of which the proof is made")
     live: list[Live] = []
     for layer, block in enumerate(model.blocks):
         assert isinstance(block, Block)
