@@ -15,16 +15,18 @@ import copy
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from separatrix.architecture import Architecture, Mechanism
 from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.model import Cache, Model
+from separatrix.numbers.formats import FORMATS, NumberFormat
 
 LEAST_BORDER = 1e-9
 """A run that comes closer to a border than this is no evidence: another machine might round the
@@ -94,6 +96,37 @@ class Grid:
         # beyond the outermost levels the nearest border is the last one between two of them
         border = (x / self.step).floor().clamp(low, high - 1) + 0.5
         return torch.where(x.isfinite(), (x - border * self.step).abs(), 0.0)
+
+
+def declared_bits(architecture: Architecture) -> int | None:
+    """N where every layer that carries something declares its carried numbers as pN, so that grids
+    of N bits are what the stack declares; None where one declares another format.
+    """
+    carrying = [part for layer in architecture for part in layer if part.cache(1)]
+    names = {part.sizes().get("state_format") or part.format for part in carrying}
+    # floating-point formats have no uniform levels
+    bits = {None if name in FORMATS else NumberFormat(name).bits for name in names}
+    return bits.pop() if len(bits) == 1 else None
+
+
+def declaring(model: Model, bits: int) -> Model:
+    """The model with the same weights as a stack that declares its carried numbers as p`bits`;
+    itself where it does already.
+    """
+    if declared_bits(model.architecture) == bits:
+        return model
+    layers = [tuple(_declaring(part, bits) for part in layer) for layer in model.architecture]
+    spec = Architecture(tuple(layers)).spec
+    narrow = Model(replace(model.config, architecture=spec)).to(model.head.weight.dtype)
+    narrow.load_state_dict(model.state_dict())
+    return narrow.train(model.training)
+
+
+def _declaring(part: Mechanism, bits: int) -> Mechanism:
+    sizes = part.sizes()
+    if not part.cache(1):
+        return part
+    return replace(part, **{"state_format" if "state_format" in sizes else "format": f"p{bits}"})
 
 
 class RoundedRun(NamedTuple):

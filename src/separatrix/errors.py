@@ -6,10 +6,27 @@ import difflib
 from collections.abc import Iterable
 
 
+def printable(text: str) -> str:
+    """A text as a terminal may show it: what does not print (controls, escape sequences, marks that
+    turn the direction of writing, halves of characters) becomes its escape; line ends stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter == "\n"
+        else letter.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for letter in text
+    )
+
+
 class SeparatrixError(Exception):
     """Root of every error a user can cause; the command line prints it on one line and exits
-    with 2.
+    with 2. A message may quote a file of a stranger, so what does not print is escaped.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class SpecError(SeparatrixError):
@@ -25,6 +42,9 @@ _MOST_NAMED = 24
 
 class UnknownNameError(SeparatrixError):
     """A name that no registry knows."""
+
+    kind: str = ""
+    """What the name should have been, such as "mechanism"."""
 
     @classmethod
     def of(
@@ -44,7 +64,9 @@ class UnknownNameError(SeparatrixError):
         )
         hint = f"Did you mean '{folded[near[0]]}'?" if near else f"Known: {named}."
         more = f" `{listing}` lists all." if listing else ""
-        return cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
+        error = cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
+        error.kind = kind
+        return error
 
 
 class ConfigError(SeparatrixError):
@@ -57,6 +79,13 @@ class EvidenceError(SeparatrixError):
 
 class CheckFailed(EvidenceError):
     """Well-formed evidence whose claim is not true; the command line exits with 1."""
+
+
+class CannotCheck(EvidenceError):
+    """Evidence that was not checked, so that nothing is said of its claim: a file beside it is
+    missing or no plain file, a mixer of one's own is not imported, or checking would take more
+    than the budget. The command line exits with 2.
+    """
 
 
 class OutputError(SeparatrixError):

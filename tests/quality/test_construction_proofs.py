@@ -24,7 +24,7 @@ from torch import Tensor
 from separatrix.architecture import Architecture
 from separatrix.checks import verify, verify_path
 from separatrix.constructions import Built, construct, load
-from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.mixers.base.softmax import SoftmaxMixer
@@ -322,7 +322,8 @@ def test_every_word_of_the_record_is_derived_again(case: str, tmp_path: Path) ->
         {"weights": "sub/" + record.weights},
     ]
     for change in changes:
-        with pytest.raises(CheckFailed):
+        # files that are missing, or not of the size described, let nothing be said of the claim
+        with pytest.raises((CheckFailed, CannotCheck)):
             verify(dataclasses.replace(record, **change), folder=tmp_path)
 
 

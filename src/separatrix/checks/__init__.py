@@ -7,11 +7,21 @@ training.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.architecture import Architecture
+from separatrix.checks.budget import Cost, check_budget, estimate, file_cost, total
+from separatrix.errors import (
+    CannotCheck,
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+    UnknownNameError,
+)
 from separatrix.evidence.bundles import from_bundle, read_json
 from separatrix.evidence.records import (
     Certificate,
@@ -21,8 +31,11 @@ from separatrix.evidence.records import (
     Verdict,
     from_envelope,
 )
+from separatrix.tasks import parse_task
 
 Progress = Callable[[int, int], None]
+FILES = ("evidence.json", "construction.json", "certificate.json")
+"""Files that a folder of evidence may have, one of them."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +46,37 @@ class Checked:
     checks: tuple[str, ...]
 
 
-def verify(record: Evidence, *, folder: Path) -> Checked:
+def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
     """Derives every claim of a record again; `folder` holds the files it refers to. Raises
-    CheckFailed when a claim is not true.
+    CheckFailed when a claim is not true, and CannotCheck where nothing can be said of it: files
+    that are missing, a mixer that is not imported, more work than `budget` allows (1: about a
+    minute and 4 GiB).
     """
+    check_budget(budget)
+    _cost(record).within(budget)
+    return _verified(record, folder)
+
+
+def _verified(record: Evidence, folder: Path) -> Checked:
     try:
         return Checked(record, ("its fields match its content hash", *_check(record, folder)))
+    except CannotCheck:
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+
+
+def _cost(record: Evidence) -> Cost:
+    """What checking a record takes. Raises CheckFailed where its architecture or task are none."""
+    try:
+        return estimate(record, Architecture.parse(record.architecture), parse_task(record.task))
+    except UnknownNameError as error:
+        if error.kind != "mechanism":
+            raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+        raise CannotCheck(
+            f"this {record.kind} cannot be checked: {error} A mixer of your own is known with"
+            " --import MODULE"
+        ) from None
     except SeparatrixError as error:
         raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
 
@@ -69,27 +107,26 @@ def _check(record: Evidence, folder: Path) -> list[str]:
     raise EvidenceError(f"no check is known for evidence of kind '{record.kind}'")
 
 
-def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked]:
-    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them. Raises
-    EvidenceError, naming the record.
+def verify_path(
+    path: Path, *, progress: Progress | None = None, budget: float = 1.0
+) -> list[Checked]:
+    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them, within a
+    budget as `verify` has it, for the whole file. Raises EvidenceError, naming the record.
     """
-    if path.is_dir():
-        found = [
-            path / name
-            for name in ("evidence.json", "construction.json", "certificate.json")
-            if (path / name).is_file()
-        ]
-        if not found:
-            raise EvidenceError(
-                f"{path}: a folder without evidence.json, construction.json or certificate.json"
-            )
-        path = found[0]
+    check_budget(budget)
+    path = _file(path)
+    file_cost(path.stat().st_size).within(budget)
     data = read_json(path)
     if not isinstance(data, dict) or data.get("kind") != "bundle":
-        return [verify(from_envelope(data), folder=path.parent)]
+        return [verify(from_envelope(data), folder=path.parent, budget=budget)]
     body, records = from_bundle(data)
     from separatrix.checks.bundle import verify_table
 
+    costs = []
+    for digest, record in records.items():
+        with _named(path, digest, record):
+            costs.append(_cost(record))
+    total(costs).within(budget, bundle=True)
     try:
         verify_table(body, records)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -99,12 +136,39 @@ def verify_path(path: Path, *, progress: Progress | None = None) -> list[Checked
         ) from None
     checked = []
     for number, (digest, record) in enumerate(records.items()):
-        try:
-            checked.append(verify(record, folder=path.parent))
-        except EvidenceError as error:
-            raise CheckFailed(
-                f"{path}: record {digest[:12]} ({record.architecture} on {record.task}): {error}"
-            ) from None
+        with _named(path, digest, record):
+            checked.append(_verified(record, path.parent))
         if progress is not None:
             progress(number + 1, len(records))
     return checked
+
+
+def _file(path: Path) -> Path:
+    """The file of evidence that a path names. Raises EvidenceError where there is none."""
+    try:
+        if path.is_dir():
+            found = [path / name for name in FILES if (path / name).is_file()]
+            if not found:
+                raise EvidenceError(f"{path}: a folder without {', '.join(FILES)}")
+            path = found[0]
+        if not stat.S_ISREG(path.stat().st_mode):
+            # a pipe or a device may never end
+            raise EvidenceError(f"{path}: a device or a pipe, and no file")
+    except FileNotFoundError:
+        raise EvidenceError(f"{path}: there is no such file or folder") from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise EvidenceError(f"{str(path)!r} is no path: {error}") from None
+    return path
+
+
+@contextmanager
+def _named(path: Path, digest: str, record: Evidence) -> Iterator[None]:
+    """Says in an error which record of a bundle it is about."""
+    try:
+        yield
+    except EvidenceError as error:
+        kind = CannotCheck if isinstance(error, CannotCheck) else CheckFailed
+        about = f"{record.architecture[:200]} on {record.task[:200]}"
+        raise kind(f"{path}: record {digest[:12]} ({about}): {error}") from None

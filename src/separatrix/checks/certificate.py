@@ -25,6 +25,7 @@ from separatrix.caches import (
     RoundedRun,
     cache_codes,
     cache_digest,
+    declared_bits,
     exact,
     margin,
     run,
@@ -262,7 +263,15 @@ def _grid(record: Certificate) -> Grid:
             f"a certificate of the form {record.form} must name the grid its cached numbers are"
             " rounded to"
         )
-    return Grid.parse(record.cache_format)
+    grid = Grid.parse(record.cache_format)
+    declared = declared_bits(Architecture.parse(record.architecture))
+    if declared != grid.bits:
+        what = "no single format pN" if declared is None else f"numbers of {declared} bits"
+        raise EvidenceError(
+            f"its cached numbers are rounded to {grid.bits} bits, and the architecture declares"
+            f" {what} for them: this is about another stack"
+        )
+    return grid
 
 
 def _twice(

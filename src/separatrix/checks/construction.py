@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError
 
 from separatrix.architecture import Architecture
+from separatrix.checks.plain_file import read_plain
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError, first_line
@@ -32,6 +33,11 @@ EXHAUSTIVE_UP_TO = 5_000
 _RANDOM_INPUTS = 64
 _WORK = 1 << 28
 _BATCH = 1 << 24
+_FLOAT32 = 4
+"""Bytes of a number in a file of weights."""
+_HEADER = 1 << 12
+_HEADER_EACH = 1 << 9
+"""Most bytes that such a file has beside its numbers, and for each tensor."""
 
 
 def verify_construction(record: Construction, folder: Path) -> list[str]:
@@ -115,11 +121,14 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         )
     path = folder / record.weights
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise EvidenceError(
-            f"{path}: the weights cannot be read: {error.strerror or error}"
-        ) from None
+        # shapes only: a description of a huge model costs nothing
+        with torch.device("meta"):
+            model = Model(config)
+    except (RuntimeError, OverflowError) as error:
+        raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    least = _FLOAT32 * sum(prod(shape) for shape in shapes.values())
+    data = read_plain(path, least=least, most=least + _HEADER + _HEADER_EACH * len(shapes))
     # hashed before it is parsed, so that only the named file is read as tensors
     if sha256(data) != record.weights_sha256:
         raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
@@ -129,13 +138,6 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         tensors = safetensors.torch.load(data)
     except SafetensorError as error:
         raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
-    try:
-        # shapes only: a description of a huge model costs nothing
-        with torch.device("meta"):
-            model = Model(config)
-    except (RuntimeError, OverflowError) as error:
-        raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(
         t.dtype != torch.float32 for t in tensors.values()
     ):

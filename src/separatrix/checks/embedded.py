@@ -51,7 +51,7 @@ def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
         raise EvidenceError(
             f"weights '{name}' must have exactly the fields dtype, shape and data (base64)"
         )
-    if entry["dtype"] not in _TYPES:
+    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _TYPES:
         raise EvidenceError(
             f"weights '{name}' are of type {str(entry['dtype'])[:20]!r}; known: {', '.join(_TYPES)}"
         )

@@ -22,7 +22,7 @@ MOST_DESCRIBED = 9
 def construct(
     context: typer.Context,
     task: TaskText,
-    out: Annotated[Path, typer.Option(help="Folder for the weights and the proof.")],
+    out: Annotated[Path, typer.Option(help="New folder for the weights and the proof.")],
     arch: Annotated[
         str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
     ] = None,
@@ -32,16 +32,18 @@ def construct(
     """Explicit weights that answer every input of the size, with a proof. Example: construct
     seqcomp --L 3 -n 4096 --out model/
     """
+    from separatrix.exports.folder import new_folder
     from separatrix.report.facts import from_one
     from separatrix.tasks import parse_task
 
     wanted = parse_task(with_sizes(task, context))
     held = stack(arch) if arch else None
-    with bar(f"constructing {wanted.spec}", shown=not as_json):
+    with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
         from separatrix.constructions import construct as build_construction
 
         built = build_construction(wanted, held)
-        path = built.save(out)
+        name = built.save(folder).name
+    path = out / name
     if as_json:
         print_json({"file": str(path), "record": built.record.envelope()})
         return
@@ -120,18 +122,24 @@ def verify(
             )
         ),
     ],
+    budget: Annotated[
+        float,
+        typer.Option(
+            min=0.000001,
+            max=1e6,
+            help="Most work: 1 is about a minute and 4 GiB, 10 ten times that.",
+        ),
+    ] = 1.0,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Checks evidence without the code that found it. Exit code 1 if a claim does not hold."""
-    from separatrix.errors import EvidenceError
-
-    if not file.exists():
-        raise EvidenceError(f"{file}: there is no such file or folder")
+    """Checks evidence without the code that found it. Exit code 1 if a claim does not hold, 2 if
+    nothing can be said of it.
+    """
     with bar("verifying", shown=not as_json) as advance:
         from separatrix.checks import verify_path
 
-        checked = verify_path(file, progress=advance)
+        checked = verify_path(file, progress=advance, budget=budget)
     if as_json:
         print_json(
             [

@@ -23,9 +23,11 @@ from separatrix.cli.options import SIZES
 from separatrix.cli.reproduce import reproduce
 from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
-from separatrix.errors import CheckFailed, SeparatrixError
+from separatrix.errors import CheckFailed, SeparatrixError, printable
 
 INTERRUPTED = 130
+MOST_SHOWN = 2_000
+"""Letters of an error that are printed."""
 typer.core.HAS_RICH = False  # with it typer escapes the brackets of its plain help, too
 
 app = typer.Typer(
@@ -113,7 +115,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    line = printable(" ".join(message.split()))
+    shortened = line if len(line) <= MOST_SHOWN else f"{line[: MOST_SHOWN - 3]}..."
+    print(f"error: {shortened}", file=sys.stderr)
     return code
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -66,7 +68,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     headings = list(rows[0])
     if any(list(row) != headings for row in rows):
         raise ValueError("rows of one table have the same keys in the same order")
-    texts = [[str(value) for value in row.values()] for row in rows]
+    texts = [[printable(str(value)) for value in row.values()] for row in rows]
     target = console()
     found = table(headings, texts, target.width)
     for number, line in enumerate(found.lines):
@@ -159,7 +161,8 @@ def print_description(parts: Iterable[Part], as_json: bool) -> None:
 def print_text(text: str) -> None:
     """Lines of text, those that are too long for the terminal wrapped."""
     most = width()
-    for line in text.split("\n"):
+    # the text of a file may hold what moves a terminal's cursor or hides words
+    for line in printable(text).split("\n"):
         typer.echo("\n".join(wrapped_line(line, most)))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from separatrix.errors import EvidenceError
 from separatrix.evidence.canonical import canonical, json_object, sha256
 from separatrix.evidence.records import FORMAT_VERSION, Evidence, from_envelope, to_plain
+from separatrix.evidence.strict import parse_json
 
 
 def read_json(path: Path) -> Any:
@@ -16,15 +16,15 @@ def read_json(path: Path) -> Any:
     and the place.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise EvidenceError(f"{path}: not a text file") from None
-    except RecursionError:
-        raise EvidenceError(f"{path}: nested too deeply to be evidence") from None
-    except ValueError as error:
-        raise EvidenceError(f"{path}: not JSON, or cut off: {error}") from None
+    try:
+        return parse_json(text)
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from None
 
 
 def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:

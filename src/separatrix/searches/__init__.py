@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from separatrix.architecture import Architecture
-from separatrix.caches import Grid
+from separatrix.caches import Grid, declaring
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model, build
@@ -45,7 +45,8 @@ def refute(
     drawn from `seed` is refuted.
 
     `budget` is in seconds. `cache_format` is pN, or a grid such as "p3:step=2^-1"; by default the
-    pN that the architecture declares. With pN alone the step is the power of two that keeps most
+    pN that the architecture declares; with another, the certificate is about the model's weights in
+    the stack that declares that one. With pN alone the step is the power of two that keeps most
     drawn prefixes apart. The method "auto" is a collision of caches for bounded layers rounded to
     pN, a block swap for one pN sparse layer on 2-Sum per query, and a wrong answer for everything
     else. Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that
@@ -66,6 +67,8 @@ def refute(
             " give cache_format, e.g. p4"
         )
     fits(model, task)
+    # a certificate is about the stack that stores its numbers so
+    model = declaring(model, bits)
     if cache_format is not None and ":" in cache_format:
         grid = Grid.parse(cache_format)
     else:

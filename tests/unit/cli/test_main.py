@@ -158,7 +158,7 @@ def test_a_construction_from_weights_to_check(
 
 def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "m").write_text("a file")
-    assert "cannot be written" in fails(
+    assert "exists already" in fails(
         capsys, "construct", "eva", "-n", "4", "--out", str(tmp_path / "m")
     )
     assert (tmp_path / "m").read_text() == "a file"

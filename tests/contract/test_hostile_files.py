@@ -1,0 +1,442 @@
+"""Files of a stranger: every one gives one clear line, soon, and a fitting exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import separatrix as sx
+from separatrix.checks import verify, verify_path
+from separatrix.cli.main import run
+from separatrix.constructions import construct
+from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError, printable
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Certificate, Evidence, Measurement, Verdict
+from separatrix.evidence.strict import parse_json
+from separatrix.numbers.wilson import wilson
+from separatrix.searches import refute
+from separatrix.tasks import parse_task
+from separatrix.training.record import Outcome, measurement
+
+EVA = parse_task("eva:n=4,V=4")
+SMALL = "full @ heads=1, head_dim=4"
+
+
+@cache
+def measured() -> Measurement:
+    parameters = sum(
+        p.numel() for p in sx.build(_stack(SMALL), EVA, width=8, hidden=4).parameters()
+    )
+    outcomes = [
+        Outcome(seed=s, correct=90 + s, steps_done=10, parameters=parameters) for s in (0, 1)
+    ]
+    training = {"steps": 10, "batch": 4, "width": 8, "hidden": 4, "tested": 100}
+    return measurement(SMALL, EVA.spec, training, outcomes)
+
+
+@cache
+def certified() -> Certificate:
+    found = refute(_stack("linear @ heads=1, head_dim=1, p2"), EVA, budget=30, seed=1)
+    assert isinstance(found, Certificate)
+    return found
+
+
+@cache
+def judged() -> Verdict:
+    return sx.judge(_stack("linear @ heads=1, head_dim=1"), parse_task("eva:n=64,V=64"))[0]
+
+
+def _stack(spec: str) -> sx.Architecture:
+    return sx.Architecture.parse(spec)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "record.json"
+    path.write_text(text)
+    return path
+
+
+def hashed(kind: str, body: Any) -> str:
+    """An envelope with a fitting hash, whatever stands in it."""
+    inner = json.dumps({"kind": kind, "body": body}, sort_keys=True, separators=(",", ":"))
+    envelope = {"separatrix": 1, "kind": kind, "sha256": sha256(inner), "body": body}
+    return json.dumps(envelope)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    begin = time.perf_counter()
+    found = run(["verify", *arguments])
+    out, err = capsys.readouterr()
+    assert (found, out) == (code, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert err[:-1].isprintable()
+    assert len(err) < 2_100
+    assert time.perf_counter() - begin < 10
+    return err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"log2_n": null', '"log2_n": null, "log2_n": null', "stands twice"),
+        ('"theorem": "I"', '"theorem": "II", "theorem": "I"', "stands twice"),
+        ('"cache_bits": ', '"cache_bits": NaN, "x": ', "NaN"),
+        ('"cache_bits": ', '"cache_bits": -Infinity, "x": ', "-Infinity"),
+        ('"cache_bits": ', '"cache_bits": 1e400, "x": ', "1e400"),
+        ('"cache_bits": ', f'"cache_bits": {"9" * 1001}, "x": ', "digits"),
+        ('"numbers": {', '"numbers": {"a": ' + "[" * 600 + "]" * 600 + ", ", "nested too deeply"),
+        ('"source": "', '"source": "\\ud800', "half a character"),
+    ],
+)
+def test_json_that_two_readers_may_read_differently(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    text = json.dumps(judged().envelope())
+    assert text.count(old) == 1
+    verify_path(written(tmp_path, text))
+    assert said in refusal(capsys, 2, str(written(tmp_path, text.replace(old, new))))
+
+
+def test_a_bundle_nested_600_deep(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    body: Any = {"records": {}}
+    for _ in range(600):
+        body = {"records": {}, "x": body}
+    assert "nested" in refusal(capsys, 2, str(written(tmp_path, hashed("bundle", body))))
+
+
+def test_the_same_object_is_read_as_ever() -> None:
+    assert parse_json('{"a": [1, 2.5, "\\u00e9\\ud83d\\ude00", null, true]}') == {
+        "a": [1, 2.5, "é😀", None, True]
+    }
+
+
+def _budget(**entries: Any) -> Measurement:
+    return replace(measured(), budget=measured().budget | entries)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("parameters", -5),
+        ("parameters", 10**40),
+        ("parameters", "many"),
+        ("learning_rate", "none"),
+        ("learning_rate", 0),
+        ("learning_rate", True),
+        ("weight_decay", -1.0),
+        ("stop_at", None),
+        ("steps", "10"),
+        ("steps", 10**40),
+        ("steps", 9),
+        ("batch", 0),
+        ("width", 7),
+        ("width", 8.0),
+        ("hidden", -1),
+        ("hidden", [4]),
+        ("optimiser", "SGD"),
+        ("steps_done", [10]),
+        ("steps_done", [10, 10.0]),
+        ("steps_done", 10),
+    ],
+)
+def test_a_budget_that_is_impossible(name: str, value: Any) -> None:
+    verify(measured(), folder=Path())
+    with pytest.raises(CheckFailed, match="does not hold"):
+        verify(_budget(**{name: value}), folder=Path())
+
+
+def test_one_parameter_more_than_the_model_has() -> None:
+    with pytest.raises(CheckFailed, match="the model trained has"):
+        verify(_budget(parameters=measured().budget["parameters"] + 1), folder=Path())
+
+
+def test_tests_and_seeds_that_are_impossible() -> None:
+    many = 10**40
+    interval = (wilson(many - 1, many), wilson(many, many))
+    tests = replace(_budget(tested=many), total=many, correct=(many - 1, many), intervals=interval)
+    for record, said in [
+        (tests, "1 to 10"),
+        (replace(measured(), seeds=(0, -1)), "seeds"),
+        (replace(measured(), seeds=(0, 10**30)), "seeds"),
+    ]:
+        with pytest.raises(CheckFailed, match=said):
+            verify(record, folder=Path())
+
+
+COSTLY = {
+    "many layers": ("gdn*10000 @ heads=1, head_dim=1", {}),
+    "a wide model": (SMALL, {"width": 10**6, "hidden": 10**6}),
+}
+
+
+@pytest.mark.parametrize("case", COSTLY)
+def test_a_file_that_would_cost_too_much(case: str) -> None:
+    """Refused before anything is built, with the estimate, the limit and what raises it."""
+    spec, sizes = COSTLY[case]
+    record = replace(_budget(**sizes), architecture=_stack(spec).spec)
+    if case == "a wide model":
+        model = certified().model | {"width": 10**6, "hidden": 10**6}
+        record = replace(certified(), model=model)
+    begin = time.perf_counter()
+    with pytest.raises(
+        CannotCheck, match=r"about .* GiB .* the limit is .*--budget [0-9,]+ raises"
+    ):
+        verify(record, folder=Path())
+    assert time.perf_counter() - begin < 2
+
+
+def test_costly_states_and_tables() -> None:
+    """Taylor features of 14 kB of weights, and a table of all pairs modulo a large M."""
+    spec = _stack("linear(feature=taylor) @ heads=1, head_dim=1200").spec
+    with pytest.raises(CannotCheck, match="the limit is"):
+        verify(replace(certified(), architecture=spec), folder=Path())
+    record = construct(parse_task("twosum:n=8,M=9,form=query")).record
+    large = replace(record, task="twosum:n=8,M=100000,form=query")
+    with pytest.raises(CannotCheck, match="the limit is"):
+        verify(large, folder=Path())
+    # more is allowed to whoever says so; then the record is checked, and is not what it says
+    with pytest.raises(CheckFailed):
+        verify(large, folder=Path(), budget=1000)
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "10", True])
+def test_a_budget_is_a_positive_number(budget: Any) -> None:
+    with pytest.raises(SeparatrixError, match="positive"):
+        verify(judged(), folder=Path(), budget=budget)
+
+
+def test_the_option_raises_the_limit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(written(tmp_path, json.dumps(certified().envelope())))
+    assert "the limit is" in refusal(capsys, 2, path, "--budget", "0.00001")
+    assert run(["verify", path, "--budget", "2"]) == 0
+    assert "holds: 1 certificate" in capsys.readouterr().out
+
+
+def _built(folder: Path) -> Path:
+    construct(EVA).save(folder)
+    return next(folder.glob("*.safetensors"))
+
+
+def test_weights_that_are_no_plain_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    weights = _built(tmp_path)
+    data = weights.read_bytes()
+    verify_path(tmp_path)
+    weights.unlink()
+    assert "cannot be read" in refusal(capsys, 2, str(tmp_path))
+    other = tmp_path / "other"
+    other.write_bytes(data)
+    weights.symlink_to(other)
+    assert "a link" in refusal(capsys, 2, str(tmp_path))
+    weights.unlink()
+    weights.symlink_to("/dev/zero")
+    assert "a link" in refusal(capsys, 2, str(tmp_path))
+    weights.unlink()
+    os.mkfifo(weights)
+    assert "a pipe" in refusal(capsys, 2, str(tmp_path))
+    weights.unlink()
+    weights.mkdir()
+    assert "directory" in refusal(capsys, 2, str(tmp_path))
+    weights.rmdir()
+    weights.write_bytes(data[: len(data) // 2])
+    assert "cut off" in refusal(capsys, 2, str(tmp_path))
+    weights.write_bytes(data + bytes(1 << 20))
+    assert "cut off, or another one" in refusal(capsys, 2, str(tmp_path))
+    # of the right size, with one number changed: the claim is not true of it
+    weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert "does not hold" in refusal(capsys, 1, str(tmp_path))
+
+
+def test_paths_that_hold_no_evidence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "cut.json").write_text(json.dumps(judged().envelope())[:-9])
+    for name, said in [
+        ("pipe", "pipe"),
+        ("loop", "cannot be read"),
+        ("empty", "a folder without"),
+        ("cut.json", "cut off"),
+        ("cut.json/inner", "cannot be read"),
+        ("missing", "no such file"),
+        ("x" * 300, "cannot be read"),
+    ]:
+        assert said in refusal(capsys, 2, str(tmp_path / name))
+    assert "a device" in refusal(capsys, 2, "/dev/null")
+
+
+ODD = "\x1b[31mred\x1b]0;title\x07\u202edesrever\u2066\x9b\x00\r\x7f\u200b"
+
+
+def test_texts_of_a_file_reach_no_terminal_raw(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    verdict = judged()
+    for record in (
+        replace(verdict, architecture=ODD),
+        replace(verdict, task=ODD),
+        replace(verdict, theorem=ODD),
+        replace(verdict, statement=ODD),
+        replace(certified(), cache_format=ODD),
+        replace(certified(), model=certified().model | {"architecture": ODD}),
+        replace(certified(), details={ODD: 1}),
+        replace(measured(), chance=ODD),
+    ):
+        path = str(written(tmp_path, json.dumps(record.envelope())))
+        refusal(capsys, 1, path)
+    noted = replace(verdict, notes=(ODD, "plain"))
+    assert run(["verify", str(written(tmp_path, json.dumps(noted.envelope())))]) == 0
+    out = capsys.readouterr().out
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert "\\x1b[31mred" in out
+    assert "\\u202e" in out
+    assert printable("é 漢\nx") == "é 漢\nx"
+
+
+def test_a_mixer_of_ones_own_that_is_not_imported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    record = replace(measured(), architecture="my_mixer @ heads=1")
+    said = refusal(capsys, 2, str(written(tmp_path, json.dumps(record.envelope()))))
+    assert "--import" in said
+    assert "my_mixer" in said
+    assert "does not hold" not in said
+
+
+def test_a_grid_of_another_format_than_the_stack_declares() -> None:
+    """The same collision in a stack that declares float32 says nothing of that stack."""
+    record = certified()
+    verify(record, folder=Path())
+    for spec in ("linear @ heads=1, head_dim=1", "linear @ heads=1, head_dim=1, p3"):
+        other = _stack(spec).spec
+        model = record.model | {"architecture": other}
+        with pytest.raises(CheckFailed, match="about another stack"):
+            verify(replace(record, architecture=other, model=model), folder=Path())
+
+
+def test_a_search_with_a_format_is_about_the_stack_that_declares_it() -> None:
+    found = refute(_stack("linear @ heads=1, head_dim=1"), EVA, cache_format="p2", budget=30)
+    assert isinstance(found, Certificate)
+    assert found.architecture == _stack("linear(state_format=p2) @ heads=1, head_dim=1").spec
+    verify(found, folder=Path())
+
+
+def test_construct_writes_a_new_folder_or_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "made" / "model"
+    assert run(["construct", "eva:n=4,V=4", "--out", str(out)]) == 0
+    before = sorted((path.name, path.read_bytes()) for path in out.iterdir())
+    capsys.readouterr()
+    assert run(["construct", "eva:n=8,V=4", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "exists already, and nothing is overwritten; choose a new folder with --out" in said
+    assert sorted((path.name, path.read_bytes()) for path in out.iterdir()) == before
+
+    def full(*_: Any) -> None:
+        raise sx.SeparatrixError("no space left")
+
+    monkeypatch.setattr("separatrix.constructions.parts.built.write_atomic", full)
+    assert run(["construct", "eva:n=4,V=4", "--out", str(tmp_path / "other")]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+WRONG: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    10**40,
+    2**63,
+    1e308,
+    -0.5,
+    "",
+    ODD,
+    "p3",
+    "gdn*10000",
+    "eva:n=1000000000000,V=2",
+    [],
+    [[]],
+    [None, 1],
+    {},
+    {"a": [1]},
+    "x" * 10_000,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place of a value, weights and long lists by their first two entries."""
+    found = [path] if path else []
+    if isinstance(value, dict):
+        for key in list(value)[:40]:
+            found += _places(value[key], (*path, key))
+    elif isinstance(value, list):
+        for index in range(min(2, len(value))):
+            found += _places(value[index], (*path, index))
+    return found
+
+
+def fuzzed(record: Evidence, path: tuple[Any, ...], value: Any) -> str:
+    body = json.loads(canonical(record.body()))
+    inner = body
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return hashed(record.kind, body)
+
+
+def refused_or_true(text: str, record: Evidence, folder: Path) -> bool:
+    """Whether a file was refused, with an error of this package; else it says what is true."""
+    (folder / "fuzzed.json").write_text(text)
+    begin = time.perf_counter()
+    said = None
+    try:
+        (checked,) = verify_path(folder / "fuzzed.json")
+    except SeparatrixError as error:
+        said = error
+    assert time.perf_counter() - begin < 20
+    if said is not None:
+        assert isinstance(said, EvidenceError)
+        assert "\n" not in str(said)
+        assert str(said).isprintable()
+        return True
+    # notes are not checked, and said to be so; a learning rate is any possible one
+    again, before = checked.record.body(), record.body()
+    odd = {name for name in before if canonical(again[name]) != canonical(before[name])}
+    assert odd <= {"notes", "seeds", "budget"}, odd
+    if "budget" in odd:
+        changed = again["budget"]
+        names = {name for name in changed if changed[name] != before["budget"][name]}
+        assert names <= {"steps", "batch", "learning_rate", "weight_decay", "stop_at", "steps_done"}
+    return False
+
+
+@pytest.mark.parametrize("kind", ["verdict", "construction", "certificate", "measurement"])
+@pytest.mark.parametrize("tries", [25, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_any_field_of_any_record_with_any_value(kind: str, tries: int, tmp_path: Path) -> None:
+    record: Evidence = {
+        "verdict": judged,
+        "construction": lambda: construct(EVA).record,
+        "certificate": certified,
+        "measurement": measured,
+    }[kind]()
+    if kind == "construction":
+        _built(tmp_path)
+        (tmp_path / "construction.json").unlink()
+    places = _places(json.loads(canonical(record.body())))
+    draw = random.Random(tries)
+    cases = [(path, value) for path in places for value in WRONG]
+    draw.shuffle(cases)
+    refused = [
+        refused_or_true(fuzzed(record, path, value), record, tmp_path)
+        for path, value in cases[:tries]
+    ]
+    assert sum(refused) > 0.8 * len(refused)
