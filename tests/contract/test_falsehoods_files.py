@@ -19,7 +19,7 @@ from separatrix.theory import judge
 from separatrix.theory.among import solves_after_thought
 from separatrix.theory.nothing import NothingKnown
 
-STACK = Architecture.parse("full + linear @ heads=1, head_dim=1")
+STACK = Architecture.parse("full(running_max=false) + linear @ heads=1, head_dim=1")
 FAILING = parse_task("seqcomp:L=2,m=14,n_1=19")
 SHORT = parse_task("seqcomp:L=2,m=14,n_1=1")
 
@@ -92,7 +92,8 @@ def test_another_failing_size_is_never_the_shortest() -> None:
 def test_open_by_an_asymptotic_bound_where_the_task_fails() -> None:
     from separatrix.theory import THEOREMS
 
-    stack = Architecture.parse("full @ format=p8, head_dim=4, heads=1")
+    spec = "full @ accumulator=p8, running_max=false, format=p8, head_dim=4, heads=1"
+    stack = Architecture.parse(spec)
     vacuous = THEOREMS["CPW-1.1"].judge(stack, FAILING)
     assert vacuous is not None
     assert vacuous.status == "OPEN"
