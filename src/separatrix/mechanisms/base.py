@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.bits import Bits, sum_bits
-from separatrix.numbers.formats import NumberFormat
+from separatrix.numbers.formats import DIGITS, NumberFormat
 from separatrix.numbers.rotary import Rotation, check_scaling
 
 CacheKind = Literal["state", "convolution", "window", "kv"]
@@ -285,6 +285,22 @@ class Mechanism:
         convolution over at least two tokens.
         """
         return self.sizes().get("conv", 0) >= 2
+
+    @property
+    def counted_bits(self) -> int:
+        """Bits of a count of tokens, started anew where a token says so, that it hands on; 0 where
+        no such count is known (docs/theory.md, "Counting").
+        """
+        return 0
+
+    def _counted_bits(self) -> int:
+        """The same for a recurrence whose decay can be (nearly) 1 at one token and 0 at another:
+        two less than its format's, of a state in fp32 or wider.
+        """
+        state = self.sizes().get("state_format") or self.format
+        if state not in ("fp32", "fp64") or self.format not in EXACT_FORMATS:
+            return 0
+        return min(DIGITS[self.format], DIGITS["fp32"]) - 2
 
     @property
     def _handed_on(self) -> int:

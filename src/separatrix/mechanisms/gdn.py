@@ -28,3 +28,8 @@ class GatedDeltaNet(MatrixState):
     operations: ClassVar[int] = 7
 
     negative: bool = flag(False, NEGATIVE, alters=True)
+
+    @property
+    def counted_bits(self) -> int:
+        # one head counts while another is emptied, and a third stays for other uses
+        return self._counted_bits() if self.heads >= 3 else 0

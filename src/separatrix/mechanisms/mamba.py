@@ -47,6 +47,11 @@ class Mamba(Stateful):
         return 5 * self.state_numbers + 2 * self.conv * self.width
 
     @property
+    def counted_bits(self) -> int:
+        # one channel counts while another is emptied, and others stay for other uses
+        return self._counted_bits() if self.width >= 3 else 0
+
+    @property
     def _handed_on(self) -> int:
         return self.width
 

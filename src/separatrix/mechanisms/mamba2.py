@@ -67,6 +67,11 @@ class Mamba2(Stateful):
         return 5 * self.state_numbers + 2 * self.conv * self._channels
 
     @property
+    def counted_bits(self) -> int:
+        # one head counts while another is emptied, and a third stays for other uses
+        return self._counted_bits() if self.heads >= 3 else 0
+
+    @property
     def _handed_on(self) -> int:
         return self.head_dim
 

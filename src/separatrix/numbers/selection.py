@@ -22,6 +22,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
+from separatrix.numbers.formats import DIGITS
 from separatrix.numbers.rotary import Rotation
 
 MOST_OFFSETS = 1 << 24
@@ -29,8 +30,8 @@ MOST_OFFSETS = 1 << 24
 MOST_PAIRS = 1 << 12
 RATIOS = (0.9, 0.85, 0.8, 0.75, 0.7)
 """Weights of the next slower pair over that of the faster one, tried in turn."""
-PRECISION = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
-"""Bits of the significand, by format."""
+ROUNDED = frozenset({"fp64", "fp32", "fp16", "bf16"})
+"""Formats that round to the nearest, with u at most 1/256."""
 ANGLES = 24
 """Bits of the significand in which angles are computed, whatever the format of the model: float32,
 as transformers and this program's mixers do."""
@@ -63,7 +64,7 @@ def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None
     """
     if offsets < 1:
         raise SizeError(f"a lead over {offsets} offsets; there must be at least 1")
-    if offsets > MOST_OFFSETS or rotation.dims > 2 * MOST_PAIRS or format not in PRECISION:
+    if offsets > MOST_OFFSETS or rotation.dims > 2 * MOST_PAIRS or format not in ROUNDED:
         return None
     # few offsets are taken exactly, many in whole blocks: a lead over more is a lead over fewer
     whole = offsets if offsets <= _BLOCK else -(-offsets // _BLOCK) * _BLOCK
@@ -103,7 +104,7 @@ def _rounding(rotation: Rotation, ratio: float, offsets: int, format: str) -> fl
     for weight, frequency in zip(weights, rotation.frequencies, strict=True):
         error = min(3 * offsets * frequency * 2.0**-ANGLES, 2.0)
         angles += weight * (error + error * error / 2)
-    return 16 * 2.0 ** -PRECISION[format] + angles / sum(weights) + _FLOATS
+    return 16 * 2.0 ** -DIGITS[format] + angles / sum(weights) + _FLOATS
 
 
 @lru_cache(maxsize=256)

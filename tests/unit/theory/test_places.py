@@ -255,3 +255,73 @@ def test_two_rotated_layers_compare_strings_by_offsets(n: int) -> None:
         flipped[np.arange(256), n + np.arange(256) % n] ^= 1
         tokens = np.concatenate([tokens, flipped])
     assert (model(torch.from_numpy(tokens)).argmax(-1).numpy() == task.answer(tokens)).all()
+
+
+@pytest.mark.parametrize(
+    ("stack", "tokens"),
+    [
+        ("gdn*3 + full @ positions=none, heads=4, bf16, state_format=fp32", 2**18),
+        ("gdn*2 + full @ positions=none, heads=4, bf16, state_format=fp32", 2**12),
+        ("gdn*5 + full @ positions=none, heads=4, bf16, state_format=fp32", 2**20),
+        ("gdn + full @ positions=none, heads=4", 2**20),
+        ("gdn*3 + full @ positions=none, heads=4, bf16", 0),
+        ("gdn*3 + full @ positions=none, heads=2, bf16, state_format=fp32", 0),
+        ("retnet*3 + full @ positions=none, heads=4, bf16, state_format=fp32", 0),
+        ("full + gdn*3 @ positions=none, heads=4, bf16, state_format=fp32", 0),
+    ],
+)
+def test_recurrent_layers_count_for_those_behind(stack: str, tokens: int) -> None:
+    """bf16 resolves 8 bits, of which 6 are sure; three layers tell 2^18 tokens apart."""
+    last = max(tokens, 4_097)
+    for n, solves in ((tokens - 1, True), (last, False)):
+        if n < 1:
+            continue
+        status, sentence, sources = decided(stack, Eva(n=n, V=2))
+        assert (status == "SOLVABLE") is solves, sentence
+        if solves:
+            assert "address bits" in sentence
+            assert any(source.startswith("positions: counted by") for source in sources)
+        else:
+            assert "see no places" in sentence
+
+
+def round_to_bf16(x: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(x).to(torch.bfloat16).float().numpy()
+
+
+def counts(emptied: np.ndarray, step: np.float32, form: str) -> np.ndarray:
+    """A state in float32 that grows by `step` at each token, and is 0 where it is emptied."""
+    value = np.float32(0)
+    kept = np.float32(1) - step if form == "delta" else np.float32(1)
+    values = np.empty(len(emptied), np.float32)
+    for t, now in enumerate(emptied):
+        value = np.float32(0) if now else np.float32(value * kept) + step
+        values[t] = value
+    return values
+
+
+@pytest.mark.parametrize("form", ["delta", "sum"])
+@pytest.mark.parametrize(
+    ("layers", "tokens"), [(1, 64), (2, 4_096), pytest.param(3, 2**18, marks=pytest.mark.slow)]
+)
+def test_each_layer_counts_runs_that_the_one_before_could_not_resolve(
+    form: str, layers: int, tokens: int
+) -> None:
+    """The recurrences themselves, token by token: heads that count in turn, emptied while the other
+    counts; what is handed on is normed beside a constant four times as large, then rounded.
+    """
+    step = np.float32(2.0**-21)
+    address = np.zeros((0, tokens), np.float32)
+    run = np.zeros(tokens, np.int64)
+    for _ in range(layers):
+        heads = [counts((run + head) % 2 == 1, step, form) for head in (0, 1)]
+        # the head that counts now; the other is empty
+        value = np.maximum(*heads)
+        constant = np.float32(4 * tokens) * step
+        normed = value / np.sqrt(value * value + constant * constant)
+        handed_on = round_to_bf16(normed)
+        address = np.concatenate([address, handed_on[None]])
+        # a new run where anything handed on so far changes
+        changed = (address[:, 1:] != address[:, :-1]).any(0)
+        run = np.concatenate([[0], np.cumsum(changed)])
+    assert len(np.unique(address, axis=1).T) == tokens

@@ -72,6 +72,7 @@ class Thought(Theorem):
                 architecture,
                 part,
                 head,
+                index=index,
                 address=address,
                 payload=payload,
                 # the tokens written stand behind the prompt

@@ -55,7 +55,13 @@ class Composition(Theorem):
             for i, part, head in full_heads(architecture)
             if (
                 how := places(
-                    architecture, part, head, address=address, payload=payload, tokens=task.length
+                    architecture,
+                    part,
+                    head,
+                    index=i,
+                    address=address,
+                    payload=payload,
+                    tokens=task.length,
                 )
             )
             is not None
@@ -119,7 +125,8 @@ def composable(
     first = full_layers[0]
     second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
     carried = any(
-        part.carries(carried_bits) and _finds_neighbour(architecture, part)
+        part.carries(carried_bits + _taken(architecture, part))
+        and _finds_neighbour(architecture, part)
         for i in range(second)
         if i != first
         for part in architecture.layers[i]
@@ -136,3 +143,8 @@ def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
     seen = part.sizes()["size"]
     lead = selection_lead(part.rotation, seen, part.format)
     return lead is not None and lead.holds
+
+
+def _taken(architecture: Architecture, part: Mechanism) -> int:
+    """Channels that a carrier may need for counting: two counts in turn, and a constant."""
+    return 3 if architecture.positions == "none" and part.counted_bits else 0

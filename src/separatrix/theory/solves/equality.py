@@ -59,7 +59,7 @@ class TwoLayerEquality(Theorem):
             (
                 (i, found)
                 for i, part, head in heads
-                if (found := _fetches(architecture, part, head, task)) is not None
+                if (found := _fetches(architecture, i, part, head, task)) is not None
             ),
             None,
         )
@@ -96,13 +96,14 @@ class TwoLayerEquality(Theorem):
 
 
 def _fetches(
-    architecture: Architecture, part: Mechanism, head: Head, task: Equality
+    architecture: Architecture, index: int, part: Mechanism, head: Head, task: Equality
 ) -> Places | None:
     """How heads of this layer fetch the partners of the second string's bits."""
     found = places(
         architecture,
         part,
         head,
+        index=index,
         address=bits_of(task.n) + TAGS,
         payload=1,
         tokens=task.length,

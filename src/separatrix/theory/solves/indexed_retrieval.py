@@ -59,6 +59,7 @@ class IndexedRetrieval(Theorem):
                     architecture,
                     part,
                     part.head,
+                    index=index,
                     address=address + TAGS,
                     payload=payload,
                     tokens=task.length,

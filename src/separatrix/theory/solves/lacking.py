@@ -10,6 +10,7 @@ from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory.solves.places import (
     blank_beside,
     content_dims,
+    counted_tokens,
     down,
     place_lead,
     places,
@@ -56,20 +57,23 @@ def why_uncompared(architecture: Architecture, needed: int) -> str:
 
 def why_unplaced(architecture: Architecture, tokens: int) -> str:
     """Why no full layer of a stack is known to find tokens by their places, "" where one is."""
-    heads = [(part, head) for _, part, head in full_heads(architecture)]
+    heads = list(full_heads(architecture))
     if not heads or any(
-        places(architecture, part, head, address=1, payload=0, tokens=tokens) is not None
-        for part, head in heads
+        places(architecture, part, head, index=i, address=1, payload=0, tokens=tokens) is not None
+        for i, part, head in heads
     ):
         return ""
     if architecture.positions != "none":
         return _positions(architecture)
-    rotated = [(part, head) for part, head in heads if part.rotation is not None]
+    rotated = [(part, head) for _, part, head in heads if part.rotation is not None]
     if not rotated:
-        return (
-            "its full layers see no places (no embeddings, no rotation): whether layers before them"
-            " can supply places is not shown here"
+        counted = max(counted_tokens(architecture, i) for i, _, _ in heads)
+        supplied = (
+            f"layers before them are shown to count {counted:,} tokens"
+            if counted
+            else "whether layers before them can supply places is not shown here"
         )
+        return f"its full layers see no places (no embeddings, no rotation): {supplied}"
     if tokens > MOST_OFFSETS:
         return f"rotations are examined for up to {MOST_OFFSETS:,} tokens"
     part, head = rotated[0]
@@ -93,11 +97,11 @@ def _positions(architecture: Architecture) -> str:
 
 def _why_no_blank(architecture: Architecture, tokens: int) -> str:
     """Why no full layer can fetch by offset and leave tokens without a partner blank."""
-    heads = [(part, head) for _, part, head in full_heads(architecture)]
+    heads = list(full_heads(architecture))
     by_offset = [
         (part, head)
-        for part, head in heads
-        if (found := places(architecture, part, head, address=1, payload=1, tokens=tokens))
+        for i, part, head in heads
+        if (found := places(architecture, part, head, index=i, address=1, payload=1, tokens=tokens))
         is not None
         and not found.address
     ]

@@ -1,5 +1,5 @@
-"""How a layer of full attention finds the token at a place: by embedded addresses, or by rotations
-alone (relative selection).
+"""How a layer of full attention finds the token at a place: by embedded addresses, by rotations
+alone (relative selection), or by addresses that recurrent layers before it have counted.
 
 Theory.md, section 1, "Positions": theorems that say "solves" need reading layers that know places.
 """
@@ -12,11 +12,16 @@ from separatrix.architecture import Architecture
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.base import Head
 from separatrix.numbers.selection import Lead, selection_lead, slow_turn
+from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
 """Address bits up to which scores are exact in every format."""
 EMBEDDED = "positions: learned or free embeddings give every token its place"
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
+
+
+MOST_COUNTED = 1 << 20
+"""Tokens up to which a state in fp32 counts: each adds at least a thirty-second of the last bit."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,17 @@ def places(
     part: Mechanism,
     head: Head,
     *,
+    index: int,
     address: int,
     payload: int,
     tokens: int,
 ) -> Places | None:
-    """How heads of this layer find one of `tokens` tokens by its place and read `payload` bits of
-    it, where `address` bits and tags would name the place; None where nothing is known.
+    """How heads of layer `index` find one of `tokens` tokens by its place and read `payload` bits
+    of it, where `address` bits and tags would name the place; None where nothing is known.
     """
-    embedded = architecture.positions == "embedded" and address <= MOST_ADDRESS_BITS
-    room = address <= content_dims(architecture, part, head) and head.has_room(address, payload)
-    if embedded and room:
+    room = address <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
+    addressable = room and head.has_room(address, payload)
+    if addressable and architecture.positions == "embedded":
         return Places(address, EMBEDDED)
     lead = place_lead(architecture, part, head, tokens)
     if lead is not None and lead.holds and head.has_room(0, payload):
@@ -74,7 +80,32 @@ def places(
             f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
             f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
         )
+    if addressable and tokens <= counted_tokens(architecture, index):
+        layers = len(counting_layers(architecture, index))
+        return Places(
+            address,
+            f"positions: counted by {counted_as(layers, 'recurrent layer')} before it, token by"
+            " token, from states in fp32 of which each layer hands on as many bits as its format"
+            f" resolves: up to {counted_tokens(architecture, index):,} tokens",
+        )
     return None
+
+
+def counting_layers(architecture: Architecture, index: int) -> list[int]:
+    """Bits of a count that each recurrent layer before layer `index` hands on."""
+    bits = [max(part.counted_bits for part in layer) for layer in architecture.layers[:index]]
+    return [count for count in bits if count]
+
+
+def counted_tokens(architecture: Architecture, index: int) -> int:
+    """How many tokens the recurrent layers before layer `index` tell apart by counting.
+
+    The first counts all tokens, and hands on what its format resolves: of t tokens, at most
+    ceil(t / 2^bits) in a row look alike. The next counts from the start of such a run, and so on
+    (docs/theory.md, "Counting").
+    """
+    bits = sum(counting_layers(architecture, index))
+    return min(1 << min(bits, 64), MOST_COUNTED) if bits else 0
 
 
 def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: int) -> Lead | None:

@@ -60,6 +60,7 @@ class Retrieval(Theorem):
                 architecture,
                 part,
                 head,
+                index=index,
                 address=address + TAGS,
                 payload=payload,
                 tokens=task.length,
