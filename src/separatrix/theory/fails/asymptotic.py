@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flint import arb, ctx, fmpz
 
@@ -21,19 +23,17 @@ def hdp(architecture: Architecture) -> int:
     """The largest heads * head dimension * bits per number of any layer with memory."""
     widths = [0]
     for layer, _ in architecture.counted():
-        sizes = [(part.sizes(), part.p) for part in layer]
-        widths.append(
-            sum(
-                s.get("heads", 1) * (s.get("head_dim") or s.get("width") or 0) * _precision(s, p)
-                for s, p in sizes
-            )
-        )
+        widths.append(sum(_width(part.sizes()) * _precision(part.formats) for part in layer))
     return max(widths)
 
 
-def _precision(sizes: dict[str, object], p: int) -> int:
-    formats = [sizes.get("state_format"), sizes.get("accumulator")]
-    return max([p, *(NumberFormat(name).bits for name in formats if isinstance(name, str))])
+def _width(sizes: Mapping[str, Any]) -> int:
+    return sizes.get("heads", 1) * (sizes.get("head_dim") or sizes.get("width") or 0)
+
+
+def _precision(formats: Iterable[str]) -> int:
+    """Bits of the widest numbers, those of accumulators among them."""
+    return max(NumberFormat(name).bits for name in formats)
 
 
 @dataclass(frozen=True)
