@@ -80,6 +80,32 @@ def test_a_state_narrower_than_its_layer_is_rounded_too(name: str) -> None:
     assert not wide.streams
 
 
+@pytest.mark.parametrize("name", ["linear", "gdn", "mlstm", "rwkv", "rglru", "loglinear"])
+@pytest.mark.parametrize("form", ["fp32", "bf16"])
+def test_a_state_wider_than_its_layer_is_stored_so(name: str, form: str) -> None:
+    """Sums are those of the layer: 64 bits hold them as they are."""
+    part = made(name, format=form, state_format="fp64")
+    usual = made(name, format=form, state_format="fp32")
+    x = drawn(part, 20)
+    with torch.no_grad():
+        assert torch.equal(streamed(part, x), streamed(usual, x))
+        _, state = part.step(x[:, 0], part.init_state(2), 0)
+        recurrent = [n for n in state if n not in ("conv", "shift")]
+        assert all(state[n].dtype == torch.float64 for n in recurrent)
+
+
+@pytest.mark.parametrize("name", ["linear", "gdn", "mlstm", "rwkv", "rglru", "loglinear"])
+@pytest.mark.parametrize("stored", ["fp32", "bf16"])
+def test_layers_in_float64_with_narrower_states(name: str, stored: str) -> None:
+    part = made(name, format="fp64", state_format=stored)
+    x = drawn(part, 20)
+    part.exact_state = True
+    with torch.no_grad():
+        assert torch.equal(part(x), streamed(part, x))
+        part.exact_state = False
+        assert 0 < (part(x) - streamed(part, x)).norm() / part(x).norm() < 0.1
+
+
 def test_a_model_in_one_form() -> None:
     """Logits after every token, by `forward`, `every` and `step`."""
     task = Eva(n=4, V=4)

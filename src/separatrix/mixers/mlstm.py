@@ -80,6 +80,12 @@ class MLSTMMixer(RecurrentMixer):
     def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         return *qkv, *self._gates(x)
 
+    def _summed(self, state: State) -> State:
+        summed = super()._summed(state)
+        # the step rounds m to the format it is stored in
+        narrow = torch.finfo(state["m"].dtype).bits < torch.finfo(summed["m"].dtype).bits
+        return summed | {"m": state["m"]} if narrow else summed
+
     def _gates(
         self, x: Float[Tensor, "b t w"]
     ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:

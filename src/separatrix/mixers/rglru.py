@@ -74,7 +74,7 @@ class RGLRUMixer(Mixer):
             u, buffer = self.conv.step(u, state["conv"])
             conv = self._store(conv=buffer)
         log_a, added = self._gates(u)
-        h = log_a.exp() * wide(state["h"]) + added
+        h = log_a.exp() * wide(self._summed(state)["h"]) + added
         return self.o(h.to(x.dtype)), self._store(h=h) | conv
 
     def _gates(

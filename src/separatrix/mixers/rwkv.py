@@ -134,7 +134,7 @@ class RWKVMixer(RecurrentMixer):
             self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state
         )
         terms = self._mixed_terms(self._heads_of(projected), mixed[3][:, None], mixed[4][:, None])
-        y, new = self.recurrence.step(terms, state, t)
+        y, new = self.recurrence.step(terms, self._summed(state), t)
         y = self._out(y, x[:, None], self._current(*terms[:3]))[:, 0]
         return y, self._store(**new, **conv, shift=x[:, None])
 

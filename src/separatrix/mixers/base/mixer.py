@@ -145,6 +145,10 @@ class Mixer(nn.Module, ABC):
             return ours
         return DTYPES.get(declared, ours)
 
+    def _summed(self, state: State) -> State:
+        """A state in the format of sums over tokens."""
+        return {name: x.to(wide(self._like).dtype) for name, x in state.items()}
+
     def _check_input(self, x: Tensor, axes: int) -> None:
         name = self.mechanism.name
         if x.dim() != axes:

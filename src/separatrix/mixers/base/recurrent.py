@@ -107,7 +107,8 @@ class RecurrentMixer(Projections, Mixer):
     ) -> tuple[Float[Tensor, "b w"], State]:
         projected, conv = self._project_step(x, state)
         qkv = self._heads_of(projected)
-        y, new = self.recurrence.step(self._terms(qkv, x[:, None], t), state, t)
+        terms = self._terms(qkv, x[:, None], t)
+        y, new = self.recurrence.step(terms, self._summed(state), t)
         return self._out(y, x[:, None], self._beside(qkv))[:, 0], self._store(**new, **conv)
 
     def _heads_of(self, projected: Projected) -> Projected:
