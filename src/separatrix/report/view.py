@@ -4,6 +4,7 @@ hashes, cells in the order of the table.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from separatrix.architecture import MECHANISMS
 from separatrix.errors import EvidenceError
+from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import (
     Certificate,
     Construction,
@@ -19,6 +21,7 @@ from separatrix.evidence.records import (
     Status,
     Verdict,
     from_envelope,
+    to_plain,
 )
 from separatrix.report.statuses import FACES
 
@@ -88,11 +91,14 @@ class Cell:
 
     @property
     def marks(self) -> dict[str, bool]:
-        """Which of the three kinds of evidence the cell has."""
+        """Which of the three kinds of evidence the cell has: proved is what is shown of its own
+        stack, not of one beside it.
+        """
         return {
             "proved": any(
                 isinstance(r, Construction) or (isinstance(r, Verdict) and r.status != "OPEN")
                 for r in self.records
+                if r.architecture == self.stack
             ),
             "witnessed": bool(self.of(Certificate)),
             "measured": bool(self.of(Measurement)),
@@ -140,6 +146,8 @@ def view(body: Mapping[str, Any]) -> View:
     missing or doubled cell, a missing record.
     """
     try:
+        # a file keeps no order of fields: what is drawn must not depend on the one in memory
+        body = json.loads(canonical(to_plain(body)))
         records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
         rows = list(body["rows"])
         columns = list(body["columns"])
@@ -185,7 +193,7 @@ def view(body: Mapping[str, Any]) -> View:
         settings = dict(body["settings"])
         chosen = [text for source in settings.pop("models") for text in source]
         return View(body["title"], settings, chosen, rows, columns, cells, models, records)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise EvidenceError(
             f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"
             " `separatrix reproduce`"

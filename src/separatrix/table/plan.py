@@ -36,13 +36,13 @@ class Kind:
 
 KINDS = {
     "quick": Kind(
-        trained={"eva": (16,), "twosum": (8,), "seqcomp": (4,)},
+        trained={"eva": (16,), "twosum": (4,), "seqcomp": (4,)},
         steps={"eva": 300, "twosum": 400, "seqcomp": 300},
         beside=False,
     ),
     "full": Kind(
-        trained={"eva": (8, 16, 32), "twosum": (4, 8, 16), "seqcomp": (4, 8, 16)},
-        steps={"eva": 1000, "twosum": 1000, "seqcomp": 1000},
+        trained={"eva": (8, 16, 32), "twosum": (4, 8), "seqcomp": (4, 8)},
+        steps={"eva": 1000, "twosum": 1000, "seqcomp": 800},
     ),
 }
 
