@@ -126,6 +126,71 @@ ROWS = {
         81, 13, 0, 0, 81, 0, 112 * 64 * 64, 13 * 2 * 32 * 224 * 2
     ),  # parallel 13; 458,752; 372,736
 }
+
+
+class Places(NamedTuple):
+    """Base, rotated numbers of a head (all: its size) and scaling of the layers that rotate, by
+    kind of layer, and how many attention layers do not.
+    """
+
+    full: tuple[int, int, str | None] | None = None
+    windowed: tuple[int, int, str | None] | None = None
+    indexed: tuple[int, int, str | None] | None = None
+    without: int = 0
+
+
+_LLAMA3 = "llama3_8_1_4_8192"
+_YARN = "yarn_40_32_1_4096"
+_V4 = (160_000, 64, "yarn_16_32_1_65536")
+_OSS = (150_000, 64, "yarnexact_32_32_1_4096")
+PLACES = {
+    "bamba-9b-fp8": Places(full=(10_000, 64, None)),  # half of 128
+    "deepseek-v3": Places(full=(10_000, 64, _YARN)),
+    "deepseek-v3.2": Places(indexed=(10_000, 64, _YARN)),
+    "deepseek-v4-flash": Places(windowed=(10_000, 64, None), indexed=_V4),
+    "deepseek-v4-pro": Places(indexed=_V4),
+    "falcon-h1-7b": Places(full=(10**11, 128, None)),
+    "gemma-2-9b": Places(full=(10_000, 256, None), windowed=(10_000, 256, None)),
+    "gemma-3-27b": Places(full=(10**6, 128, "linear_8"), windowed=(10_000, 128, None)),
+    # a quarter of 512
+    "gemma-4-26b-a4b": Places(full=(10**6, 128, "proportional_512"), windowed=(10_000, 256, None)),
+    "glm-5": Places(indexed=(10**6, 64, None)),
+    "gpt-oss-20b": Places(full=_OSS, windowed=_OSS),
+    "granite-4.0-h-small": Places(without=4),
+    "granite-4.0-h-tiny": Places(without=4),
+    "jamba-1.5-mini": Places(without=4),
+    "jamba-v0.1": Places(without=4),
+    "kimi-k3": Places(without=24),
+    "kimi-linear-48b": Places(without=7),
+    "lfm2-1.2b": Places(full=(10**6, 64, None)),
+    "llama-3.1-8b": Places(full=(500_000, 128, _LLAMA3)),
+    "llama-4-scout": Places(windowed=(500_000, 128, "llama3_16_1_1_8192"), without=12),
+    # 0.334 of 192, rounded down
+    "mimo-v2-flash": Places(full=(5 * 10**6, 64, None), windowed=(10_000, 64, None)),
+    "minimax-m2.7": Places(full=(5 * 10**6, 64, None)),
+    "minimax-m3": Places(full=(5 * 10**6, 64, None), indexed=(5 * 10**6, 64, None)),
+    "minimax-text-01": Places(full=(10**7, 64, None)),
+    "mistral-7b-v0.1": Places(windowed=(10_000, 128, None)),
+    "nemotron-3-nano-30b": Places(without=6),
+    "nemotron-3-super-120b": Places(without=8),
+    "nemotron-h-56b": Places(without=10),
+    "nemotron-h-8b": Places(without=4),
+    "olmo-hybrid-7b": Places(without=8),
+    "qwen2.5-7b": Places(full=(10**6, 128, None)),
+    "qwen3-8b": Places(full=(10**6, 128, None)),
+    # a quarter of 256
+    "qwen3-next-80b": Places(full=(10**7, 64, None)),
+    "qwen3.5-27b": Places(full=(10**7, 64, None)),
+    "qwen3.5-35b-a3b": Places(full=(10**7, 64, None)),
+    "recurrentgemma-2b": Places(windowed=(10_000, 128, None)),  # half of 256
+    "smallthinker-21b": Places(windowed=(1_500_000, 128, None), without=13),
+    # half of 128 in full layers
+    "step-3.7-flash": Places(
+        full=(5 * 10**6, 64, "llama3_2_1_32_131072"), windowed=(10_000, 128, None)
+    ),
+    "zamba2-7b": Places(full=(10_000, 224, None)),  # 2 x 3,584 / 32
+}
+"""From the released files and, where these leave it to the model's code, from that code."""
 CONVOLUTIONS = {"lfm2-1.2b": 10}
 PARALLEL = {"falcon-h1-7b": 44, "zamba2-7b": 13}
 FILES = {
@@ -203,6 +268,34 @@ def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     assert model.assumptions
     assert all(verdict["task"] or verdict["theorem"] == "none" for verdict in card["verdicts"])
     assert json.loads(json.dumps(card, allow_nan=False)) == card
+
+
+def test_every_preset_with_attention_says_its_positions() -> None:
+    attends = {
+        name
+        for name in PRESETS
+        if any(part.seen_positions for layer in preset(name) for part in layer)
+    }
+    assert attends == set(PLACES)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_positions_agree_with_the_released_files(name: str) -> None:
+    model = preset(name)
+    found: dict[str, set[tuple[int, int, str | None]]] = {}
+    without = 0
+    for part in (part for layer in model for part in layer if part.seen_positions):
+        if part.rotation is None:
+            without += 1
+        else:
+            turned = (part.rotation.base, part.rotation.dims, part.rotation.scaling)
+            found.setdefault(part.group, set()).add(turned)
+    row = PLACES[name]
+    by_kind = {"full": row.full, "windowed": row.windowed, "indexed": row.indexed}
+    assert found == {kind: {turned} for kind, turned in by_kind.items() if turned}
+    assert without == row.without
+    # no preset learns positions: what its tokens know comes from rotations and states
+    assert model.positions == "none"
 
 
 def test_every_shared_file_has_a_preset() -> None:

@@ -13,6 +13,7 @@ from separatrix.cards.card import card
 from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
+from separatrix.cards.positions import positions_text
 from separatrix.numbers.amounts import check_context
 from separatrix.tasks import parse_task
 from separatrix.theory.base import number
@@ -42,6 +43,8 @@ class CardFacts:
     """One for each layer, the first layer first."""
     titles: tuple[tuple[int, str], ...]
     """Layers by mechanism, most frequent first: (18, "RG-LRU"), (8, "windowed (2,048)")."""
+    positions: str
+    """Where tokens know their places from; "" without attention."""
     formats: str
     """Number formats in words: "bf16, recurrent state fp32 (assumed)"."""
     memory: tuple[Row, ...]
@@ -88,6 +91,7 @@ def card_facts(
         layers=layer_counts(architecture),
         symbols=symbols(architecture),
         titles=layer_titles(architecture),
+        positions=positions_text(architecture),
         formats=_formats(architecture),
         memory=tuple(rows(architecture, context)),
         recurrent_numbers=largest_numbers(architecture, "state", context),

@@ -70,6 +70,8 @@ def _header(facts: CardFacts) -> RenderableType:
         grid.add_row("", first)
     grid.add_row("", Text(" ".join(facts.symbols)))
     grid.add_row("", Text(layers_text(facts.titles)))
+    if facts.positions:
+        grid.add_row("", Text(f"positions: {facts.positions}"))
     return grid
 
 

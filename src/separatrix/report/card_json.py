@@ -28,6 +28,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
         "context": facts.context,
         "layers": facts.layers,
         "pattern": "".join(facts.symbols),
+        "positions": facts.positions,
         "cache": {
             "recurrent_numbers": facts.recurrent_numbers,
             "convolution_numbers": facts.convolution_numbers,

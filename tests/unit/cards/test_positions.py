@@ -1,0 +1,58 @@
+"""The line of a card that says where positions come from."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import preset
+from separatrix.cards import card_facts
+from separatrix.cards.positions import positions_text
+from separatrix.report.card import render_card
+from separatrix.report.card_json import card_json
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("full*2", "learned embeddings"),
+        ("gdn*2", ""),
+        ("gdn + full(positions=none)", "none"),
+        ("full(positions=alibi)", "ALiBi: scores fall with distance"),
+        ("full(positions=unknown)*2", "not said in the file"),
+        (
+            "full(rope=true, rope_base=500_000, positions=none)*3 + full(positions=none)",
+            "rotary, base 500,000; 1 of 4 attention layers without (NoPE)",
+        ),
+        (
+            "rglru + window(rope=true, rope_dim=32, positions=none)",
+            "rotary in the windows, base 10,000, 32 numbers of each head",
+        ),
+        (
+            "window(rope=true, positions=none) + full(positions=none)",
+            "rotary in the windows alone, base 10,000; 1 of 2 attention layers without (NoPE)",
+        ),
+        (
+            "full(rope=true, rope_scaling=llama3_8_1_4_8192)",
+            "rotary, base 10,000, scaled llama3 x8; learned embeddings besides",
+        ),
+    ],
+)
+def test_positions_in_one_line(spec: str, text: str) -> None:
+    assert positions_text(Architecture.parse(spec)) == text
+
+
+def test_the_card_prints_it_and_json_holds_it() -> None:
+    facts = card_facts(preset("recurrentgemma-2b"), 8192)
+    line = "rotary in the windows, base 10,000, 128 numbers of each head"
+    assert card_json(facts)["positions"] == line
+    console = Console(file=io.StringIO(), width=120, color_system=None)
+    console.print(render_card(facts))
+    assert isinstance(console.file, io.StringIO)
+    assert f"positions: {line}" in console.file.getvalue()
+    # without attention there is nothing to say
+    silent = card_facts(preset("xlstm-7b"), 8192)
+    assert card_json(silent)["positions"] == ""
