@@ -159,6 +159,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "qwen3-next-80b": {
         "layers": (48, 12, 0, 0, 36, 0, 0, 0),
         "pattern": "gggf" * 12,
+        "positions": "rotary, base 10,000,000, 64 numbers of each head",
         "recurrent_numbers": {"gdn": 524_288},
         "convolution_numbers": {"gdn": 3 * 8192},
         "state_bytes": 36 * (524_288 * 4 + 3 * 8192 * 2),
@@ -168,6 +169,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "nemotron-h-8b": {
         "layers": (52, 4, 0, 0, 24, 0, 0, 24),
         "pattern": "m-m-m-mf" + "-m-m-m-m-mf" * 3 + "-m-m-m-m-m-",
+        "positions": "none",
         "recurrent_numbers": {"mamba2": 1_048_576},
         "convolution_numbers": {"mamba2": 3 * 10_240},
         "state_bytes": 24 * (1_048_576 * 4 + 3 * 10_240 * 2),
@@ -177,6 +179,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "recurrentgemma-2b": {
         "layers": (26, 0, 8, 0, 18, 0, 0, 0),
         "pattern": "rrw" * 8 + "rr",
+        "positions": "rotary in the windows, base 10,000, 128 numbers of each head",
         "recurrent_numbers": {"rglru": 2560},
         "convolution_numbers": {"rglru": 3 * 2560},
         "state_bytes": (1_474_560 + 2_211_840) // 8,
@@ -196,12 +199,14 @@ def test_json_of_released_models(name: str) -> None:
         "context",
         "layers",
         "pattern",
+        "positions",
         "cache",
         "verdicts",
         "defaults",
         "assumptions",
         "unknown",
     }
+    assert found["positions"] == expected["positions"]
     assert (found["name"], found["context"], found["pattern"]) == (
         name,
         10_000,

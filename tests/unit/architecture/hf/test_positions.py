@@ -5,7 +5,6 @@ Numbers by hand: llama's heads have 96 / 6 = 16 numbers, those of the others 20.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -47,11 +46,13 @@ def places(config: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Of every attention layer: base, rotated numbers (None: all) and scaling; or, where it does
     not rotate, where its places come from.
     """
+    found = [part.sizes() for layer in from_config(config) for part in layer]
     return [
-        (part.rope_base, part.rope_dim, part.rope_scaling) if part.rope else (part.positions,)
-        for layer in from_config(config)
-        for part in layer
-        if any(f.name == "positions" for f in fields(part))
+        tuple(sizes[name] for name in ("rope_base", "rope_dim", "rope_scaling"))
+        if sizes["rope"]
+        else (sizes["positions"],)
+        for sizes in found
+        if "positions" in sizes
     ]
 
 
@@ -179,7 +180,7 @@ def test_per_layer_lists_of_step() -> None:
 def test_classes_that_rotate_in_their_windows_alone() -> None:
     for config in (COHERE2, EXAONE, AFM):
         found = from_config(config | {"rope_theta": 9})
-        assert {part.name: part.rope for layer in found for part in layer} == {
+        assert {part.name: part.sizes()["rope"] for layer in found for part in layer} == {
             "window": True,
             "full": False,
         }
@@ -237,7 +238,7 @@ def test_scores_that_are_capped() -> None:
     gemma |= {"layer_types": ["full_attention"] * 6}
 
     def caps(config: dict[str, Any]) -> set[int]:
-        return {part.softcap for layer in from_config(config) for part in layer}
+        return {part.sizes()["softcap"] for layer in from_config(config) for part in layer}
 
     assert caps(gemma | {"attn_logit_softcapping": 30.0}) == {30}
     assert caps(gemma | {"attn_logit_softcapping": None}) == {0}
