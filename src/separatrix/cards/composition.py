@@ -37,7 +37,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         up_to = counted_as(steps, "step")
         explain = (
             f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
-            f" on the step before, in prompts of up to {context:,} tokens. {words.why}"
+            f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
         )
         lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
     if steps < MOST_STEPS:
@@ -53,10 +53,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
 
 def filling(context: int, steps: int) -> SeqComp:
     """The composition of so many steps, one value of each w_l, that fills a context."""
-    # a table is at most the largest power of two below the context, so that its addresses are
-    # a bit shorter than the context's
-    below = 1 << max(0, (context - 1).bit_length() - 1)
-    return _composition(steps, max(2, min((context - 2) // steps, below)))
+    return _composition(steps, max(2, (context - 2) // steps))
 
 
 def _composition(steps: int, m: int) -> SeqComp:
@@ -95,7 +92,7 @@ class TwoSteps(Question):
         return _composition(2, (n - 2) // 2)
 
     def solved(self) -> str:
-        return f"Some weights compose two look-ups in prompts of up to {self.context:,} tokens."
+        return f"Some weights compose two look-ups in tables that fill {self.context:,} tokens."
 
     def failed(self, n: int) -> str:
         return (
@@ -134,7 +131,7 @@ class Steps(Question):
 
     def solved(self) -> str:
         steps = counted_as(self.steps, "step")
-        return f"Some weights follow {steps} in prompts of up to {self.context:,} tokens."
+        return f"Some weights follow {steps} through tables that fill {self.context:,} tokens."
 
     def failed(self, n: int) -> str:
         return _wrong(self.steps, n)
@@ -215,7 +212,7 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
         return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
     here = judge(architecture, filling(context, steps), among=fails_at_once)
     own = next((verdict for verdict in here if verdict.theorem == theorem.key), None)
-    return beyond(title, Bound(theorem.key, first.n, context, record), own, words, explain)
+    return beyond(title, Bound(theorem.key, first.n, context, verdict=record), own, words, explain)
 
 
 def _wrong(steps: int, n: int) -> str:

@@ -29,7 +29,7 @@ class EqualStrings(Question):
         return Equality(n=n)
 
     def solved(self) -> str:
-        return "Some weights compare two strings of any length at hand bit by bit."
+        return f"Some weights compare two strings of {self.task.n:,} bits bit by bit."
 
     def failed(self, n: int) -> str:
         return (

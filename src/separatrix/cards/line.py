@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 from separatrix.evidence.records import Status, Verdict
 from separatrix.numbers.amounts import LONGEST_CONTEXT, format_times
@@ -18,22 +19,32 @@ class Bound:
 
     theorem: str
     n: int | None
-    """None where it is too large to write: `verdict` or the line's own has its logarithm then."""
+    """None for an asymptotic theorem, which shows no failure at any n that it could name."""
     asked: int
     """The same size at the context."""
+    log2_n: str = ""
+    """Of an asymptotic theorem: the base-2 logarithm of the n at which it would bite."""
     verdict: Verdict | None = None
     """The record of the failure, where a task of that size can be written."""
 
     @property
     def out_of_reach(self) -> bool:
         """Whether no prompt is that long: none here has more than 10^12 tokens."""
-        return self.n is None or self.n > LONGEST_CONTEXT
+        if self.n is not None:
+            return self.n > LONGEST_CONTEXT
+        try:
+            return Decimal(self.log2_n) > LONGEST_CONTEXT.bit_length()
+        except InvalidOperation:
+            # a formula, where the number is too long to write
+            return True
 
     @property
     def said(self) -> str:
         """How far away it is: "the bound bites at 937 times this size"."""
-        if self.n is None or self.out_of_reach:
+        if self.out_of_reach:
             return "the bound is out of reach"
+        if self.n is None:
+            return "the bound is asymptotic"
         return f"the bound bites at {format_times(self.n, self.asked)} this size"
 
     @property

@@ -115,7 +115,7 @@ class Question(ABC):
     ) -> list[CardLine]:
         """Nothing known at the context, and failure at a larger n."""
         theorem = THEOREMS[record.theorem]
-        bound = Bound(theorem.key, n, self.size, record)
+        bound = Bound(theorem.key, n, self.size, verdict=record)
         kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
         words = theorem.told(record, self.at(n), architecture)
         lines = [beyond(self.title, bound, kept, words, f"{self.failed(n)} {words.why}")]
@@ -129,7 +129,7 @@ class Question(ABC):
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
         if here.theorem != NothingKnown.key:
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
-            bound = Bound(here.theorem, None, self.size)
+            bound = Bound(here.theorem, None, self.size, log2_n=here.log2_n or "")
             return beyond(self.title, bound, here, words, words.why)
         words = self.nothing_known(architecture)
         if here.statement != NothingKnown.title:

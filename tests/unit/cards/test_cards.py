@@ -24,9 +24,9 @@ def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
 @pytest.mark.parametrize(
     ("context", "steps", "m"),
     [
-        (8, 1, 4),  # the largest power of two below 8
-        (9, 1, 7),  # 7 + 2 tokens; 8 is below 9
-        (100, 1, 64),
+        (8, 1, 6),  # 6 + 2 tokens
+        (9, 1, 7),
+        (100, 1, 98),
         (100, 3, 32),  # 3 * 32 + 2 tokens
         (2, 5, 2),  # no smaller m
     ],
@@ -43,9 +43,9 @@ def test_the_composition_that_fills_a_context(context: int, steps: int, m: int) 
     ],
 )
 def test_one_layer_suffices_and_two_suffice(spec: str, layers: int, suffice: str) -> None:
-    """8 bits name 256 or 255 values, L + 1 more tell the steps apart."""
+    """9 bits name 510 values, 8 name 255; L + 1 more tell the steps apart."""
     (solved,) = (line for question, line in lines(spec).items() if ", L <=" in question[:17])
-    assert solved.text == suffice.format(8 + layers + 1)
+    assert solved.text == suffice.format((9 if layers == 1 else 8) + layers + 1)
 
 
 def test_as_many_steps_as_judge_says() -> None:

@@ -65,9 +65,8 @@ class Bite:
 _VACUOUS: WordsByTask = {
     "seqcomp": Words(
         "it would bite at n = (Hdp)^(2^{exponent}), Hdp = {Hdp}",
-        "The paper's theorem says that prompts long enough defeat such a stack, but long enough"
-        " means more tokens than any computer will ever see, so it rules nothing out in"
-        " practice.",
+        "The paper's theorem is asymptotic: it says that prompts long enough defeat such a stack."
+        " It shows no failure at any length that is named here.",
     )
 }
 
@@ -85,8 +84,9 @@ class _Asymptotic(Theorem):
     ) -> Verdict:
         bite = Bite(hdp(architecture), exponent)
         sentence = (
-            f"vacuous here: its bound needs Hdp <= n^(2^-{exponent}), and with Hdp = {bite.base:,}"
-            f" it would bite at n = {bite}, that is log2 n = {_short(bite.log2)}"
+            "asymptotic, nothing is shown at this size: its bound needs Hdp <="
+            f" n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n ="
+            f" {bite}, that is log2 n = {_short(bite.log2)}"
         )
         numbers = {"Hdp": bite.base, "exponent": exponent, "steps": steps}
         return self.verdict(architecture, task, "OPEN", sentence, log2_n=bite.log2, numbers=numbers)

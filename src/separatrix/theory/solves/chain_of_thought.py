@@ -45,7 +45,7 @@ class Thought(Theorem):
     after_thought = True
     words_after_thought: ClassVar[WordsByTask] = {
         "seqcomp": Words(
-            "one full layer suffices, {written} tokens written for {written} steps",
+            "one full layer suffices, which writes a token for each of {written} steps",
             "If the model may write intermediate results, one full layer is enough: it looks up a"
             " step, writes the result, looks up the next. It then writes one token per step; the"
             " limit of {written} is where the proof was asked for, or the key's room for step"
