@@ -198,6 +198,18 @@ def test_one_rotated_layer_answers_eva_by_offsets() -> None:
     assert (model(torch.from_numpy(tokens)).argmax(-1).numpy() == task.answer(tokens)).all()
 
 
+def test_a_start_token_beside_the_offset_asked_for() -> None:
+    """Qwen3-Next at 262,144 tokens: the lead is 0.153, rounding takes 0.085 of it, and the start
+    token's one product 4/256 more. Rotated throughout, it would have to stand in the slowest pair.
+    """
+    sizes = "rope=true, positions=none, rope_base=10000000, head_dim=256, heads=16, bf16"
+    half = Equality(n=131_072)
+    assert decided(f"full*2 @ {sizes}, rope_dim=64", half)[0] == "SOLVABLE"
+    status, sentence, _ = decided(f"full*2 @ {sizes.replace('256', '64')}", half)
+    assert status == "OPEN"
+    assert "no room for a start token" in sentence
+
+
 @pytest.mark.parametrize("n", [3, 24])
 def test_two_rotated_layers_compare_strings_by_offsets(n: int) -> None:
     """Every token asks for the offset n. The start token's key stands in the slowest pair and takes

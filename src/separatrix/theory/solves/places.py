@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from separatrix.architecture import Architecture
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.base import Head
+from separatrix.numbers.formats import DIGITS
 from separatrix.numbers.selection import Lead, selection_lead, slow_turn
 from separatrix.theory.words import counted_as
 
@@ -120,16 +121,17 @@ def blank_beside(architecture: Architecture, part: Mechanism, head: Head, *, tok
     """Whether a start token can take the weight of queries whose offset holds no token: it scores
     between the offset asked for and all others, at any distance.
 
-    Its key is 1 in a dimension that no rotation turns, or in the slowest pair, whose score falls by
-    `slow_turn` of itself with the distance. The lead leaves room for that and for rounding of
-    either comparison.
+    Two comparisons must come out right: the start token's score with the one asked for, and with
+    its best rival. The latter two are off by `lead.rounding` together. The start token's own score
+    counts twice: in a dimension that no rotation turns it is one product, off by less than 2 u. In
+    the slowest pair it is off like any other, and falls by `slow_turn` with the distance.
     """
     lead = place_lead(architecture, part, head, tokens)
     if lead is None or part.rotation is None:
         return False
-    still = content_dims(architecture, part, head) > 0
-    falls = 0.0 if still else slow_turn(part.rotation, tokens)
-    return lead.gap > 2 * lead.rounding + falls
+    if content_dims(architecture, part, head):
+        return lead.gap > lead.rounding + 4 * 2.0 ** -DIGITS[head.format]
+    return lead.gap > 2 * lead.rounding + slow_turn(part.rotation, tokens)
 
 
 def flags_carry(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:
