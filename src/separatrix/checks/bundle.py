@@ -18,8 +18,6 @@ from separatrix.table.models import Source
 from separatrix.table.plan import KINDS
 from separatrix.tasks import parse_task
 
-MOST_MODELS = 100
-"""Real models in one report."""
 _FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
 
 
@@ -36,7 +34,6 @@ def read_settings(body: Mapping[str, Any]) -> Settings:
         or settings["kind"] not in [*KINDS]
         or type(settings["seed"]) is not int
         or (models := json_list(settings["models"])) is None
-        or len(models) > MOST_MODELS
     ):
         raise EvidenceError(
             "this is no bundle of a table as this version writes it; write it again with"

@@ -15,6 +15,7 @@ from separatrix.table.models import DEFAULT_MODELS, Source, model_entry
 from separatrix.table.plan import KINDS, Cell, Kind, cells
 
 TITLE = "Separatrix: what attention stacks can and cannot compute"
+MOST_MODELS = 20
 MOST_APART = 0.03
 """The parameters of two stacks of a column differ by at most this share."""
 
@@ -32,6 +33,8 @@ class Settings:
             raise EvidenceError(f"a report is {' or '.join(KINDS)}, not {self.kind[:20]!r}")
         if not 0 <= self.seed < 1 << 32:
             raise EvidenceError("the seed of a report is an integer from 0 to 2^32 - 1")
+        if len(set(self.models)) != len(self.models) or len(self.models) > MOST_MODELS:
+            raise EvidenceError(f"a report has each real model once, and at most {MOST_MODELS}")
 
     @property
     def of(self) -> Kind:

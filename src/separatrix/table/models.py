@@ -12,11 +12,14 @@ from separatrix.architecture.hf.file import load_json, parse_json
 from separatrix.architecture.presets import PRESETS, preset, preset_named
 from separatrix.architecture.resolve import resolve
 from separatrix.cards.summary import model_summary
-from separatrix.errors import EvidenceError
+from separatrix.errors import EvidenceError, SizeError
 from separatrix.evidence.canonical import canonical, json_object
 from separatrix.evidence.records import Evidence
 
 DEFAULT_CONTEXT = 8192
+MOST_LAYERS = 1000
+LONGEST_SOURCE = 1 << 20
+"""Characters of a spec or a config."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,25 @@ class Source:
             raise EvidenceError("a model of a report is a preset, a spec or a config")
         if not all(isinstance(text, str) and text for text in entry.values()):
             raise EvidenceError("the source of a model is a text")
+        if max(map(len, entry.values())) > LONGEST_SOURCE:
+            raise EvidenceError(f"the source of a model has at most {LONGEST_SOURCE:,} characters")
         if "preset" in entry and entry["preset"] not in PRESETS:
             raise EvidenceError(f"there is no preset {entry['preset'][:40]!r}")
         return cls(**entry)
 
     def read(self) -> Architecture:
-        """The model. Raises what reading it raises."""
+        """The model. Raises SizeError for one of more layers than a card is asked for here, and
+        what reading it raises.
+        """
+        architecture = self._read()
+        if len(architecture) > MOST_LAYERS:
+            raise SizeError(
+                f"a model of {len(architecture):,} layers; a report tells of at most"
+                f" {MOST_LAYERS:,}"
+            )
+        return architecture
+
+    def _read(self) -> Architecture:
         if self.config:
             # the families of models load when one is read
             from separatrix.architecture.hf import from_config

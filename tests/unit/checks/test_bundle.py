@@ -152,6 +152,28 @@ def wider(body: Body) -> None:
     rewritten(body, of_kind(body, "measurement")[0], lambda r: r["budget"].update(width=64))
 
 
+def another_optimiser(body: Body) -> None:
+    digest = of_kind(body, "measurement")[0]
+    rewritten(body, digest, lambda r: r["budget"].update(optimiser="Sophia"))
+
+
+def a_note_in_the_budget(body: Body) -> None:
+    rewritten(body, of_kind(body, "measurement")[0], lambda r: r["budget"].update(note="best"))
+
+
+def steps_as_a_float(body: Body) -> None:
+    rewritten(body, of_kind(body, "measurement")[0], lambda r: r["budget"].update(steps=10.0))
+
+
+def no_parameters(body: Body) -> None:
+    for digest in of_kind(body, "measurement"):
+        rewritten(body, digest, lambda r: r["budget"].update(parameters=0))
+
+
+def parameters_as_a_text(body: Body) -> None:
+    rewritten(body, of_kind(body, "measurement")[0], lambda r: r["budget"].update(parameters="1"))
+
+
 def other_parameters(body: Body) -> None:
     """One parameter fewer in every record of a column, and in the table."""
     for cell, place in ((0, "linear"), (2, "loglinear")):
@@ -182,6 +204,27 @@ def rename_a_model(body: Body) -> None:
 def name_a_preset(body: Body) -> None:
     body["settings"]["models"][0] = {"preset": "qwen3-8b"}
     body["models"][0]["name"] = "qwen3-8b"
+
+
+def a_model_twice(body: Body) -> None:
+    body["models"].append(body["models"][0])
+    body["settings"]["models"].append(body["settings"]["models"][0])
+
+
+def a_model_that_costs_seconds(body: Body) -> None:
+    body["settings"]["models"][0] = {"spec": "gdn*9999"}
+
+
+def a_spec_of_megabytes(body: Body) -> None:
+    body["settings"]["models"][0] = {"spec": "full + " * (1 << 20) + "full"}
+
+
+def a_config_that_is_none(body: Body) -> None:
+    body["settings"]["models"][0] = {"config": "[" * 5000}
+
+
+def another_order_of_models(body: Body) -> None:
+    body["models"].reverse()
 
 
 def unknown_preset(body: Body) -> None:

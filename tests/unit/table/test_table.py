@@ -19,7 +19,7 @@ from separatrix.table.models import Source, model_entry, source
 from separatrix.table.plan import KINDS, Cell
 from separatrix.table.texts import STORIES
 from separatrix.tasks import parse_task
-from separatrix.tasks.functions.composed import Composition
+from separatrix.tasks.base.task import Composition
 
 EVERY = [cell for kind in KINDS for cell in table_cells(Settings(kind=kind))]
 
