@@ -13,10 +13,11 @@ import torch
 from separatrix.architecture import Architecture
 from separatrix.constructions import Built, construct
 from separatrix.derivations.carried import hops
-from separatrix.derivations.parts.delta import unit
+from separatrix.derivations.parts.delta import _decay, unit
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.derivations.parts.recurrent import _ARRIVALS, carry
 from separatrix.derivations.parts.stream import Stream
+from separatrix.derivations.parts.sums import Sums, features
 from separatrix.errors import CheckFailed
 from separatrix.model import Block
 from separatrix.proofs.float32 import U
@@ -167,3 +168,51 @@ def test_a_normaliser_without_a_bound_is_refused() -> None:
     built.model.position.weight[0, used] = 1.0
     with pytest.raises(CheckFailed, match="close to 0"):
         arrival(built)
+
+
+def test_sums_by_hand() -> None:
+    """Weights 1 and 1/4, values of at most 2: the other token moves the value by 1/2, and an
+    average by 2 (1/4) 2 / (1 - 1/4) at the most.
+    """
+    keys = Enclosure.point(np.array([[1.0], [0.25]]))
+    sums = Sums(Enclosure.point(np.array([[1.0]])), keys, np.array([2.0]), 0, "layer 1")
+    values = Enclosure.point(np.array([[2.0]]))
+    assert sums.mass == pytest.approx(0.25, rel=1e-6)
+    # 2 tokens, 1 dimension and 8 more: 11 roundings of (1 + 1/4) 2
+    plain = sums.arrived(values, normaliser=False)
+    assert plain.rad[0, 0] == pytest.approx(0.5 + 11 * float(U) * 2.5, rel=1e-9)
+    divided = sums.arrived(values, normaliser=True)
+    assert divided.rad[0, 0] == pytest.approx(4 / 3, rel=1e-4)
+    assert divided.rad[0, 0] > 4 / 3 + 11 * float(U)
+
+
+def test_what_sums_flush_to_zero_is_multiplied_with_the_query() -> None:
+    """A product of 2^-130 may be lost; a query of 2^20 makes 2^-106 of it."""
+    keys = Enclosure.point(np.array([[2.0**-100]]))
+    query = Enclosure.point(np.array([[2.0**20]]))
+    values = Enclosure.point(np.array([[2.0**-30]]))
+    sums = Sums(query, keys, np.array([2.0**-30]), 0, "layer 1")
+    assert sums.arrived(values, normaliser=False).rad[0, 0] >= 2.0**-106
+
+
+def test_elu_is_within_8_u() -> None:
+    x = np.array([[-200.0, -64.0, -1.0, 0.0, 0.5, 3.0]])
+    found = features("elu", Enclosure.point(x))
+    exact = np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+    assert (found.low <= np.maximum(exact - 8 * float(U), 0)).all()
+    assert (found.high >= exact + 8 * float(U)).all()
+    assert (found.low >= -1e-18).all()
+    assert (found.rad <= 12 * float(U) * (1 + exact)).all()
+
+
+def test_decay_by_hand() -> None:
+    """10 tokens of a = sigmoid(-1): the bounds hold its tenth power and 8 u more for each."""
+    built = carried("gdn")
+    built.model.get_parameter("blocks.0.mixers.0.a.bias")[0] = 1.0
+    mixer, head = live_parts(built.model)[0].gated_head()
+    stream = Stream.of(built.model, TASK.length, 1)
+    low, high = _decay(mixer, head.index, stream, 10, "layer 1")
+    power = (1 / (1 + math.e)) ** 10
+    assert low <= power * (1 - 80 * float(U))
+    assert high >= power * (1 + 80 * float(U))
+    assert high - low <= power * 3000 * float(U)
