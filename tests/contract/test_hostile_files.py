@@ -408,10 +408,11 @@ def refused_or_true(text: str, record: Evidence, folder: Path) -> bool:
         assert "\n" not in str(said)
         assert str(said).isprintable()
         return True
-    # notes are not checked, and said to be so; a learning rate is any possible one
+    # notes are not checked, and said to be so; a learning rate is any possible one; another
+    # prompt may be answered wrongly just as well, and is checked as it stands
     again, before = checked.record.body(), record.body()
     odd = {name for name in before if canonical(again[name]) != canonical(before[name])}
-    assert odd <= {"notes", "seeds", "budget"}, odd
+    assert odd <= {"notes", "seeds", "budget", "inputs"}, odd
     if "budget" in odd:
         changed = again["budget"]
         names = {name for name in changed if changed[name] != before["budget"][name]}

@@ -49,8 +49,8 @@ class Checked:
 def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
     """Derives every claim of a record again; `folder` holds the files it refers to. Raises
     CheckFailed when a claim is not true, and CannotCheck where nothing can be said of it: files
-    that are missing, a mixer that is not imported, more work than `budget` allows (1: about a
-    minute and 4 GiB).
+    that are missing, a mixer that is not imported, more work than `budget` allows (1: about two
+    minutes and 4 GiB).
     """
     check_budget(budget)
     _cost(record).within(budget)

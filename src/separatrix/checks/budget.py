@@ -18,7 +18,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.tasks import Task
 
 GIB = 1 << 30
-MOST_SECONDS = 60.0
+MOST_SECONDS = 120.0
 MOST_BYTES = 4 * GIB
 """What checking one record may take with a budget of 1."""
 BUNDLE = 10
@@ -29,15 +29,15 @@ MOST_FILE = 256 << 20
 # Measured on one core of an AMD EPYC, rounded up.
 _PER_LETTER = 3e-6
 """Seconds to read a letter of a spec and to write it again."""
-_PER_PART = 5e-3
+_PER_PART = 8e-3
 """Seconds to build a layer's mixer, to copy it and to look at its weights."""
 _PER_STEP = 2e-3
 """Seconds that a mixer takes for a token beside its operations."""
 _PER_OPERATION = 1e-9
 _PER_OPERATION_AT_ONCE = 1e-10
 """The same where all tokens of a prompt are computed together."""
-_PER_PRODUCT = 6e-8
-"""Seconds for one of the exact scores that a derivation is made of."""
+_PER_PRODUCT = 2e-7
+"""Seconds for one of the enclosed scores that a derivation is made of."""
 _SEARCH = 2.0
 """Seconds for the searches behind a verdict on a composition."""
 _WIDE = 8
@@ -96,9 +96,10 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
     if isinstance(record, Certificate):
         return reading + building + _running(record.model, parts, task.length, stepwise=True)
     if isinstance(record, Construction):
-        # every query that can stand in the last place against every key
+        # every query that can stand in the last place against every key, once for each hop
         ids = task.vocabulary + 1
-        scores = ids * max(ids, task.length) * max(1, len(parts))
+        hops = task.sizes().get("L", 0) + 1
+        scores = ids * max(ids, task.length) * hops
         proof = Cost(_PER_PRODUCT * scores, 24.0 * (ids + task.length) * _width(record.model))
         running = _running(record.model, parts, task.length, stepwise=False)
         return reading + building + proof + running

@@ -127,7 +127,7 @@ def verify(
         typer.Option(
             min=0.000001,
             max=1e6,
-            help="Most work: 1 is about a minute and 4 GiB, 10 ten times that.",
+            help="Most work: 1 is about two minutes and 4 GiB, 10 ten times that.",
         ),
     ] = 1.0,
     imports: Imports = None,
