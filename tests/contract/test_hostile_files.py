@@ -194,6 +194,14 @@ def test_a_file_that_would_cost_too_much(case: str) -> None:
     assert time.perf_counter() - begin < 2
 
 
+def test_a_costly_model_inside_a_cheap_record() -> None:
+    model = certified().model | {"architecture": _stack("gdn*10000").spec}
+    begin = time.perf_counter()
+    with pytest.raises(CheckFailed, match="the model inside is"):
+        verify(replace(certified(), model=model), folder=Path())
+    assert time.perf_counter() - begin < 5
+
+
 def test_costly_states_and_tables() -> None:
     """Taylor features of 14 kB of weights, and a table of all pairs modulo a large M."""
     spec = _stack("linear(feature=taylor) @ heads=1, head_dim=1200").spec

@@ -69,7 +69,9 @@ def _verified(record: Evidence, folder: Path) -> Checked:
 def _cost(record: Evidence) -> Cost:
     """What checking a record takes. Raises CheckFailed where its architecture or task are none."""
     try:
-        return estimate(record, Architecture.parse(record.architecture), parse_task(record.task))
+        architecture = Architecture.parse(record.architecture)
+        _same_inside(record, architecture)
+        return estimate(record, architecture, parse_task(record.task))
     except UnknownNameError as error:
         if error.kind != "mechanism":
             raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
@@ -79,6 +81,19 @@ def _cost(record: Evidence) -> Cost:
         ) from None
     except SeparatrixError as error:
         raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+
+
+def _same_inside(record: Evidence, architecture: Architecture) -> None:
+    """Raises EvidenceError where the model that a record describes is of another architecture: what
+    it takes to build is estimated from the one that the record names.
+    """
+    model = record.model if isinstance(record, Certificate | Construction) else {}
+    inside = model.get("architecture")
+    if isinstance(inside, str) and Architecture.parse(inside).spec != architecture.spec:
+        raise EvidenceError(
+            f"the model inside is '{inside[:200]}', but the record is about"
+            f" '{record.architecture[:200]}'"
+        )
 
 
 def _check(record: Evidence, folder: Path) -> list[str]:
