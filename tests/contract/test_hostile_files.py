@@ -205,8 +205,9 @@ def test_a_costly_model_inside_a_cheap_record() -> None:
 def test_costly_states_and_tables() -> None:
     """Taylor features of 14 kB of weights, and a table of all pairs modulo a large M."""
     spec = _stack("linear(feature=taylor) @ heads=1, head_dim=1200").spec
+    model = certified().model | {"architecture": spec}
     with pytest.raises(CannotCheck, match="the limit is"):
-        verify(replace(certified(), architecture=spec), folder=Path())
+        verify(replace(certified(), architecture=spec, model=model), folder=Path())
     record = construct(parse_task("twosum:n=8,M=9,form=query")).record
     large = replace(record, task="twosum:n=8,M=100000,form=query")
     with pytest.raises(CannotCheck, match="the limit is"):
