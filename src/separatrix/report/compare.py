@@ -215,7 +215,8 @@ def _answer(line: CardLine, explain: bool) -> str:
     said = " ".join(filter(None, (line.status, line.where)))
     if line.bound is not None:
         said = line.answer
-        cited += ": out of reach" if line.bound.out_of_reach else f" bites {line.where}"
+        near = line.where and not line.bound.out_of_reach
+        cited += f" bites {line.where}" if near else f": {line.bound.said.split(' is ')[-1]}"
     if cited:
         said += f" ({cited})"
     answer = f"{detail}: {said}" if detail else said
