@@ -169,7 +169,8 @@ def accuracy_chart(
         )
         layers.append(word.encode(x=x, y=alt.value(2), text="label:N"))
     named = {(row["architecture"], row["median"]) for row in rows if row["n"] == ns[-1]}
-    words = [(median_, "median", MEASURED) for _, median_ in sorted(named)]
+    # one size alone has no line
+    words = [(height, "median", MEASURED) for _, height in sorted(named) if len(ns) > 1]
     for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
