@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from separatrix.architecture import Architecture
@@ -20,9 +19,6 @@ KINDS = {
     "window": "windows",
     "kv": "keys and values",
 }
-
-_ONE_LAYER = re.compile(r"^1 full layers suffice, (\d+) of their")
-"""How an earlier version said that one layer suffices."""
 
 
 def decisive(verdict: Verdict) -> str:
@@ -85,17 +81,6 @@ def model_summary(
         "memory": _memory(architecture, context),
         "lines": lines,
     }
-
-
-def in_todays_words(model: dict[str, Any]) -> dict[str, Any]:
-    """A model's summary with those texts that were worded otherwise by earlier versions."""
-    lines = []
-    for line in model["lines"]:
-        text = line.get("text") if isinstance(line, dict) else None
-        if isinstance(text, str):
-            line = line | {"text": _ONE_LAYER.sub(r"1 full layer suffices, \1 of its", text)}
-        lines.append(line)
-    return model | {"lines": lines}
 
 
 def _memory(architecture: Architecture, context: int) -> list[list[str]]:
