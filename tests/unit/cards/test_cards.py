@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from support.paper_sizes import paper_sizes
@@ -12,7 +11,6 @@ from separatrix.architecture import Architecture
 from separatrix.cards import CardLine, card
 from separatrix.cards.composition import filling
 from separatrix.cards.question import failure
-from separatrix.cards.summary import in_todays_words, model_summary
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 
@@ -123,18 +121,3 @@ def test_failure_is_none_where_nothing_fails() -> None:
     found = failure(Architecture.parse("mlp"), Permutation(n=3, k=3))
     assert found is not None
     assert THEOREMS[found.theorem].after_thought
-
-
-def test_summaries_of_earlier_versions_are_read() -> None:
-    stack = Architecture.parse("gdn + full")
-    now: dict[str, Any] = model_summary(stack, 512, {})
-    texts = [line["text"] for line in now["lines"]]
-    (place,) = (i for i, text in enumerate(texts) if text.startswith("1 full layer suffices"))
-    said = now["lines"][place]["text"]
-    before = said.replace("layer suffices", "layers suffice").replace("its", "their")
-    old = now | {"lines": [*now["lines"]]}
-    old["lines"][place] = now["lines"][place] | {"text": before}
-    assert old != now
-    assert in_todays_words(old) == now
-    wrong = now | {"lines": [{"text": "2 full layers suffice, 9 of their"}, {"text": 7}, None]}
-    assert in_todays_words(wrong) == wrong
