@@ -7,6 +7,7 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import SeqComp, TwoSum, parse_task
+from separatrix.theory.solves.places import EMBEDDED
 
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval",),
@@ -31,8 +32,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if isinstance(task, TwoSum):
         circle = verdict.numbers["dimensions"] == 3
         return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
-    # recipes write addresses into embeddings; none works by rotations alone
-    if "address_bits" not in verdict.numbers:
+    # recipes write addresses into embeddings; none works by rotations alone, or by counting
+    if EMBEDDED not in verdict.assumptions:
         return ()
     return _composed(verdict, task) if isinstance(task, SeqComp) else BUILT[verdict.theorem]
 

@@ -17,6 +17,7 @@ from separatrix.numbers.rotary import Rotation
 from separatrix.numbers.selection import RATIOS, selection_lead, slow_turn
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
+from separatrix.theory.built import built_by
 
 ROTATED = "rope=true, positions=none"
 LLAMA = f"{ROTATED}, rope_base=500000, rope_scaling=llama3_8_1_4_8192, head_dim=128, bf16"
@@ -295,6 +296,17 @@ def test_recurrent_layers_count_for_those_behind(stack: str, tokens: int) -> Non
             assert any(source.startswith("positions: counted by") for source in sources)
         else:
             assert "see no places" in sentence
+
+
+def test_counted_places_are_said_once_and_not_built() -> None:
+    hybrid = Architecture.parse("(mamba2*4 + full)*3 @ positions=none, heads=4, head_dim=64")
+    verdict = judge(hybrid, SeqComp(L=3, m=64, branching=(1, 1)))[0]
+    assert verdict.status == "SOLVABLE"
+    (source,) = (text for text in verdict.assumptions if text.startswith("positions:"))
+    assert source.startswith("positions: counted by 4 recurrent layers before it")
+    assert built_by(verdict) == ()
+    assert built_by(judge(hybrid, Eva(n=64, V=4))[0]) == ()
+    assert built_by(judge(Architecture.parse("full"), Eva(n=64, V=4))[0]) == ("retrieval",)
 
 
 def round_to_bf16(x: np.ndarray) -> np.ndarray:

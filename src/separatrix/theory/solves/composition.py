@@ -8,7 +8,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.numbers.selection import selection_lead
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
-from separatrix.theory.solves.places import places
+from separatrix.theory.solves.places import Places, places
 from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
 from separatrix.theory.words import Words
 
@@ -90,7 +90,7 @@ class Composition(Theorem):
             "SOLVABLE",
             sentence,
             numbers=numbers,
-            assumptions=tuple(dict.fromkeys(found[i].rests_on for i in layers)),
+            assumptions=_sources([found[i] for i in layers]),
         )
 
     def told(
@@ -132,6 +132,15 @@ def composable(
         for part in architecture.layers[i]
     )
     return len(full_layers) - 1 + carried, carried
+
+
+def _sources(found: list[Places]) -> tuple[str, ...]:
+    """What the layers rest on, first layer first, each thing once: later layers may use the places
+    that were counted for the first one.
+    """
+    counted = [one.rests_on for one in found if one.counted]
+    said = (one.rests_on for one in found if one.rests_on not in counted[1:])
+    return tuple(dict.fromkeys(said))
 
 
 def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:

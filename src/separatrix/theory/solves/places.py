@@ -32,6 +32,8 @@ class Places:
     address: int
     """Key dimensions that hold address bits and tags; 0 for relative selection."""
     rests_on: str
+    counted: bool = False
+    """Whether recurrent layers before it count the places."""
 
     @property
     def asked(self) -> str:
@@ -88,6 +90,7 @@ def places(
             f"positions: counted by {counted_as(layers, 'recurrent layer')} before it, token by"
             " token, from states in fp32 of which each layer hands on as many bits as its format"
             f" resolves: up to {counted_tokens(architecture, index):,} tokens",
+            counted=True,
         )
     return None
 
