@@ -299,7 +299,9 @@ def test_recurrent_layers_count_for_those_behind(stack: str, tokens: int) -> Non
 
 
 def test_counted_places_are_said_once_and_not_built() -> None:
-    hybrid = Architecture.parse("(mamba2*4 + full)*3 @ positions=none, heads=4, head_dim=64")
+    hybrid = Architecture.parse(
+        "(mamba2(conv=4)*4 + full)*3 @ positions=none, heads=4, head_dim=64"
+    )
     verdict = judge(hybrid, SeqComp(L=3, m=64, branching=(1, 1)))[0]
     assert verdict.status == "SOLVABLE"
     (source,) = (text for text in verdict.assumptions if text.startswith("positions:"))
