@@ -121,8 +121,8 @@ def test_sums_that_cancel_keep_what_a_narrow_accumulator_loses(form: str, tokens
     """
     part = mixer(mechanism("full", heads=1, head_dim=1, format=form), width=1).to(DTYPES[form])
     with torch.no_grad():
-        for weight, value in ((part.q, 0), (part.k, 0), (part.v, 1), (part.o, 1)):
-            weight.weight.fill_(value)
+        for name, value in (("q", 0), ("k", 0), ("v", 1), ("o", 1)):
+            part.get_parameter(f"{name}.weight").fill_(value)
     generator = torch.Generator().manual_seed(0)
     # multiples of 2^-7 from 1 up to 2: exact in every format
     ones = 1 + torch.randint(0, 128, (tokens // 2,), generator=generator) / 128
@@ -157,12 +157,11 @@ def test_no_verdict_fails_what_explicit_weights_answer(head_dim: int, n: int) ->
     places = torch.arange(n)
     digits[places, places % head_dim] = 2.0 ** -(places // head_dim)
     with torch.no_grad():
-        for weight in (part.q, part.k, part.v, part.o):
-            weight.weight.zero_()
-        part.q.weight[0, head_dim] = 1
-        part.k.weight[0, head_dim] = -1
+        q, k, v, o = (part.get_parameter(f"{name}.weight").zero_() for name in "qkvo")
+        q[0, head_dim] = 1
+        k[0, head_dim] = -1
         for c in range(head_dim):
-            part.v.weight[c, c] = part.o.weight[c, c] = 1
+            v[c, c] = o[c, c] = 1
 
     def answers(first: Tensor, second: Tensor, run: Callable[[Mixer, Tensor], Tensor]) -> Tensor:
         x = torch.zeros(len(first), 2 * n + 1, head_dim + 1)

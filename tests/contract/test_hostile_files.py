@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import separatrix as sx
-from separatrix.checks import verify, verify_path
+from separatrix.checks import Checked, verify, verify_path
 from separatrix.cli.main import run
 from separatrix.constructions import construct
 from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError, printable
@@ -406,20 +406,21 @@ def refused_or_true(text: str, record: Evidence, folder: Path) -> bool:
     """Whether a file was refused, with an error of this package; else it says what is true."""
     (folder / "fuzzed.json").write_text(text)
     begin = time.perf_counter()
-    said = None
+    found: Checked | SeparatrixError
     try:
-        (checked,) = verify_path(folder / "fuzzed.json")
+        (found,) = verify_path(folder / "fuzzed.json")
     except SeparatrixError as error:
-        said = error
+        found = error
     assert time.perf_counter() - begin < 20
-    if said is not None:
+    if isinstance(found, SeparatrixError):
+        said = found
         assert isinstance(said, EvidenceError)
         assert "\n" not in str(said)
         assert str(said).isprintable()
         return True
     # notes are not checked, and said to be so; a learning rate is any possible one; another
     # prompt may be answered wrongly just as well, and is checked as it stands
-    again, before = checked.record.body(), record.body()
+    again, before = found.record.body(), record.body()
     odd = {name for name in before if canonical(again[name]) != canonical(before[name])}
     assert odd <= {"notes", "seeds", "budget", "inputs"}, odd
     if "budget" in odd:

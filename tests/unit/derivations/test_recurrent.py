@@ -12,12 +12,12 @@ import torch
 
 from separatrix.architecture import Architecture
 from separatrix.constructions import Built, construct
-from separatrix.derivations.carried import hops
 from separatrix.derivations.parts.delta import _decay, unit
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.derivations.parts.recurrent import _ARRIVALS, carry
 from separatrix.derivations.parts.stream import Stream
 from separatrix.derivations.parts.sums import Sums, features
+from separatrix.derivations.seqcomp import hops
 from separatrix.errors import CheckFailed
 from separatrix.model import Block
 from separatrix.proofs.float32 import U

@@ -229,21 +229,27 @@ def test_sums_are_of_32_bits_at_least_unless_said_otherwise(name: str) -> None:
     """FlashAttention's accumulators are float32 with a running maximum, whatever is stored."""
     for stored in ("bf16", "fp16", "fp8", "int8", "p16", "p1", "fp32"):
         part = mechanism(name, format=stored)
+        assert isinstance(part, Accumulating)
         assert (part.accumulator_bits, part.running_max) == (32, True)
         assert part.formats == {stored, "fp32"}
         assert part.assumptions()[0] == (
             "softmax accumulators (numerators, denominator and running maximum) hold 32 bits per"
             " number"
         )
-    assert mechanism(name, format="fp64").accumulator_bits == 64
-    assert mechanism(name, format="fp64").formats == {"fp64"}
+    wide = mechanism(name, format="fp64")
+    assert isinstance(wide, Accumulating)
+    assert wide.accumulator_bits == 64
+    assert wide.formats == {"fp64"}
 
 
 def test_narrower_sums_are_called_so() -> None:
     """A verdict about sums that nothing here keeps says it."""
     usual = "this is less than the mixers here and FlashAttention keep (32 bits and a running"
-    for sizes in ({"accumulator": "bf16"}, {"running_max": False}):
-        (text,) = mechanism("full", format="bf16", **sizes).assumptions()
+    for part in (
+        mechanism("full", format="bf16", accumulator="bf16"),
+        mechanism("full", format="bf16", running_max=False),
+    ):
+        (text,) = part.assumptions()
         assert usual in text
     assert usual not in mechanism("full", accumulator="fp64").assumptions()[0]
 
