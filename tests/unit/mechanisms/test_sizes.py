@@ -11,6 +11,7 @@ import pytest
 
 from separatrix.architecture import MECHANISMS, Architecture, mechanism
 from separatrix.errors import SizeError
+from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mixers import mixer
 
 
