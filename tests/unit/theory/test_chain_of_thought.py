@@ -25,3 +25,27 @@ def test_the_room_it_takes(task: str, keys: int, values: int) -> None:
     assert solved(keys, values)
     assert not solved(keys - 1, values)
     assert not solved(keys, values - 1)
+
+
+ROTATED = "rope=true, positions=none, head_dim=16"
+
+
+@pytest.mark.parametrize(
+    ("steps", "heads"),
+    # the entry of each step, and a look back by 1, ..., L - 1 tokens
+    [(1, 1), (2, 3), (3, 5)],
+)
+def test_by_rotations_alone_a_written_token_must_find_its_step(steps: int, heads: int) -> None:
+    """(w, 3) is the same token whether 3 is z_0 or i_1, and the offsets to their entries differ."""
+    tables = ", ".join(["m=4"] + [f"n_{step}=1" for step in range(1, steps)])
+    task = parse_task(f"seqcomp:L={steps}, {tables}")
+
+    def solved(sizes: str) -> bool:
+        return Thought().judge(Architecture.parse(f"full @ {ROTATED}, {sizes}"), task) is not None
+
+    assert solved(f"heads={heads}, kv_heads=1")
+    # two bits of an entry, and whether the token was written
+    assert solved(f"heads={heads}, value_dim={2 + (steps > 1)}")
+    if steps > 1:
+        assert not solved(f"heads={heads - 1}")
+        assert not solved(f"heads={heads}, value_dim=2")

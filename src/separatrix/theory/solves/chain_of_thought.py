@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.base import Head
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SOLVABLE, Theorem
@@ -23,7 +25,9 @@ class Thought(Theorem):
         "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
         " L with room for L level tags: it writes the composites (w, z_0), (w, i_1), ..., (w,"
         " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
-        " query would not know w_l."
+        " query would not know w_l. With rotations alone a written token does not know its step: one"
+        " head for each step fetches what it would be in that step, and one for each step but the"
+        " first asks whether a written token stands so far back."
     )
     premises = (
         (
@@ -31,14 +35,18 @@ class Thought(Theorem):
             " bits and a tag for each level in its keys"
         ),
         PLACES,
+        (
+            "for more than one step by rotations alone, 2 L - 1 heads, and room for one bit more in"
+            " the values"
+        ),
         "written tokens from a vocabulary of composites; decoding is deterministic",
         "scores of addresses exact in the format: s a power of two, at most 256 address bits",
         CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, chain of thought"
     proof_sketch = (
-        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), all of"
-        " which the token just written holds."
+        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), of which"
+        " its place is the level and the token just written holds the rest."
     )
     shows = SOLVABLE
     at_once = False
@@ -48,8 +56,8 @@ class Thought(Theorem):
             "one full layer suffices, which writes a token for each of {written} steps",
             "If the model may write intermediate results, one full layer is enough: it looks up a"
             " step, writes the result, looks up the next. It then writes one token per step; the"
-            " limit of {written} is where the proof was asked for, or the key's room for step"
-            " tags.",
+            " limit of {written} is where the proof was asked for, the key's room for step"
+            " tags, or the heads that ask for offsets.",
         )
     }
 
@@ -78,11 +86,13 @@ class Thought(Theorem):
                 # the tokens written stand behind the prompt
                 tokens=task.length + task.L,
             )
-            if found is None:
+            if found is None or not (found.address or _knows_its_step(part, head, task.L, payload)):
                 continue
-            asked = (
-                found.asked or f"{address} address and tag bits of {head.head_dim} key dimensions"
-            )
+            asked = f"{address} address and tag bits of {head.head_dim} key dimensions"
+            if not found.address:
+                asked = (
+                    f"{_heads_for(task.L):,} of its {part.head_shape.heads:,} heads ask for offsets"
+                )
             sentence = (
                 f"with a chain of thought of {task.L:,} tokens one full layer (layer"
                 f" {index + 1}) solves it: {asked}, {payload} answer bits of {head.dv} value"
@@ -100,3 +110,22 @@ class Thought(Theorem):
                 assumptions=(found.rests_on,),
             )
         return None
+
+
+def _knows_its_step(part: Mechanism, head: Head, steps: int, payload: int) -> bool:
+    """Whether heads that ask for offsets can answer whatever step a written token stands for.
+
+    The offset of an entry depends on the step, and the same token may be written in any of them:
+    a token fetches the entry of every step, and counts the written tokens before it, which are no
+    tokens of the prompt. Values hold the bits of an entry, and whether the token was written.
+    """
+    if steps == 1:
+        return True
+    return _heads_for(steps) <= part.head_shape.heads and head.has_room(0, payload + 1)
+
+
+def _heads_for(steps: int) -> int:
+    """Heads that fetch the entry of each step, and ask whether a token 1, ..., steps - 1 places
+    back was written.
+    """
+    return 2 * steps - 1
