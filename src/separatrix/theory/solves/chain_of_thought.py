@@ -25,9 +25,9 @@ class Thought(Theorem):
         "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
         " L with room for L level tags: it writes the composites (w, z_0), (w, i_1), ..., (w,"
         " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
-        " query would not know w_l. With rotations alone a written token does not know its step: one"
-        " head for each step fetches what it would be in that step, and one for each step but the"
-        " first asks whether a written token stands so far back."
+        " query would not know w_l. With rotations alone a written token does not know its step:"
+        " one head for each step fetches what it would be in that step, and one for each step but"
+        " the first asks whether a written token stands so far back."
     )
     premises = (
         (
