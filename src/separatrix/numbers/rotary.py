@@ -141,7 +141,8 @@ def _ramp(rotation: Rotation, fast: int, slow: int, length: int, *, whole: bool)
         last = last.ceil()
     first = arb.max(first, arb(0))
     last = arb.min(last, arb(rotation.dims - 1))
-    if first == last:
+    # balls of equal numbers overlap, and are not known to be equal
+    if first.overlaps(last):
         last += arb("0.001")
     return [
         arb.max(arb(0), arb.min(arb(1), (r - first) / (last - first)))

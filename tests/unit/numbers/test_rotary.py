@@ -98,3 +98,11 @@ def test_scalings_are_those_of_transformers(
 def test_what_is_no_rotation_is_refused(base: int, dims: int, scaling: str | None) -> None:
     with pytest.raises(SeparatrixError, match=r"rotat|rope_scaling"):
         Rotation(base, dims, scaling)
+
+
+def test_a_ramp_without_width_keeps_fast_pairs_and_slows_the_others() -> None:
+    """16 ln(4096 / (32 2 pi)) / (2 ln 10,000) = 2.62: pairs 0, 1 and 2 turn more than 32 times."""
+    plain = Rotation(10_000, 16).frequencies
+    scaled = Rotation(10_000, 16, "yarnexact_4_32_32_4096").frequencies
+    kept = [one / four for one, four in zip(plain, scaled, strict=True)]
+    assert kept == pytest.approx([1, 1, 1, 4, 4, 4, 4, 4], rel=1e-12)
