@@ -11,7 +11,7 @@ from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
 from separatrix.mechanisms import Latent, Mechanism
 
-_SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap")
+_SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 
 
 def unplaced(model: Architecture) -> Architecture:

@@ -45,5 +45,5 @@ class Full(Softmax):
 
     @property
     def retrieval_head(self) -> Head | None:
-        # what a cap leaves of a lead is not worked out
-        return None if self.softcap or not self.formats <= EXACT_FORMATS else self.head
+        # what a cap or a bound leaves of a lead is not worked out
+        return self.head if self.free_scores and self.formats <= EXACT_FORMATS else None

@@ -43,6 +43,12 @@ class Softmax(Heads, Accumulating):
     softcap: int = integer(
         0, "scores are softcap tanh(score / softcap) (Gemma 2); 0: not capped", alters=True
     )
+    bounded: bool = flag(
+        False,
+        "whether scores are bounded whatever the weights: queries and keys are clipped (DBRX), or"
+        " scaled to one length that is not learned (nanochat)",
+        alters=True,
+    )
 
     @property
     def kv(self) -> int:
@@ -64,6 +70,11 @@ class Softmax(Heads, Accumulating):
             raise SizeError(f"{self.name}: rope_dim={turned} is more than head_dim={self.head_dim}")
         if self.rope:
             Rotation(self.rope_base, turned, self.rope_scaling)
+
+    @property
+    def free_scores(self) -> bool:
+        """Whether weights can make a score as large, and so a lead as clear, as they like."""
+        return not self.softcap and not self.bounded
 
     @property
     def seen_positions(self) -> str | None:

@@ -59,7 +59,7 @@ class Window(Softmax):
     @property
     def _handed_on(self) -> int:
         # keys must tell places and values bits: one vector cannot be both
-        return self.dv if self.size >= 2 and not self.shared else 0
+        return self.dv if self.size >= 2 and not self.shared and self.free_scores else 0
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"window": "size"}

@@ -63,6 +63,10 @@ def test_heads_that_retrieve() -> None:
     # how it finds a token under rotation is for the theory to say
     assert mechanism("full", rope=True).retrieval_head is not None
     assert mechanism("full", softcap=50).retrieval_head is None
+    assert mechanism("full", bounded=True).retrieval_head is None
+    assert not mechanism("window", softcap=50).carries(1)
+    assert not mechanism("window", bounded=True).carries(1)
+    assert mechanism("window").carries(1)
     assert mechanism("full", accumulator="p8").retrieval_head is None
     others = set(MECHANISMS) - {"full", "mla"}
     assert all(MECHANISMS[name]().retrieval_head is None for name in others)

@@ -220,6 +220,8 @@ class Way(NamedTuple):
     rule: Rule = rotary
     usual: Usual = Usual()
     softcap: int = 0
+    bounded: bool = False
+    """Whether the class scales queries and keys to one length that no weight changes."""
 
 
 def _based(base: int | None, **more: Any) -> Way:
@@ -242,12 +244,13 @@ _UNSTATED = _based(None)
 _LINES: dict[tuple[str, ...], Way] = {
     (
         *("llama", "olmo", "olmo2", "olmoe", "phi3", "granite", "granitemoe", "granitemoeshared"),
-        *("arcee", "nanochat", "jais2", "hunyuan_v1_dense", "hunyuan_v1_moe", "mistral"),
+        *("arcee", "jais2", "hunyuan_v1_dense", "hunyuan_v1_moe", "mistral"),
         *("ministral", "starcoder2", "seed_oss", "gemma", "qwen2", "qwen3", "qwen2_moe"),
         *("qwen3_moe", "dots1", "dbrx", "deepseek_v2", "deepseek_v3", "deepseek_v32", "axk1"),
         *("glm4_moe_lite", "glm_moe_dsa", "minicpm3", "youtu", "falcon_h1"),
     ): Way(),
     ("gemma2", "vaultgemma"): Way(softcap=50),
+    ("nanochat",): Way(bounded=True),
     ("gemma3", "gemma3_text", "gemma3n", "gemma3n_text"): _GEMMA3,
     ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"): _GEMMA4,
     ("phi", "glm", "glm4", "glm4_moe", "nemotron", "persimmon", "recurrent_gemma", "bamba"): _HALF,
@@ -304,7 +307,7 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
     inner = _inner(file, len(reading.layers))
     among = {draft.cls.name for layer in reading.layers for draft in layer}
     # layers that share a draft share it afterwards too, unless their positions differ
-    made: dict[tuple[int, Seen, int], Draft] = {}
+    made: dict[tuple[int, Seen, int, bool], Draft] = {}
     notes: list[str] = []
     layers: list[tuple[Draft, ...]] = []
     for index, layer in enumerate(reading.layers):
@@ -322,10 +325,11 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
                 Spot(inner[index][0], lists, index, words, known, inner[index][1]), way.usual
             )
             cap, cap_notes = _cap(file, draft.cls, way.softcap)
+            bounded = _has(draft.cls, "bounded") and (way.bounded or _clipped(inner[index][0]))
             notes += (*seen.notes, *cap_notes)
-            key = (id(draft), seen, cap)
+            key = (id(draft), seen, cap, bounded)
             if key not in made:
-                made[key] = _with(draft, seen, cap)
+                made[key] = _with(draft, seen, cap, bounded=bounded)
             drafts.append(made[key])
         layers.append(tuple(drafts))
     return Reading(tuple(layers), tuple(dict.fromkeys((*reading.notes, *notes))))
@@ -409,13 +413,20 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str
     return int(value), ()
 
 
-def _with(draft: Draft, seen: Seen, cap: int) -> Draft:
+def _clipped(file: Fields) -> bool:
+    """Whether queries, keys and values are clipped at a number of the file."""
+    found = [value for name, value in file.data.items() if name.rpartition(".")[2] == "clip_qkv"]
+    return any(value is not None for value in found)
+
+
+def _with(draft: Draft, seen: Seen, cap: int, *, bounded: bool) -> Draft:
     """The draft with what is known of its positions; what it has already wins."""
     sizes: dict[str, Value] = {"positions": seen.positions, "rope": seen.turned is not None}
     if seen.turned is not None:
         sizes |= {"rope_base": seen.turned.base, "rope_scaling": seen.turned.scaling}
         sizes |= {} if draft.cls is Latent else {"rope_dim": seen.turned.dims}
     sizes |= {"softcap": cap} if cap else {}
+    sizes |= {"bounded": True} if bounded else {}
     return Draft(draft.cls, {**sizes, **draft.sizes})
 
 

@@ -39,6 +39,11 @@ class SoftmaxMixer(Projections, Mixer):
                 f"{mechanism.name}: softcap={mechanism.softcap}: no mixer here caps scores; such"
                 " layers can be judged, but not built"
             )
+        if mechanism.bounded:
+            raise SizeError(
+                f"{mechanism.name}: bounded=true: no mixer here bounds scores; such layers can be"
+                " judged, but not built"
+            )
         super().__init__(mechanism, width=width)
         self._add_maps(
             width,

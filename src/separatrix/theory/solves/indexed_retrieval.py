@@ -53,7 +53,7 @@ class IndexedRetrieval(Theorem):
             for part in layer:
                 if not isinstance(part, Indexed) or not part.formats <= EXACT_FORMATS:
                     continue
-                if part.block != 1 or part.softcap:
+                if part.block != 1 or not part.free_scores:
                     continue
                 found = places(
                     architecture,

@@ -31,6 +31,8 @@ from separatrix.architecture.outline import UnknownSizes
 from separatrix.architecture.settings import Settings
 from separatrix.errors import ConfigError
 from separatrix.mechanisms import Full, Mechanism
+from separatrix.tasks import Eva
+from separatrix.theory import judge
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -249,6 +251,23 @@ def test_scores_that_are_capped() -> None:
         from_config(gemma | {"attn_logit_softcapping": 0.5})
     with pytest.raises(ConfigError, match="'attn_logit_softcapping' is there"):
         from_config(DEEPSEEK | {"attn_logit_softcapping": 50})
+
+
+def test_scores_that_no_weight_makes_larger() -> None:
+    """nanochat scales queries and keys to one length without a weight, so that scores stay within
+    sqrt(128) = 11.3; DBRX and OLMo clip their numbers at 8. No lead need outweigh n tokens.
+    """
+
+    def bounded(config: dict[str, Any]) -> set[bool]:
+        return {part.sizes()["bounded"] for layer in from_config(config) for part in layer}
+
+    assert bounded(LLAMA) == bounded(LLAMA | {"clip_qkv": None}) == {False}
+    assert bounded(LLAMA | {"model_type": "nanochat"}) == {True}
+    assert bounded(LLAMA | {"model_type": "olmo", "clip_qkv": 8.0}) == {True}
+    assert bounded(LLAMA | {"attn_config": {"clip_qkv": 8}}) == {True}
+    assert judge(from_config(LLAMA), Eva(n=512, V=16))[0].status == "SOLVABLE"
+    clipped = from_config(LLAMA | {"model_type": "nanochat"})
+    assert judge(clipped, Eva(n=512, V=16))[0].status == "OPEN"
 
 
 @pytest.mark.parametrize(
