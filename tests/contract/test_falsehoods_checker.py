@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from support.construction_tools import every
 
 from separatrix.architecture import Architecture
 from separatrix.checks.construction import verify_construction
@@ -42,6 +44,16 @@ def short_keys() -> Forgery:
     model = carried(SMALL, "gdn")
     for name in "qk":
         model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(2.0**-30)
+    return "carried", SMALL, model
+
+
+def squares_above_float32() -> Forgery:
+    """A key of eight numbers 2^63: each square is a number, their sum is infinite, and the key of
+    unit length comes out as 0.
+    """
+    model = carried(SMALL, "gdn")
+    weight = model.get_parameter("blocks.0.mixers.0.k.weight")
+    weight[:, weight.nonzero()[0, 1]] = 2.0**63
     return "carried", SMALL, model
 
 
@@ -79,17 +91,44 @@ def scores_above_float32() -> Forgery:
     return "match2", task, model
 
 
-def another_coordinate() -> Forgery:
-    """The classifier reads a coordinate that the head could write, and never does."""
-    task = TwoSum(n=3, M=5)
-    stack = Architecture.parse("full @ heads=1, head_dim=3, value_dim=2")
-    real = construct(task, stack).model
+def scores_that_round() -> Forgery:
+    """Every score is about 2^28, where floats are 32 apart: of the leads 32 and 12 in real numbers
+    the smaller rounds to a tie, and two wrong keys outweigh the blank one.
+    """
+    task = TwoSum(n=2, M=5)
+    model = one_wider(task, "full @ heads=1, head_dim=4, value_dim=1")
+    query = model.get_parameter("blocks.0.mixers.0.q.weight")
+    key = model.get_parameter("blocks.0.mixers.0.k.weight")
+    # numbers 0 and 1 of a query are the circle, number 2 asks
+    circle = [int(query[d].nonzero()[0, 0]) for d in (0, 1)]
+    ask = int(query[2].nonzero()[0, 0])
+    blank = int(key[2].nonzero()[0, 0])
+    query.mul_(2.0**6 / query.abs().max())
+    model.embed.weight[: task.M, blank] = 2.0**22
+    model.embed.weight[task.M, blank] = 2.0**22 + 0.5
+    # 0 cancels itself, so its match must be exact: it asks by the last number alone
+    model.embed.weight[0, [*circle, ask]] = 0.0
+    model.embed.weight[[0, task.M], -1] = torch.tensor([1.0, 0.5])
+    query[3, -1], key[3, -1] = 2.0**6, 1.0
+    return "match2", task, model
+
+
+def one_wider(task: Task, stack: str) -> Model:
+    """The construction in a stack, its residual stream one coordinate wider."""
+    real = construct(task, Architecture.parse(stack)).model
     model = Model(dataclasses.replace(real.config, width=real.config.width + 1))
     model.requires_grad_(False)
     for name, tensor in model.state_dict().items():
         tensor.zero_()
         found = real.state_dict()[name]
         tensor[tuple(slice(size) for size in found.shape)] = found
+    return model
+
+
+def another_coordinate() -> Forgery:
+    """The classifier reads a coordinate that the head could write, and never does."""
+    task = TwoSum(n=3, M=5)
+    model = one_wider(task, "full @ heads=1, head_dim=3, value_dim=2")
     output = model.get_parameter("blocks.0.mixers.0.o.weight")
     (written,) = output[:, 0].nonzero()[:, 0].tolist()
     # of two values the second is always 0, and is what the classifier now reads
@@ -97,23 +136,40 @@ def another_coordinate() -> Forgery:
     return "match2", task, model
 
 
-FORGERIES = [short_keys, products_below_float32, scores_above_float32, another_coordinate]
+FORGERIES = [
+    short_keys,
+    squares_above_float32,
+    products_below_float32,
+    scores_above_float32,
+    scores_that_round,
+    another_coordinate,
+]
 
 
 @torch.inference_mode()
-def wrong(task: Task, model: Model, number: int = 200) -> int:
-    batch = task.sample(number, np.random.default_rng(0))
-    logits = model(torch.from_numpy(batch.tokens))
-    right = logits.argmax(-1).numpy() == task.answer(batch.tokens)
+def wrong(name: str, task: Task, model: Model) -> int:
+    """How many inputs are answered wrongly, of all where they are few, else of 200 drawn."""
+    ids = DERIVATIONS[name].ids(task)
+    few = prod(ids) <= 200
+    tokens = every(ids) if few else task.sample(200, np.random.default_rng(0)).tokens
+    logits = model(torch.from_numpy(tokens))
+    right = logits.argmax(-1).numpy() == task.answer(tokens)
     return int((~right | ~logits.isfinite().all(-1).numpy()).sum())
+
+
+def accepted(name: str, task: Task, model: Model) -> bool:
+    """Whether a lead is derived, without which `verify` refuses the weights."""
+    try:
+        return DERIVATIONS[name].derive(task, model).margin > 0
+    except CheckFailed:
+        return False
 
 
 @pytest.mark.parametrize("forge", FORGERIES)
 def test_a_forgery_is_wrong_and_refused(forge: Callable[[], Forgery]) -> None:
     name, task, model = forge()
-    assert wrong(task, model)
-    with pytest.raises(CheckFailed):
-        DERIVATIONS[name].derive(task, model)
+    assert wrong(name, task, model)
+    assert not accepted(name, task, model)
 
 
 @pytest.mark.parametrize("m", [100, 1000])

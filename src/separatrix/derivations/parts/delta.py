@@ -88,8 +88,9 @@ def unit(x: Enclosure, what: str) -> Enclosure:
     """Each row divided by its length, or by SHORTEST_LENGTH where it is shorter than that."""
     low = np.where((x.low <= 0) & (x.high >= 0), 0.0, np.minimum(np.abs(x.low), np.abs(x.high)))
     high = x.size
-    limited(high * high, f"{what}: its squares")
     dims = x.mid.shape[1]
+    # each square may be a number and their sum none: the length is infinite, the quotient 0
+    limited((high * high).sum(1) * (1 + slack(dims)), f"{what}: its squares")
     count = dims + 4
     off = float(roundings(count)) + slack(count)
     flushed = 4 * count * TINY

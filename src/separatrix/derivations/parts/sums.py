@@ -79,8 +79,9 @@ class Sums:
         self.right_off = float(spread + slack(dims) * sizes[place]) * (1 + 2.0**-40)
         self.others = float(np.delete(sizes, place).sum()) * (1 + slack(len(sizes)))
         self.total = float(sizes[place]) + self.others
-        # products and sums flushed to zero, then multiplied with a query or a value
-        self.flushed = 16.0 * self.terms * TINY * self.reach
+        # products and sums flushed to zero, each dimension of each place in the parallel form, then
+        # multiplied with a query or a value
+        self.flushed = 16.0 * (nonzero + 1) * (dims + 8) * TINY * self.reach
         least = abs(self.right) - self.right_off
         self.mass = float(self.others / least) * (1 + 2.0**-40) if least > 0 else np.inf
 
