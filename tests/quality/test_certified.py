@@ -49,6 +49,11 @@ def case(request: pytest.FixtureRequest) -> Verdict:
 
 
 def test_derived_again_without_any_search(case: Verdict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proved; that nothing decides a task is found by asking every theorem again."""
+    if case.status == "OPEN":
+        recheck(case)
+        return
+
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the checker runs a search")
 

@@ -51,10 +51,16 @@ def test_bad_runs(change: dict[str, int]) -> None:
         replace(RUN, **change)
 
 
+PARAMETERS = (5 + 6) * 32 + 4 * 256 * 32 + 3 * 32 + (64 * 32 + 64) + (32 * 64 + 32) + 4 * 32 + 4
+"""Of full attention on eva, n = V = 4, 32 wide, by hand: embeddings of 5 tokens and 6 places, the
+maps of 4 heads of 64, three norms, an MLP of 64 hidden units, a head of 4 answers.
+"""
+
+
 def test_the_record_of_two_seeds() -> None:
     outcomes = [
-        Outcome(seed=0, correct=1000, steps_done=50, parameters=10),
-        Outcome(seed=1, correct=900, steps_done=60, parameters=10),
+        Outcome(seed=0, correct=1000, steps_done=50, parameters=PARAMETERS),
+        Outcome(seed=1, correct=900, steps_done=60, parameters=PARAMETERS),
     ]
     record = measurement("full", "eva:n=4,V=4", {"steps": 60}, outcomes)
     assert Fraction(record.chance) == Fraction(1, 4)
@@ -89,7 +95,10 @@ def test_a_seed_counts_once() -> None:
 )
 def test_a_false_measurement_is_refused(change) -> None:
     record = measurement(
-        "full", "eva:n=4,V=4", {}, [Outcome(seed=0, correct=1000, steps_done=5, parameters=1)]
+        "full",
+        "eva:n=4,V=4",
+        {},
+        [Outcome(seed=0, correct=1000, steps_done=5, parameters=PARAMETERS)],
     )
     verify_measurement(record)
     with pytest.raises(EvidenceError):
