@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import frexp, log
 
 import numpy as np
 from flint import arb, ctx
@@ -95,16 +96,42 @@ def _rounding(rotation: Rotation, ratio: float, offsets: int, format: str) -> fl
     product of the two is off by less than 5.9 u; the score, rounded once, by less than 7 u, and 8 u
     bounds what is of second order with it (u <= 1/256). Two scores: 16 u.
 
-    Angles are products of a place and a frequency in float32: each is off by 2^-24 of its size, the
-    frequency too, which moves all offsets alike: 3 n theta 2^-24 = e in all. The score asked for
-    falls by w e^2 / 2 at most, another rises by w e.
+    A score is a sum of d products in float32 at least: below 2 d 2^-24 more, for two scores twice.
+    In fp16, whose numbers end at 65,504, the lead must do with scores of 2^15: 2^-10 of them are
+    32, more than ln(8 n) for n up to 2^24, so that n tokens weigh nothing.
+
+    Angles are products of a place and a frequency in float32, each off by 2^-24 of its size. The
+    score asked for falls by w e^2 / 2 at most, another rises by w e, if both and the frequency are
+    off by e in all.
     """
     weights = [ratio**r for r in range(rotation.dims // 2)]
     angles = 0.0
-    for weight, frequency in zip(weights, rotation.frequencies, strict=True):
-        error = min(3 * offsets * frequency * 2.0**-ANGLES, 2.0)
+    for weight, error in zip(weights, angle_errors(rotation, offsets), strict=True):
         angles += weight * (error + error * error / 2)
-    return 16 * 2.0 ** -DIGITS[format] + angles / sum(weights) + _FLOATS
+    rounded = 16 * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
+    return rounded + angles / sum(weights) + _FLOATS + (2.0**-10 if format == "fp16" else 0.0)
+
+
+def angle_errors(rotation: Rotation, offsets: int) -> list[float]:
+    """How far the angles of two places are apart from what they should be, for each pair.
+
+    The frequency base^-x is computed in float32 too: x is off by 2^-24 of its size, which x ln base
+    multiplies, the power by 2^-23, its reciprocal by 2^-24; base^0 is exact. Division by a factor
+    is one operation more. Yarn and llama3 mix angles in at most 8, each off by 2^-24 of the angle
+    before. Places up to 2^24 are exact, and so are their products with a power of two.
+    """
+    plain = rotation.frequencies
+    mixed = str(rotation.scaling).startswith(("yarn", "llama3"))
+    if mixed or str(rotation.scaling).startswith("linear"):
+        plain = Rotation(rotation.base, rotation.dims).frequencies
+    errors: list[float] = []
+    for before, after in zip(plain, rotation.frequencies, strict=True):
+        units = 0.0 if frexp(after)[0] == 0.5 and before == 1 else 2 * after
+        units += 0.0 if before == 1 else (3 + log(1 / before)) * after
+        if before != after:
+            units += 8 * before if mixed else after
+        errors.append(min(units * offsets * 2.0**-ANGLES, 2.0))
+    return errors
 
 
 @lru_cache(maxsize=256)

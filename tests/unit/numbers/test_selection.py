@@ -16,6 +16,7 @@ from separatrix.numbers.selection import (
     MOST_OFFSETS,
     RATIOS,
     Lead,
+    angle_errors,
     selection_lead,
     slow_turn,
 )
@@ -181,3 +182,29 @@ def test_the_slowest_pair() -> None:
 
 def test_a_lead_that_only_equals_rounding_does_not_hold() -> None:
     assert not Lead(0.25, 0.25).holds
+
+
+def test_numbers_of_fp16_end_before_a_small_lead_counts() -> None:
+    """Leads by 0.0000015 of the largest score over what rounding takes: of 65,504 that is 0.1, and
+    500 other tokens would weigh more than the one asked for.
+    """
+    lead = selection_lead(Rotation(500_000, 8, "linear_4"), 500, "fp16")
+    assert lead is not None
+    assert lead.gap - 16 * 2**-11 > 0
+    assert not lead.holds
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000, 10**10])
+@pytest.mark.parametrize("dims", [60, 80, 96, 128, 192])
+def test_frequencies_in_float32_are_as_near_as_is_said(base: int, dims: int) -> None:
+    """As transformers computes them; a sixth of a head of 96 is no float32, and a power of it is
+    off by up to 5 roundings.
+    """
+    rotation = Rotation(base, dims)
+    exponents = torch.arange(0, dims, 2, dtype=torch.int64).float() / dims
+    computed = (1.0 / (base**exponents)).double().numpy()
+    exact = np.array(rotation.frequencies)
+    # two angles are rounded beside
+    said = np.array(angle_errors(rotation, 1)) - 2 * exact * 2.0**-24
+    assert np.all(np.abs(computed - exact)[1:] <= said[1:])
+    assert computed[0] == exact[0] == 1
