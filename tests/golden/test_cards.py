@@ -103,9 +103,9 @@ def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
     found = {v["question"]: v for v in card_data(preset("recurrentgemma-2b"), 8192)["verdicts"]}
     recall = next(v for question, v in found.items() if question.startswith("recall"))
     assert (recall["status"], recall["theorem"], recall["n"]) == ("OPEN", "I", None)
-    assert recall["task"] == "eva:n=8192,V=256000"
+    assert recall["task"] == "eva:n=8191,V=256000"  # and the question
     bound = recall["bound"]
-    assert (bound["n"], bound["asked"], bound["larger_fail_too"]) == (7_675_932, 8192, True)
+    assert (bound["n"], bound["asked"], bound["larger_fail_too"]) == (7_675_932, 8191, True)
     assert bound["task"] == "eva:n=7675932,V=256000"
     assert bound["sizes"]["cache_bits"] == 137_904_128
     thought = found["recall with chain of thought"]

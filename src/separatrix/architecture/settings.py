@@ -18,6 +18,16 @@ _WAY = (
     " vocabulary=N, context=N"
 )
 MOST = 10**12
+_SAID_OF = {
+    "keys and values": {"format"},
+    "convolution buffers": {"format"},
+    "token shifts": {"format"},
+    "recurrent state": {"state_format"},
+    "softmax accumulators": {"accumulator", "running_max"},
+    "rotation of": {"rope", "rope_dims", "rope_base"},
+    "every": {"rope"},
+}
+"""How a reader's note begins -> the sizes that it is about."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,17 @@ class Settings:
         }
         return replace(self, sizes=kept)
 
+    def noted(self, notes: Iterable[str]) -> tuple[str, ...]:
+        """A file's notes without those that a setting contradicts, and what was set by hand: to be
+        printed with every verdict.
+        """
+        changed = {size for _, size in self.sizes}
+        changed |= {"format"} if self.dtype is not None else set()
+        gone = tuple(said for said, sizes in _SAID_OF.items() if changed & sizes)
+        return (*(note for note in notes if not note.startswith(gone)), *self.notes())
+
     def notes(self) -> list[str]:
-        """What was set by hand, to be printed with every verdict."""
+        """What was set by hand."""
         words = [f"{name}.{size} = {value}" for (name, size), value in self.sizes.items()]
         words += [f"dtype = {self.dtype}"] if self.dtype is not None else []
         return [f"set by hand: {', '.join(words)}"] if words else []
@@ -166,7 +185,7 @@ def with_settings(architecture: Architecture, settings: Settings | None) -> Arch
     return replace(
         architecture,
         layers=tuple(tuple(made[part] for part in layer) for layer in architecture.layers),
-        notes=(*architecture.notes, *settings.notes()),
+        notes=settings.noted(architecture.notes),
         vocabulary=settings.vocabulary or architecture.vocabulary,
         context=settings.context or architecture.context,
     )

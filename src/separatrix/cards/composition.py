@@ -42,7 +42,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
     if steps < MOST_STEPS:
         lines += _beyond(architecture, steps + 1, context)
-    written = _most_steps(architecture, context, solves_after_thought)
+    written = _most_steps(architecture, context, solves_after_thought, written=True)
     if written is not None:
         task, verdict = written
         words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
@@ -146,20 +146,25 @@ def _most_steps(
     among: Callable[[Theorem], bool],
     *,
     near: int | None = None,
+    written: bool = False,
 ) -> tuple[SeqComp, Verdict] | None:
     """The composition of most steps that some of these theorems solve at a context, and what they
-    say of it; None where they solve none. `near` guesses the first number of steps beyond.
+    say of it; None where they solve none. `near` guesses the first number of steps beyond; with
+    `written` the context holds a token for each step besides.
     """
+
+    def room(steps: int) -> int:
+        return context - steps if written else context
 
     @cache
     def solved(steps: int) -> Verdict | None:
-        found = judge(architecture, filling(context, steps), among=among)
+        found = judge(architecture, filling(room(steps), steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 
     beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS, near=near)
     most = MOST_STEPS if beyond is None else beyond - 1
     verdict = solved(most) if most else None
-    return None if verdict is None else (filling(context, most), verdict)
+    return None if verdict is None else (filling(room(most), most), verdict)
 
 
 def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLine]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from separatrix.cards.question import AfterThought, Question
 from separatrix.tasks import Eva
 from separatrix.theory.base import number
+from separatrix.theory.words import counted_as
 
 
 @dataclass(frozen=True)
 class Recall(Question):
-    """Recall of one of n facts of a vocabulary."""
+    """Recall of one of n facts of a vocabulary, which fill the context with the question."""
 
     context: int
     values: int
@@ -26,7 +27,7 @@ class Recall(Question):
 
     @property
     def task(self) -> Eva:
-        return Eva(n=self.context, V=self.values)
+        return Eva(n=max(1, self.context - 1), V=self.values)
 
     @property
     def least(self) -> Eva:
@@ -38,13 +39,14 @@ class Recall(Question):
         return Eva(n=n + (n == self.values), V=self.values)
 
     def solved(self) -> str:
+        facts = counted_as(self.task.n, "fact")
         return (
             "Some weights answer every question of this kind at this context: name any of"
-            f" {self.context:,} facts, get its value."
+            f" {facts}, get its value."
         )
 
     def failed(self, n: int) -> str:
         return (
             "Whatever its weights, the model answers some recall question wrongly once the prompt"
-            f" holds {number(n)} facts."
+            f" holds {number(n)} fact{'' if n == 1 else 's'}."
         )

@@ -30,7 +30,9 @@ class TwoSumOf(Question):
 
     @property
     def task(self) -> TwoSum:
-        return self.at(max(2, min(self.context, LARGEST_SIZE // RATIO)))
+        # asked per query, the last token is the query
+        n = self.context - (self.form == "query")
+        return self.at(max(2, min(n, LARGEST_SIZE // RATIO)))
 
     def at(self, n: int) -> TwoSum:
         return TwoSum(n=n, M=RATIO * n, form=self.form)

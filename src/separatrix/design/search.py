@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 
 from separatrix.design.costs import Cost, Costs
@@ -17,6 +18,9 @@ from separatrix.design.tasks import check_fits
 from separatrix.errors import SizeError
 from separatrix.numbers.amounts import check_context
 from separatrix.tasks import Task
+from separatrix.theory.among import solves_at_once
+from separatrix.theory.base import one_token_per_value
+from separatrix.theory.judge import judge as verdicts_on
 
 MOST_EXPLAINED = 64
 """Points whose neighbours are looked at."""
@@ -68,6 +72,22 @@ class DesignResult:
     """With nothing proved within the budget: the smallest cache that is proved sufficient, if
     any.
     """
+
+    @cached_property
+    def rests_on(self) -> tuple[str, ...]:
+        """What verdicts on these tasks take for granted, and constructions of the proved layouts
+        above all: where tokens know their places from.
+        """
+        proved = self.proved or ((self.beyond_proved,) if self.beyond_proved else ())
+        said = [
+            text
+            for point in proved[:MOST_EXPLAINED]
+            for task in self.tasks
+            for verdict in verdicts_on(point.layout.architecture, task, among=solves_at_once)[:1]
+            for text in verdict.assumptions
+            if text.startswith("positions:")
+        ]
+        return tuple(dict.fromkeys((*said, *map(one_token_per_value, self.tasks))))
 
 
 def design(

@@ -236,6 +236,9 @@ class TaskJudge:
         stack that agrees with the layout in it. None where the theorem is silent.
         """
         reader = arrangement.reader
+        if sees in (Sees.READERS, Sees.CARRIERS) and self._places_matter(arrangement):
+            layout = Layout(arrangement, gaps)
+            return layout, layout.layers
         if sees is Sees.READERS:
             # two of a kind stand for more of it
             layers = arrangement.fill
@@ -255,6 +258,19 @@ class TaskJudge:
             return (arrangement, Layout(arrangement, gaps).layers) if one else None
         layout = Layout(arrangement, gaps)
         return layout, layout.layers
+
+    def _places_matter(self, arrangement: Arrangement) -> bool:
+        """Whether what reading layers know of places depends on the bounded layers, and on where
+        these stand: they may lack embeddings, or count tokens for readers that have none.
+        """
+        if arrangement.reader is None:
+            return False
+        alone = Architecture((arrangement.reader,)).positions
+        with_fill = Architecture((arrangement.reader, *arrangement.fill)).positions
+        if alone != with_fill:
+            return True
+        counts = any(part.counted_bits for layer in arrangement.fill for part in layer)
+        return alone == "none" and counts
 
     def _with_memory(self, arrangement: Arrangement) -> int:
         """How many layers have memory; 2 stands for several."""

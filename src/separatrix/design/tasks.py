@@ -16,8 +16,8 @@ _COMPOSITIONS = ("seqcomp", "seqcomp-forward")
 
 
 def used_tokens(task: Task) -> int:
-    """Tokens of the context a task takes: its prompt. The facts of Eva alone, as on the
-    capability card; its question is the next token.
+    """Tokens of the context a task takes where its sizes are given: its prompt, of Eva the facts
+    alone, whose question is the next token.
     """
     return task.n if isinstance(task, Eva) else task.length
 
@@ -75,7 +75,8 @@ def _largest(text: str, size: str, context: int) -> Task:
 
     def beyond(value: int) -> bool:
         try:
-            return used_tokens(at(value)) > context
+            # as on a capability card, the question fits as well
+            return at(value).length > context
         except SizeError:
             return True
 
@@ -87,7 +88,7 @@ def _largest(text: str, size: str, context: int) -> Task:
     if first is None or first == smallest:
         raise SizeError(
             f"task '{text}' does not fit in a context of {context:,} tokens: with {size} ="
-            f" {least.sizes()[size]} it takes {used_tokens(least):,}; give a longer --context or"
+            f" {least.sizes()[size]} it takes {least.length:,}; give a longer --context or"
             " smaller sizes"
         )
     return at(first - 1)

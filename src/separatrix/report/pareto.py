@@ -73,9 +73,10 @@ def _cost_json(found: Point | Neighbour) -> dict[str, Any]:
 
 
 def assumptions(result: DesignResult) -> list[str]:
-    """What the layouts' sizes take for granted, each said once."""
+    """What verdicts and the layouts' sizes take for granted, each said once."""
     stacks = [point.layout.architecture for point in (*result.proved, *result.not_excluded)]
-    return list(dict.fromkeys(text for stack in stacks for text in stack.assumptions))
+    granted = (text for stack in stacks for text in stack.assumptions)
+    return list(dict.fromkeys((*result.rests_on, *granted)))
 
 
 def render_design(

@@ -33,7 +33,7 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         circle = verdict.numbers["dimensions"] == 3
         return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
     # recipes write addresses into embeddings; none works by rotations alone, or by counting
-    if EMBEDDED not in verdict.assumptions:
+    if EMBEDDED not in verdict.assumptions or "address_bits" not in verdict.numbers:
         return ()
     return _composed(verdict, task) if isinstance(task, SeqComp) else BUILT[verdict.theorem]
 

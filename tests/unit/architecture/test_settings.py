@@ -11,7 +11,9 @@ from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.architecture.hf import from_config
 from separatrix.architecture.outline import UnknownSizes
+from separatrix.architecture.presets import preset
 from separatrix.architecture.settings import Settings
+from separatrix.cards import card_facts
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.mechanisms import GatedDeltaNet, Mamba2
 from separatrix.report.outline import outline_json
@@ -136,3 +138,27 @@ def test_settings_that_cannot_be(text: str, error: type[Exception], said: str) -
 def test_a_setting_given_twice() -> None:
     with pytest.raises(SpecError, match="given twice"):
         Settings.parse(["mamba2.state=5", "mamba2.state=6"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "gone", "kept"),
+    [
+        ("rglru.state_format=bf16", "recurrent state", "softmax accumulators fp32"),
+        ("dtype=fp32", "keys and values", "recurrent state fp32"),
+        ("window.accumulator=bf16", "softmax accumulators fp32", "recurrent state fp32"),
+    ],
+)
+def test_a_note_that_a_setting_contradicts_is_gone(setting: str, gone: str, kept: str) -> None:
+    before = preset("recurrentgemma-2b")
+    after = preset("recurrentgemma-2b", settings=Settings.parse([setting]))
+    assert any(note.startswith(gone) for note in before.notes)
+    assert not any(note.startswith(gone) for note in after.notes)
+    assert any(note.startswith(kept) for note in after.notes)
+    assert after.notes[-1].startswith("set by hand: ")
+
+
+def test_a_card_says_the_accumulators_that_were_set() -> None:
+    stack = preset("llama-3.1-8b", settings=Settings.parse(["full.accumulator=bf16"]))
+    said = " ".join(card_facts(stack, 1000).assumptions)
+    assert "accumulators (numerators, denominator and running maximum) hold 16 bits" in said
+    assert "accumulators fp32" not in said

@@ -121,3 +121,31 @@ def test_failure_is_none_where_nothing_fails() -> None:
     found = failure(Architecture.parse("mlp"), Permutation(n=3, k=3))
     assert found is not None
     assert THEOREMS[found.theorem].after_thought
+
+
+@pytest.mark.parametrize("context", [200, 1000, 8192])
+@pytest.mark.parametrize(
+    "spec",
+    ["full(head_dim=128)*3", "linear @ heads=1, head_dim=1, p3", "window(size=4) + gdn, fp16"],
+)
+def test_prompts_with_their_questions_and_what_is_written_fit_the_context(
+    spec: str, context: int
+) -> None:
+    for line in card(Architecture.parse(spec.replace(", fp16", " @ fp16")), context):
+        if line.verdict is not None:
+            assert parse_task(line.verdict.task).length <= context, line.question
+        if line.bound is not None and line.bound.verdict is not None:
+            assert parse_task(line.bound.verdict.task).length > context, line.question
+
+
+def test_a_single_fact_is_one() -> None:
+    (recall, *_) = card(Architecture.parse("full"), 2)
+    assert "name any of 1 fact, get" in recall.explain
+
+
+def test_some_layers_by_addresses_and_some_by_rotations() -> None:
+    lines = card(Architecture.parse("gdn + full(rope=true) + full"), 100)
+    composed = next(line for line in lines if line.question.startswith("composition, L"))
+    assert composed.verdict is not None
+    assert "some by addresses, some by rotations alone" in composed.text
+    assert sum(text.startswith("positions:") for text in composed.verdict.assumptions) == 2

@@ -20,6 +20,7 @@ from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
 from separatrix.cli import design as command
 from separatrix.design import (
+    Arrangement,
     Choices,
     Cost,
     Layout,
@@ -30,14 +31,16 @@ from separatrix.design import (
     task_for_context,
 )
 from separatrix.design.reach import surely_silent
+from separatrix.design.status import TaskJudge
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
 from separatrix.numbers.amounts import format_bytes_apart
-from separatrix.report.pareto import design_json, obstacles, render_design
+from separatrix.report.pareto import assumptions, design_json, obstacles, render_design
 from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
+from separatrix.theory.judge import judge
 
 
 def layers(text: str):
@@ -51,8 +54,8 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
 @pytest.mark.parametrize(
     ("text", "context", "spec"),
     [
-        ("eva:V=50000", 262_144, "eva:n=262144,V=50000"),  # n = context
-        ("eva", 64, "eva:n=64,V=64"),
+        ("eva:V=50000", 262_144, "eva:n=262143,V=50000"),  # n facts and the question
+        ("eva", 64, "eva:n=63,V=63"),
         ("seqcomp:L=1", 100, "seqcomp:L=1,m=98"),  # m + 2 tokens
         ("seqcomp:L=3", 8192, "seqcomp:L=3,m=2730,n_1=1,n_2=1"),  # 3m + 2 <= 8192
         ("seqcomp:L=3,n_1=4", 8192, "seqcomp:L=3,m=910,n_1=4,n_2=1"),  # m + 4m + 4m + 2 <= 8192
@@ -65,7 +68,7 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
         ("dyck:k=2,D=8", 777, "dyck:n=776,k=2,D=8"),
         ("dyck:k=1,D=1", 2, "dyck:n=2,k=1,D=1"),
         ("eva:n=5,V=7", 64, "eva:n=5,V=7"),
-        ("eva:", 8, "eva:n=8,V=8"),
+        ("eva:", 8, "eva:n=7,V=7"),
         ("khop:V=8,k=2", 4096, "khop:n=4096,V=8,k=2"),
         (
             "seqcomp:L=3,order=forward",
@@ -97,7 +100,7 @@ def test_sizes_left_out_fill_the_context(text: str, context: int, spec: str) -> 
         ("eva:V", 64, "expected size=value"),
         ("eva", 0, "context is 0; it must be a number of tokens from 1 to 10^12"),
         ("eva", 10**30, "context is about 2^100"),
-        ("eva", 1, "with n = 2 it takes 2"),
+        ("eva", 1, "with n = 2 it takes 3"),
     ],
 )
 def test_tasks_that_do_not_fit_are_one_line(text: str, context: int, said: str) -> None:
@@ -533,3 +536,41 @@ def test_amounts_that_differ_are_written_differently(
     amounts: tuple[int, ...], texts: list[str]
 ) -> None:
     assert list(format_bytes_apart(amounts).values()) == texts
+
+
+@pytest.mark.parametrize(
+    ("fill", "reader"),
+    [
+        # the windows show that nothing is embedded: readers see no places
+        ("window(size=8, positions=none, head_dim=8)", "full(head_dim=32)"),
+        # readers without places live on what layers before them count
+        (
+            "mamba(state=4, width=64, format=bf16, state_format=fp32)",
+            "full(positions=none, head_dim=32)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("text", ["eva:n=30,V=16", "seqcomp:L=2,m=8,n_1=1"])
+def test_layouts_are_proved_where_judge_solves_them(fill: str, reader: str, text: str) -> None:
+    task = parse_task(text)
+    judge_of = TaskJudge(task)
+    found = set[str | None]()
+    for readers in (1, 2, 3):
+        arrangement = Arrangement(layers(reader)[0], readers, layers(fill), 5)
+        for gaps in arrangement.placements():
+            stack = Layout(arrangement, gaps).architecture
+            solved = judge(stack, task)[0].status == "SOLVABLE"
+            found.add(judge_of.solvable(arrangement, gaps))
+            assert (judge_of.solvable(arrangement, gaps) is not None) == solved, stack.spec
+    assert len(found) == (2 if fill.startswith("mamba") else 1)
+
+
+def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
+    space = Space((3,), FULL, (GDN,), (1,))
+    result = design([parse_task("eva:n=16,V=8")], context=64, cache_bits=1 << 30, space=space)
+    assert result.proved
+    assert result.rests_on == (
+        "positions: learned or free embeddings give every token its place",
+        "one token per value: prompts are written in 16 token ids",
+    )
+    assert set(result.rests_on) <= set(assumptions(result))

@@ -50,7 +50,7 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
     )
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
-    notes = (*reading.notes, *settings.notes())
+    notes = settings.noted(reading.notes)
     if missing:
         outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context)
         raise UnknownSizes(_message(missing, fields), outline)

@@ -8,7 +8,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.numbers.selection import selection_lead
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
-from separatrix.theory.solves.places import Places, places
+from separatrix.theory.solves.places import BY_ROTATIONS, Places, places
 from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
 from separatrix.theory.words import Words
 
@@ -76,8 +76,10 @@ class Composition(Theorem):
             else "a bounded layer carries z_0 or i_1 to w"
         )
         asked = f"{address} address and tag bits in the keys"
-        if not all(one.address for one in found.values()):
+        if not any(one.address for one in found.values()):
             asked = "its last token asks for offsets"
+        elif not all(one.address for one in found.values()):
+            asked = f"{asked} of some, the last token asks for offsets in the others"
         sentence = (
             f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
         )
@@ -100,9 +102,11 @@ class Composition(Theorem):
         address = verdict.numbers.get("address_bits")
         whose = "1 full layer suffices" if layers == 1 else f"{number(layers)} full layers suffice"
         its = "its" if layers == 1 else "their"
-        used = "by rotations alone"
+        used = "some by addresses, some by rotations alone"
         if address is not None:
             used = f"{number(address)} of {its} key dimensions used"
+        elif all(said.startswith(BY_ROTATIONS) for said in verdict.assumptions if _placed(said)):
+            used = "by rotations alone"
         return Words(
             f"{whose}, {used}",
             "Each full layer takes one step, and one more layer, full or recurrent, brings the"
@@ -132,6 +136,10 @@ def composable(
         for part in architecture.layers[i]
     )
     return len(full_layers) - 1 + carried, carried
+
+
+def _placed(said: str) -> bool:
+    return said.startswith("positions:")
 
 
 def _sources(found: list[Places]) -> tuple[str, ...]:

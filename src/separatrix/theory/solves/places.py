@@ -18,6 +18,8 @@ from separatrix.theory.words import counted_as
 MOST_ADDRESS_BITS = 256
 """Address bits up to which scores are exact in every format."""
 EMBEDDED = "positions: learned or free embeddings give every token its place"
+BY_ROTATIONS = "positions: rotations alone"
+"""How the source begins where an offset is asked for."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
 
 
@@ -79,7 +81,7 @@ def places(
     if lead is not None and lead.holds and head.has_room(0, payload):
         return Places(
             0,
-            f"positions: rotations alone ({part.rotation}); over all offsets of the prompt the one"
+            f"{BY_ROTATIONS} ({part.rotation}); over all offsets of the prompt the one"
             f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
             f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
         )
