@@ -35,6 +35,7 @@ def test_a_stack_or_size_that_cannot_hold_it(text: str, stack: str | None, needs
     assert "\n" not in message
 
 
+@pytest.mark.slow
 def test_the_largest_modulus_is_the_one_of_the_theory() -> None:
     """theory.md, section 6: 5,754 for float32, so M = 5,754 is built and 5,755 is not."""
     assert construct(parse_task("twosum:n=2,M=5754")).record.sizes["M"] == 5754

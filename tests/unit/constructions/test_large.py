@@ -18,6 +18,7 @@ def answered(model: Model, tokens: Tokens, batch: int = 10) -> Tokens:
     return np.concatenate([model(torch.from_numpy(part)).argmax(-1).numpy() for part in parts])
 
 
+@pytest.mark.slow
 def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
     """For every x: f is v at x and the complement of v (as far from it as can be) everywhere
     else, then the reverse; and constants.
@@ -47,6 +48,7 @@ def test_eva_tells_addresses_apart_that_differ_in_one_bit() -> None:
         assert (answered(model, tokens) == value).all()
 
 
+@pytest.mark.slow
 def test_match2_tells_a_match_from_its_neighbours() -> None:
     """Everything one step beside the match, with and without the match; the query's own match (x
     = 0 and x = M/2) counts for nothing.

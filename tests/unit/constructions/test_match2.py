@@ -50,6 +50,7 @@ def test_a_stack_that_has_a_full_layer_holds_it(architecture: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("M", "count"),
     [
@@ -64,6 +65,7 @@ def test_random_inputs_at_4096(M: int, count: int) -> None:
     assert not wrong(construct(task), batch.tokens, batch.targets, batch=20)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("M", [5001, LARGEST_MODULUS])
 def test_near_misses_at_4096(M: int) -> None:

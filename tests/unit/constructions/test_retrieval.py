@@ -82,6 +82,7 @@ def test_the_proof_holds_the_numbers_of_the_derivation() -> None:
     assert record.sizes["value_dim"] == 2
 
 
+@pytest.mark.slow
 def test_adversarial_inputs_at_4096() -> None:
     task = Eva(n=4096, V=4096)
     built = construct(task)

@@ -100,6 +100,7 @@ def test_random_inputs_of_odd_shapes(L: int, m: int, branching: tuple[int, ...])
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stack",
     [

@@ -70,6 +70,7 @@ def test_every_input_is_answered_right_and_proved(
     assert verify_construction(built.record, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4096, 5000])
 def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
     """The other entries hold the complement; x in the first, a middle, the last complete and the
