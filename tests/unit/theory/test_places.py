@@ -94,6 +94,21 @@ def test_capped_scores_leave_it_open() -> None:
     assert decided("full*2 @ softcap=50", EVA)[0] == "OPEN"
 
 
+@pytest.mark.parametrize("stack", ["sparse*2", "moba*2", "compressed*2", "full*2 @ fp8"])
+def test_rotations_are_no_reason_where_there_are_none(stack: str) -> None:
+    status, sentence, _ = decided(stack, EQUAL)
+    assert (status, sentence) == ("OPEN", "no theorem here decides it")
+
+
+def test_a_start_token_needs_a_number_of_the_latent_beside_the_payload() -> None:
+    """One number of a latent that holds a bit scores +-1 too, and the slower of two pairs turns by
+    2 over 200 tokens.
+    """
+    stack = f"mla*2 @ {ROTATED}, rope_dim=4, head_dim=8, fp32"
+    assert decided(f"{stack}, latent=2", Equality(n=100))[0] == "SOLVABLE"
+    assert decided(f"{stack}, latent=1", Equality(n=100))[0] == "OPEN"
+
+
 def test_rounding_may_hide_neighbouring_places() -> None:
     """Gemma 3's full layers turn by 1/8 a token at the most: 1 - cos(1/8) = 0.0078 of a score, and
     bf16 has 8 bits.

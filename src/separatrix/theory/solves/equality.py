@@ -111,4 +111,4 @@ def _fetches(
     if found is None or found.address:
         return found
     # tokens of the first string have no partner: a start token must take their weight
-    return found if blank_beside(architecture, part, head, tokens=task.length) else None
+    return found if blank_beside(architecture, part, head, payload=1, tokens=task.length) else None

@@ -105,8 +105,14 @@ def _why_no_blank(architecture: Architecture, tokens: int) -> str:
         is not None
         and not found.address
     ]
-    if len(by_offset) < len(heads) or any(
-        blank_beside(architecture, part, head, tokens=tokens) for part, head in by_offset
+    # without a full layer, or with one that finds places by address, rotations are not at fault
+    if (
+        not by_offset
+        or len(by_offset) < len(heads)
+        or any(
+            blank_beside(architecture, part, head, payload=1, tokens=tokens)
+            for part, head in by_offset
+        )
     ):
         return ""
     return (

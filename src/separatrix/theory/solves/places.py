@@ -122,7 +122,9 @@ def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: 
     return selection_lead(part.rotation, tokens, head.format)
 
 
-def blank_beside(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:
+def blank_beside(
+    architecture: Architecture, part: Mechanism, head: Head, *, payload: int, tokens: int
+) -> bool:
     """Whether a start token can take the weight of queries whose offset holds no token: it scores
     between the offset asked for and all others, at any distance.
 
@@ -134,7 +136,8 @@ def blank_beside(architecture: Architecture, part: Mechanism, head: Head, *, tok
     lead = place_lead(architecture, part, head, tokens)
     if lead is None or part.rotation is None:
         return False
-    if content_dims(architecture, part, head):
+    # the start token's key and the payload of the others are apart in a latent too
+    if content_dims(architecture, part, head) and head.has_room(1, payload):
         return lead.gap > lead.rounding + 4 * 2.0 ** -DIGITS[head.format]
     return lead.gap > 2 * lead.rounding + slow_turn(part.rotation, tokens)
 
