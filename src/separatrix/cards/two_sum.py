@@ -46,5 +46,5 @@ class TwoSumOf(Question):
     def failed(self, n: int) -> str:
         return (
             "Whatever its weights, the model misses a match, or sees one that is not there, in some"
-            f" prompt of {number(n)} tokens."
+            f" prompt of {number(n)} {'value' if n == 1 else 'values'}."
         )

@@ -41,7 +41,7 @@ def analyze(
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """The capability card of a model: what it carries, what provably fails and from which n,
+    """The capability card of a model: what it carries, what provably fails and at which n,
     what is provably solvable.
     """
     from separatrix.architecture.outline import UnknownSizes

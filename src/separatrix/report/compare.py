@@ -147,6 +147,8 @@ def _layers(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
             yield Aligned(part, label, tuple(f"{count:,}" for count in counts))
     yield Aligned(part, "pattern", tuple(fold(facts.symbols) for facts in cards))
     yield Aligned(part, "formats", tuple(facts.formats or "-" for facts in cards))
+    if any(facts.positions for facts in cards):
+        yield Aligned(part, "positions", tuple(facts.positions or "-" for facts in cards))
     if any(facts.defaults for facts in cards):
         yield Aligned(part, "by default", tuple(", ".join(f.defaults) or "-" for f in cards))
 

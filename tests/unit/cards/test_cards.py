@@ -149,3 +149,17 @@ def test_some_layers_by_addresses_and_some_by_rotations() -> None:
     assert composed.verdict is not None
     assert "some by addresses, some by rotations alone" in composed.text
     assert sum(text.startswith("positions:") for text in composed.verdict.assumptions) == 2
+
+
+def test_two_sum_counts_values_and_not_the_query() -> None:
+    found = lines("linear @ heads=1, head_dim=1, p1")
+    query = next(line for title, line in found.items() if title.startswith("2-Sum per query"))
+    assert "in some prompt of 1 value." in query.explain
+
+
+def test_narrow_keys_are_not_put_down_to_rotations() -> None:
+    found = lines("full*2 @ heads=1, head_dim=8")
+    for title, line in found.items():
+        if title.startswith("2-Sum"):
+            assert "compare contents in 8 key dimensions" in line.text
+            assert "rotation" not in line.text

@@ -49,6 +49,11 @@ def why_uncompared(architecture: Architecture, needed: int) -> str:
             "rotations turn every key dimension of its full layers with the distance, so that the"
             " bits of two values do not compare"
         )
+    if not any(part.rotation for _, part, _ in full_heads(architecture)):
+        return (
+            f"its full layers compare contents in {most:,} key dimensions, and comparing two values"
+            f" takes {needed:,}"
+        )
     return (
         f"rotations leave {most:,} key dimensions of its full layers as they are, and comparing two"
         f" values takes {needed:,}"

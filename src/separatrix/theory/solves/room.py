@@ -21,9 +21,9 @@ CHOSEN_WEIGHTS = (
 )
 """A premise of constructions in full layers."""
 PLACES = (
-    "a source of positions, named with each verdict: embeddings that give every token its place, or"
+    "a source of positions, named with each verdict: embeddings that give every token its place;"
     " rotations alone, under which the score at the offset asked for leads by more than rounding"
-    " takes"
+    " takes; or recurrent layers before that count the tokens"
 )
 """A premise of constructions that look up places."""
 CONTENTS = "key dimensions that no rotation turns, in which contents are compared"
