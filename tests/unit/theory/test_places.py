@@ -94,6 +94,13 @@ def test_capped_scores_leave_it_open() -> None:
     assert decided("full*2 @ softcap=50", EVA)[0] == "OPEN"
 
 
+@pytest.mark.parametrize("task", [EVA, STEPS, EQUAL], ids=lambda task: task.name)
+def test_embeddings_beside_rotations_take_nothing_away(task: Task) -> None:
+    """A table of embeddings may be all zeros."""
+    stack = f"full*3 @ {LLAMA}".replace("positions=none", "positions=embedded")
+    assert decided(stack, task)[0] == "SOLVABLE"
+
+
 @pytest.mark.parametrize("stack", ["sparse*2", "moba*2", "compressed*2", "full*2 @ fp8"])
 def test_rotations_are_no_reason_where_there_are_none(stack: str) -> None:
     status, sentence, _ = decided(stack, EQUAL)

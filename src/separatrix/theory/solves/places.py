@@ -149,7 +149,7 @@ def flags_carry(architecture: Architecture, part: Mechanism, head: Head, *, toke
     if content_dims(architecture, part, head):
         return True
     return (
-        architecture.positions == "none"
+        architecture.positions in ("embedded", "none")
         and part.rotation is not None
         and slow_turn(part.rotation, tokens) < 0.25
     )
