@@ -176,7 +176,7 @@ def test_a_kind_that_does_not_fit_is_not_replaced_by_another() -> None:
 def test_bad_kinds_and_tasks_are_named() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown construction 'match'.*'match2'"):
         construct(TwoSum(n=4, M=5), kind="match")
-    with pytest.raises(SizeError, match="no construction is known for the task 'equality'"):
+    with pytest.raises(SizeError, match="no construction for the task 'equality' is built yet"):
         construct(Equality(n=4))
 
 

@@ -47,7 +47,9 @@ def construct(
             return recipe.build(task, architecture)
         except SizeError as error:
             reasons.append(str(error))
-    raise SizeError("; or ".join(reasons) or f"no construction is known for the task '{task.name}'")
+    raise SizeError(
+        "; or ".join(reasons) or f"no construction for the task '{task.name}' is built yet"
+    )
 
 
 def _candidates(task: Task, kind: str | None) -> list[Recipe[Any]]:

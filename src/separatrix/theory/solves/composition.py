@@ -109,7 +109,7 @@ class Composition(Theorem):
             used = "by rotations alone"
         return Words(
             f"{whose}, {used}",
-            "Each full layer takes one step, and one more layer, full or recurrent, brings the"
+            "Each full layer takes one step, and one more layer, full or bounded, brings the"
             " starting point along.",
         )
 
