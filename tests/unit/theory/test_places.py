@@ -91,7 +91,11 @@ def test_capped_scores_leave_it_open() -> None:
     """50 tanh(s/50) keeps all scores within 100 of each other: what a cap leaves of a lead is not
     worked out.
     """
-    assert decided("full*2 @ softcap=50", EVA)[0] == "OPEN"
+    for sizes in ("softcap=50", "bounded=true"):
+        for task in (EVA, STEPS, EQUAL, PAIRS):
+            status, sentence, _ = decided(f"full*2 @ {sizes}", task)
+            assert status == "OPEN"
+            assert "scores of its full layers are capped or bounded" in sentence
 
 
 @pytest.mark.parametrize("task", [EVA, STEPS, EQUAL], ids=lambda task: task.name)

@@ -5,6 +5,7 @@ compare contents.
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
+from separatrix.mechanisms import Mechanism
 from separatrix.numbers.selection import MOST_OFFSETS
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory.solves.places import (
@@ -23,6 +24,14 @@ def why_open(architecture: Architecture, task: Task) -> str:
     """What keeps the constructions for this task from the stack, "" where that is no matter of
     positions, or no construction is about the task.
     """
+    if not isinstance(task, TwoSum | Equality | Eva | SeqComp):
+        return ""
+    full = [part for layer in architecture for part in layer if part.group == "full"]
+    if full and all(map(_held_back, full)):
+        return (
+            "scores of its full layers are capped or bounded, and what that leaves of a lead is not"
+            " worked out"
+        )
     match task:
         case TwoSum():
             return why_uncompared(architecture, bits_of(task.M) + TAGS)
@@ -32,8 +41,12 @@ def why_open(architecture: Architecture, task: Task) -> str:
             )
         case Eva() | SeqComp():
             return why_unplaced(architecture, task.length)
-        case _:
-            return ""
+
+
+def _held_back(part: Mechanism) -> bool:
+    """Whether a cap or a bound keeps its scores small whatever the weights."""
+    sizes = part.sizes()
+    return bool(sizes.get("softcap") or sizes.get("bounded"))
 
 
 def why_uncompared(architecture: Architecture, needed: int) -> str:
