@@ -170,6 +170,28 @@ def test_a_normaliser_without_a_bound_is_refused() -> None:
         arrival(built)
 
 
+@pytest.mark.parametrize(
+    ("queries", "keys", "what"), [(2.0**-80, 2.0**80, "state"), (2.0**60, 2.0**10, "output")]
+)
+def test_sums_that_overflow_are_refused(queries: float, keys: float, what: str) -> None:
+    """With values of 2^60 the state is 2^140, or what is read of it 2^130; the weights of the
+    places, and what is left after the division, are numbers.
+    """
+    built = carried("linear(feature=identity)")
+    scales = {"q": queries, "k": keys, "v": 2.0**60, "o": 2.0**-60}
+    for name, scale in scales.items():
+        built.model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(scale)
+    cache = built.model.init_cache(1)
+    tokens = torch.from_numpy(TASK.sample(1, np.random.default_rng(0)).tokens)
+    logits = torch.zeros(1)
+    with torch.inference_mode():
+        for place, token in enumerate(tokens.unbind(1)):
+            logits, cache = built.model.step(token, cache, place)
+    assert not logits.isfinite().all()
+    with pytest.raises(CheckFailed, match=what):
+        arrival(built)
+
+
 def test_sums_by_hand() -> None:
     """Weights 1 and 1/4, values of at most 2: the other token moves the value by 1/2, and an
     average by 2 (1/4) 2 / (1 - 1/4) at the most.
