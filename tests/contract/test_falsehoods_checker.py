@@ -113,6 +113,23 @@ def scores_that_round() -> Forgery:
     return "match2", task, model
 
 
+def a_key_of_its_own() -> Forgery:
+    """The position of the query gives its key, of value 0, a score above every match."""
+    task = TwoSum(n=2, M=5)
+    model = construct(task).model
+    (blank,) = model.get_parameter("blocks.0.mixers.0.k.weight")[2].nonzero()[:, 0].tolist()
+    model.position.weight[-1, blank] = 2.0
+    return "match2", task, model
+
+
+def a_value_of_its_own() -> Forgery:
+    """The query has a value, too: 0 finds itself, whatever stands before it."""
+    task = TwoSum(n=2, M=5)
+    model = construct(task).model
+    model.position.weight[-1] = model.position.weight[1]
+    return "match2", task, model
+
+
 def one_wider(task: Task, stack: str) -> Model:
     """The construction in a stack, its residual stream one coordinate wider."""
     real = construct(task, Architecture.parse(stack)).model
@@ -142,6 +159,8 @@ FORGERIES = [
     products_below_float32,
     scores_above_float32,
     scores_that_round,
+    a_key_of_its_own,
+    a_value_of_its_own,
     another_coordinate,
 ]
 
