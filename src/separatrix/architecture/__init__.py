@@ -10,7 +10,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from separatrix.architecture.spec import MOST_LAYERS, Layer, format_spec, parse_layers
+from separatrix.architecture.spec import (
+    MOST_LAYERS,
+    Layer,
+    check_length,
+    format_spec,
+    parse_layers,
+)
 from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import (
@@ -59,7 +65,7 @@ class Architecture:
     """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one:
     head-wise hybrid).
 
-    Raises SizeError for an empty stack or one of more than 10,000 layers.
+    Raises SizeError for an empty stack, or one of more than 10,000 layers or 20,000 kinds of heads.
     """
 
     layers: tuple[Layer, ...]
@@ -77,10 +83,7 @@ class Architecture:
             raise SizeError(
                 "an architecture has at least one layer, and every layer at least one mechanism"
             )
-        if len(self.layers) > MOST_LAYERS:
-            raise SizeError(
-                f"{len(self.layers):,} layers; an architecture has at most {MOST_LAYERS:,}"
-            )
+        check_length([len(layer) for layer in self.layers], where=self.name or "the architecture")
 
     @classmethod
     def parse(cls, text: str) -> Architecture:

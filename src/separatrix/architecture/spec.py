@@ -25,6 +25,9 @@ from separatrix.mechanisms import MECHANISMS, Mechanism, check_size_names, mecha
 from separatrix.numbers.formats import NumberFormat
 
 MOST_LAYERS = 10_000
+MOST_PARTS = 2 * MOST_LAYERS
+"""Kinds of heads in all layers together."""
+_MOST_LETTERS = 2_000_000
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<integer>[0-9][0-9_]*)|(?P<mark>[-+*()|@,=]))"
 )
@@ -38,6 +41,18 @@ def shown(text: str) -> str:
     return line if len(line) <= 100 else f"{line[:97]}..."
 
 
+def check_length(parts: Sequence[int], times: int = 1, *, where: str) -> None:
+    """Raises SizeError for a stack of too many layers, or too many kinds of heads in all of them;
+    `parts` are the kinds of each layer.
+    """
+    for count, what, most in (
+        (len(parts) * times, "layers", MOST_LAYERS),
+        (sum(parts) * times, "kinds of heads in its layers", MOST_PARTS),
+    ):
+        if count > most:
+            raise SizeError(f"'{where[:40]}' has {count:,} {what}; a stack has at most {most:,}")
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -45,6 +60,10 @@ class _Token(NamedTuple):
 
 
 def _tokenise(text: str) -> list[_Token]:
+    if len(text) > _MOST_LETTERS:
+        raise SizeError(
+            f"'{shown(text)}' has {len(text):,} letters; a spec has at most {_MOST_LETTERS:,}"
+        )
     tokens: list[_Token] = []
     place = 0
     end = len(text.rstrip())
@@ -115,7 +134,7 @@ class _Parser:
         layers = self._item(depth)
         while self._accept("+"):
             layers += self._item(depth)
-            self._limit(len(layers))
+            self._limit(layers)
         return layers
 
     def _item(self, depth: int) -> list[tuple[_Heads, ...]]:
@@ -133,7 +152,7 @@ class _Parser:
         if self._accept("*"):
             times = self._integer("how many times")
             # before the layers are made: repeats of repeats can ask for any number
-            self._limit(len(layers) * times)
+            self._limit(layers, times)
             layers = layers * times
         return layers
 
@@ -141,7 +160,9 @@ class _Parser:
         parts = [self._heads()]
         while self._accept("|"):
             parts.append(self._heads())
-        return tuple(parts)
+        layer = tuple(parts)
+        self._limit([layer])
+        return layer
 
     def _heads(self) -> _Heads:
         token = self._take("name", "a mechanism")
@@ -195,11 +216,8 @@ class _Parser:
             raise SizeError(f"repeat count 0{self._at(token.place)}; it must be at least 1")
         return value
 
-    def _limit(self, layers: int) -> None:
-        if layers > MOST_LAYERS:
-            raise SizeError(
-                f"'{self.text[:40]}' has {layers:,} layers; a stack has at most {MOST_LAYERS:,}"
-            )
+    def _limit(self, layers: Sequence[tuple[_Heads, ...]], times: int = 1) -> None:
+        check_length([len(layer) for layer in layers], times, where=self.text)
 
     def _peek(self) -> _Token:
         return self.tokens[self.next]

@@ -249,6 +249,19 @@ def test_the_largest_stack_is_read() -> None:
     assert Architecture.parse("full*10_000").spec == "full*10000"
 
 
+def test_a_short_text_asks_for_no_more_kinds_of_heads_than_it_may() -> None:
+    """265 letters of 400,000 parts cost 34 s, and 5 kB of ten million parts 6 GiB."""
+    layer = "|".join(["full", "linear", "sparse", "gdn"])
+    assert len(Architecture.parse(f"({layer})*5000")) == 5_000
+    for text in (f"({layer})*5001", f"({layer}|{layer})*10000", "|".join(["full"] * 20_001)):
+        with pytest.raises(SizeError, match="kinds of heads"):
+            parse_layers(text)
+    with pytest.raises(SizeError, match="kinds of heads"):
+        Architecture((tuple(Full() for _ in range(20_001)),))
+    with pytest.raises(SizeError, match="2,000,000"):
+        parse_layers("full" + " " * 2_000_000)
+
+
 @pytest.mark.parametrize("layers", [(), ((),), ((Full(),), ())])
 def test_empty_stacks_are_refused(layers: Any) -> None:
     with pytest.raises(SizeError):
