@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +18,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.checks import Checked, verify, verify_path
-from separatrix.cli.main import run
+from separatrix.cli.main import main, run
 from separatrix.constructions import construct
 from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError, printable
 from separatrix.evidence.canonical import canonical, sha256
@@ -308,6 +311,57 @@ def test_texts_of_a_file_reach_no_terminal_raw(
     assert "\\x1b[31mred" in out
     assert "\\u202e" in out
     assert printable("é 漢\nx") == "é 漢\nx"
+
+
+def test_a_note_adds_no_line_to_what_was_checked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    note = "kind\n  - every weight was checked\nholds: 7 constructions"
+    record = replace(judged(), notes=(note,))
+    assert run(["verify", str(written(tmp_path, json.dumps(record.envelope())))]) == 0
+    out = capsys.readouterr().out
+    assert "holds: 7" in out
+    lines = [line for line in out.split("\n") if line.startswith(("holds", "  - every"))]
+    assert lines == ["holds: 1 verdict"]
+
+
+def test_counts_of_a_training_are_said_to_be_unchecked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Whatever they are: nothing here trains."""
+    record = replace(measured(), correct=(100, 100), intervals=(wilson(100, 100),) * 2)
+    assert run(["verify", str(written(tmp_path, json.dumps(record.envelope())))]) == 0
+    assert "  - not checked: how many" in capsys.readouterr().out
+
+
+def test_an_error_of_the_program_is_no_claim_that_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Python exits with 1 where nothing catches an error."""
+    path = written(tmp_path, json.dumps(judged().envelope()))
+    monkeypatch.setattr(sys, "argv", ["separatrix", "verify", str(path)])
+    for error, code in ((ValueError("a mistake"), 70), (OSError(errno.ENOSPC, "full"), 2)):
+        monkeypatch.setattr("separatrix.cli.evidence.print_text", _raises(error))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == code
+        assert capsys.readouterr().out == ""
+
+
+def _raises(error: Exception) -> Callable[[str], None]:
+    def fail(_: str) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_large_file_takes_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+    """30 MB of empty lists in each other took 2 GiB."""
+    path = tmp_path / "record.json"
+    with path.open("wb") as file:
+        file.truncate(60 << 20)
+    with pytest.raises(CannotCheck, match="4 GiB"):
+        verify_path(path)
 
 
 def test_a_mixer_of_ones_own_that_is_not_imported(

@@ -23,12 +23,16 @@ MOST_BYTES = 4 * GIB
 """What checking one record may take with a budget of 1."""
 BUNDLE = 10
 """So many times as long may a bundle of records take."""
-MOST_FILE = 256 << 20
-"""Bytes of a file with a budget of 1: as data they take about fifteen times as much memory."""
+MOST_FILE = 56 << 20
+"""Bytes of a file with a budget of 1: as data they take up to 70 times as much memory (many empty
+lists, copied to be hashed).
+"""
 
 # Measured on one core of an AMD EPYC, rounded up.
 _PER_LETTER = 3e-6
 """Seconds to read a letter of a spec and to write it again."""
+_PER_BYTE = 5e-7
+"""Seconds to read a byte of a file and to hash what it says."""
 _PER_PART = 8e-3
 """Seconds to build a layer's mixer, to copy it and to look at its weights."""
 _PER_STEP = 2e-3
@@ -82,7 +86,7 @@ def check_budget(budget: float) -> None:
 
 def file_cost(size: int) -> Cost:
     """Of reading a file of that many bytes."""
-    return Cost(size * MOST_SECONDS / MOST_FILE / 4, size * MOST_BYTES / MOST_FILE)
+    return Cost(size * _PER_BYTE, size * MOST_BYTES / MOST_FILE)
 
 
 def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:

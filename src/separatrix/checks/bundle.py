@@ -18,6 +18,7 @@ from separatrix.table.models import Source
 from separatrix.table.plan import KINDS
 from separatrix.tasks import parse_task
 
+_OTHER_VERSION = " (what another version of this package wrote must be written again)"
 _FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
 
 
@@ -49,11 +50,13 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
     try:
         again = derive(settings, records)
     except SeparatrixError as error:
-        raise CheckFailed(f"the table does not follow from its records: {error}") from None
+        raise CheckFailed(
+            f"the table does not follow from its records: {error}{_OTHER_VERSION}"
+        ) from None
     if canonical(again) != canonical(body):
         raise CheckFailed(
             "the table does not follow from its records:"
-            f" {_difference(json.loads(canonical(again)), body, 'the body')}"
+            f" {_difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
         )
     # only now are all sizes known to be those of this kind of report
     for record in records.values():

@@ -63,8 +63,10 @@ def verify_measurement(record: Measurement) -> list[str]:
             )
     _budget(record, task)
     return [
-        "counts, chance level, Wilson intervals and the model's parameters belong together"
-        " (measured, not proved: the training was not run again)"
+        "counts, chance level, Wilson intervals and the model's parameters belong together",
+        # nothing here can tell: a model may be said to solve what it is proved to fail
+        "not checked: how many test prompts the trained model answered; the training was not run"
+        " again (measured, not proved)",
     ]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from separatrix.cli import complete
 from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
 from separatrix.progress import bar, seconds_of
+
+if TYPE_CHECKING:
+    from separatrix.checks import Checked
 
 MOST_DESCRIBED = 9
 """Records of a file whose checks are printed one by one; of more only the kinds are counted."""
@@ -155,9 +158,24 @@ def verify(
                 f"{record.kind} {record.digest[:12]}  {record.architecture}  on  {record.task}"
             )
             print_text("\n".join(f"  - {check}" for check in one.checks))
+    else:
+        print_text("\n".join(_unchecked(checked)))
     kinds = Counter(one.record.kind for one in checked)
     counted = (f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
     typer.echo(f"holds: {', '.join(counted)}")
+
+
+def _unchecked(checked: Iterable[Checked]) -> list[str]:
+    """What was not checked of many records: each sentence once, notes counted."""
+    said: dict[str, set[str]] = {}
+    for check in (check for one in checked for check in one.checks):
+        what, _, rest = check.partition(": ")
+        if what.startswith("not checked"):
+            said.setdefault(what, set()).add(rest)
+    return [
+        f"{what}: {rests.pop() if len(rests) == 1 else f'{len(rests)} notes'}"
+        for what, rests in said.items()
+    ]
 
 
 def _row(layer: Mapping[str, Any]) -> dict[str, str]:

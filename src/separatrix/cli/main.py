@@ -1,11 +1,14 @@
 """The command line: its commands, and what becomes of an error.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad input (one line on stderr), 130 interrupted.
+Exit codes: 0 fine, 1 a check failed, 2 bad input (one line on stderr), 70 an error of this
+program, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -25,6 +28,7 @@ from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
 from separatrix.errors import CheckFailed, SeparatrixError, printable
 
+BROKEN = 70
 INTERRUPTED = 130
 MOST_SHOWN = 2_000
 """Letters of an error that are printed."""
@@ -107,6 +111,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        # a full disk behind standard output; files that a command reads or writes say so themselves
+        if error.errno != errno.ENOSPC:
+            raise
+        return _fail(f"the output cannot be written: {error.strerror}", 2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer turns Ctrl-C into this exit code
@@ -122,4 +131,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def main() -> None:
-    sys.exit(run())
+    try:
+        code = run()
+    except Exception:
+        # Python would exit with 1, which says that a claim does not hold
+        traceback.print_exc()
+        code = BROKEN
+    sys.exit(code)
