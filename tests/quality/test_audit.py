@@ -35,6 +35,8 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
+pytestmark = pytest.mark.slow
+
 Ints = NDArray[np.int64]
 TEXTS = [text for name in TASKS for text in audit_texts(name, sizes=AUDITED)]
 WORDS = [text for name in TEXT_TASKS for text in audit_texts(name, sizes=AUDITED)]

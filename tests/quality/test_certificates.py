@@ -160,6 +160,7 @@ def test_a_cut_off_file_is_refused(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("apart", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str, apart: int) -> None:
     """Any byte outside the weights, changed, and the hash computed anew: refused, unless the
     claim is still true as it then stands.

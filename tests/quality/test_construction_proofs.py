@@ -31,6 +31,8 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.model import Block, Model
 from separatrix.tasks import parse_task
 
+pytestmark = pytest.mark.slow
+
 CASES = {
     "eva": ("eva:n=4,V=3", "linear + full @ heads=1, head_dim=4"),
     "seqcomp": ("seqcomp:L=2,m=2,n_1=2", None),

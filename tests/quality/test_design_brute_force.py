@@ -283,6 +283,7 @@ DECISIVE = {
         for name in DECISIVE
     ],
 )
+@pytest.mark.slow
 def test_theorems_of_depth_decide_the_front(name: str) -> None:
     space, text = DECISIVE[name]
     task = parse_task(text)
@@ -346,6 +347,7 @@ GRID = given(
 
 @settings(deadline=None, max_examples=12, derandomize=True)
 @GRID
+@pytest.mark.slow
 def test_random_grids(depths, readers, fills, tasks, budget) -> None:
     check(Space(depths, readers, fills), [parse_task(task) for task in tasks], 64, budget)
 

@@ -24,6 +24,8 @@ from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config, read_config
 from separatrix.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 RELEASED = [
     *(
         "MiniMaxAI--MiniMax-Text-01",

@@ -141,6 +141,7 @@ def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("afresh", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_no_edit_of_a_record_or_of_the_table_survives(
     made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
 ) -> None:

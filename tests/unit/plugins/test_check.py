@@ -87,6 +87,7 @@ def _seconds_once(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+@pytest.mark.slow
 def test_a_broken_class_in_json(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_nothing_found() -> None:
     assert "64^4 blocks" in str(found)
 
 
+@pytest.mark.slow
 def test_where_a_swap_makes_no_sense() -> None:
     task = TwoSum(n=12, M=32)
     with pytest.raises(SizeError, match="opens them all"):

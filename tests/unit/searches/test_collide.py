@@ -56,6 +56,7 @@ def _found(spec: str, task: str = "eva:n=8,V=8", *, bits: int = 3, seed: int = 0
 
 
 @pytest.mark.parametrize("spec", EVERY)
+@pytest.mark.slow
 def test_every_bounded_mechanism_collides(spec: str) -> None:
     record = _found(spec)
     assert record.form == "collision"
