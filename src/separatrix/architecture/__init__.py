@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from separatrix.architecture.spec import (
@@ -247,6 +247,17 @@ class Architecture:
         said = {part.seen_positions for layer in self._kinds[0] for part in layer}
         # a stack has one embedding: a layer that lacks it shows that there is none
         return next((kind for kind in POSITIONS[:0:-1] if kind in said), "embedded")
+
+    @cached_property
+    def counted_before(self) -> tuple[tuple[int, int], ...]:
+        """For every layer: how many layers before it hand on a count of tokens, and how many bits
+        of it they hand on together.
+        """
+        kinds, which = self._kinds
+        each = [max(part.counted_bits for part in layer) for layer in kinds]
+        bits = [each[number] for number in which[:-1]]
+        layers = accumulate((int(count > 0) for count in bits), initial=0)
+        return tuple(zip(layers, accumulate(bits, initial=0), strict=True))
 
     @cached_property
     def granted(self) -> tuple[str, ...]:

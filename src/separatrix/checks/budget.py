@@ -122,7 +122,7 @@ def _running(
     width = _width(model)
     hidden = _size(model, "hidden")
     # a mixer has about six matrices between the model's width and its own
-    matrices = sum(6 * width * max(width, _inner(part)) + 2 * width * hidden for part in parts)
+    matrices = sum(6 * width * max(width, part.inner_width) + 2 * width * hidden for part in parts)
     tables = width * sum(_size(model, name) for name in ("vocabulary", "length", "answers"))
     carried = sum(part.cache_bits(tokens) // part.p for part in parts)
     mixing = sum(part.flops(tokens) for part in parts)
@@ -140,10 +140,6 @@ def _running(
     seconds = prompts * operations * _PER_OPERATION_AT_ONCE
     numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
     return Cost(seconds, _COPIES * _WIDE * numbers / 2)
-
-
-def _inner(part: Mechanism) -> int:
-    return part.inner_width
 
 
 def _features(part: Mechanism) -> int:

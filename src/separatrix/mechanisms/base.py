@@ -320,7 +320,12 @@ class Mechanism:
         """What its tokens know of their places before any rotation; None where it is no attention
         and nobody says.
         """
-        return None
+        return self.sizes().get("positions")
+
+    @property
+    def free_scores(self) -> bool:
+        """Whether weights can make a score as large, and so a lead as clear, as they like."""
+        return True
 
     @property
     def rotation(self) -> Rotation | None:

@@ -79,10 +79,6 @@ class Compressed(Accumulating):
             )
 
     @property
-    def seen_positions(self) -> str | None:
-        return self.positions
-
-    @property
     def rotation(self) -> Rotation | None:
         if not self.rope:
             return None

@@ -59,10 +59,6 @@ class Latent(Heads, Accumulating):
             )
 
     @property
-    def seen_positions(self) -> str | None:
-        return self.positions
-
-    @property
     def rotation(self) -> Rotation | None:
         if not self.rope or not self.rope_dim:
             return None

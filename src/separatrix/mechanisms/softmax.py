@@ -60,7 +60,7 @@ class Softmax(Heads, Accumulating):
                 f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a"
                 " divisor"
             )
-        turned = self.head_dim if self.rope_dim is None else self.rope_dim
+        turned = self._turned
         if self.rope and turned % 2:
             raise SizeError(
                 f"{self.name}: {'head_dim' if self.rope_dim is None else 'rope_dim'}={turned} is"
@@ -72,20 +72,19 @@ class Softmax(Heads, Accumulating):
             Rotation(self.rope_base, turned, self.rope_scaling)
 
     @property
-    def free_scores(self) -> bool:
-        """Whether weights can make a score as large, and so a lead as clear, as they like."""
-        return not self.softcap and not self.bounded
+    def _turned(self) -> int:
+        """Numbers of a query or key that a rotation turns."""
+        return self.head_dim if self.rope_dim is None else self.rope_dim
 
     @property
-    def seen_positions(self) -> str | None:
-        return self.positions
+    def free_scores(self) -> bool:
+        return not self.softcap and not self.bounded
 
     @property
     def rotation(self) -> Rotation | None:
         if not self.rope:
             return None
-        turned = self.head_dim if self.rope_dim is None else self.rope_dim
-        return Rotation(self.rope_base, turned, self.rope_scaling)
+        return Rotation(self.rope_base, self._turned, self.rope_scaling)
 
     @property
     def head_shape(self) -> HeadShape:

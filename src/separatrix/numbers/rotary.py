@@ -59,7 +59,7 @@ class Rotation:
     @property
     def frequencies(self) -> tuple[float, ...]:
         """The same, each rounded to a float64."""
-        return tuple(float(angle) for angle in self.angles)
+        return _frequencies(self)
 
     def __str__(self) -> str:
         scaled = f", scaled by {self.scaling}" if self.scaling else ""
@@ -90,6 +90,11 @@ def _scaling(text: object) -> tuple[str, tuple[int, ...]]:
     if kind == "llama3" and sizes[1] > sizes[2]:
         raise SpecError(f"rope_scaling is {text}; LOW must not be more than HIGH")
     return kind, sizes
+
+
+@cache
+def _frequencies(rotation: Rotation) -> tuple[float, ...]:
+    return tuple(float(angle) for angle in rotation.angles)
 
 
 @cache

@@ -58,6 +58,7 @@ class Lead:
         return self.gap > self.rounding
 
 
+@lru_cache(maxsize=1024)
 def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None:
     """The certified lead over all offsets from 1 to at least `offsets`, with the weights for which
     it exceeds rounding most; None where it is not computed (too many offsets or pairs, another
@@ -69,8 +70,9 @@ def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None
         return None
     # few offsets are taken exactly, many in whole blocks: a lead over more is a lead over fewer
     whole = offsets if offsets <= _BLOCK else -(-offsets // _BLOCK) * _BLOCK
+    errors = angle_errors(rotation, offsets)
     leads = [
-        Lead(gap, _rounding(rotation, ratio, offsets, format))
+        Lead(gap, _rounding(rotation, ratio, errors, format))
         for ratio, gap in zip(RATIOS, _gaps(rotation, whole), strict=True)
     ]
     return max(leads, key=lambda lead: lead.gap - lead.rounding)
@@ -78,8 +80,11 @@ def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None
 
 def slow_turn(rotation: Rotation, offsets: int) -> float:
     """1 - cos(theta n) of the slowest pair, rounded up: how far a match of contents in that pair
-    may fall with the distance. 2 where the pair turns by more than a right angle.
+    may fall with the distance. 2 where the pair turns by more than a right angle, or there are more
+    pairs than are looked at.
     """
+    if rotation.dims > 2 * MOST_PAIRS:
+        return 2.0
     with ctx.workprec(128):
         angle = rotation.angles[-1] * offsets
         if not angle < arb.pi() / 2:
@@ -87,7 +92,7 @@ def slow_turn(rotation: Rotation, offsets: int) -> float:
         return float((1 - angle.cos()).upper()) * (1 + 2.0**-50)
 
 
-def _rounding(rotation: Rotation, ratio: float, offsets: int, format: str) -> float:
+def _rounding(rotation: Rotation, ratio: float, errors: list[float], format: str) -> float:
     """What rounding may take from a lead, as a share of W.
 
     With u = 2^-p in the format. A pair of the query, w (cos, sin) with w rounded in, is off by u of
@@ -106,7 +111,7 @@ def _rounding(rotation: Rotation, ratio: float, offsets: int, format: str) -> fl
     """
     weights = [ratio**r for r in range(rotation.dims // 2)]
     angles = 0.0
-    for weight, error in zip(weights, angle_errors(rotation, offsets), strict=True):
+    for weight, error in zip(weights, errors, strict=True):
         angles += weight * (error + error * error / 2)
     rounded = 16 * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
     return rounded + angles / sum(weights) + _FLOATS + (2.0**-10 if format == "fp16" else 0.0)

@@ -178,6 +178,8 @@ def test_the_slowest_pair() -> None:
     assert slow_turn(SMALL, 100) == pytest.approx(1 - np.cos(10**-1.5), rel=1e-12)
     assert slow_turn(SMALL, 100) >= 1 - np.cos(10**-1.5)
     assert slow_turn(SMALL, 5_000) == 2.0
+    # so many pairs are not written down
+    assert slow_turn(Rotation(10_000, 10**12), 8) == 2.0
 
 
 def test_a_lead_that_only_equals_rounding_does_not_hold() -> None:

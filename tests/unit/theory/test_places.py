@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from separatrix.architecture import Architecture
+from separatrix.mechanisms import GatedDeltaNet
 from separatrix.model import Model, ModelConfig
 from separatrix.numbers.rotary import Rotation
 from separatrix.numbers.selection import RATIOS, selection_lead, slow_turn
@@ -322,6 +323,35 @@ def test_recurrent_layers_count_for_those_behind(stack: str, tokens: int) -> Non
             assert any(source.startswith("positions: counted by") for source in sources)
         else:
             assert "see no places" in sentence
+
+
+def test_how_much_is_counted_before_each_layer() -> None:
+    """By hand: 6 bits of a count in bf16, and nothing from a layer with two heads."""
+    stack = Architecture.parse(
+        "gdn(heads=4) + full + gdn(heads=2) + gdn(heads=4)|full + full"
+        " @ positions=none, bf16, state_format=fp32"
+    )
+    assert stack.counted_before == ((0, 0), (1, 6), (1, 6), (1, 6), (2, 12))
+
+
+def test_deep_stacks_are_counted_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of layer is asked once, however many there are."""
+    asked: list[int] = []
+    own = GatedDeltaNet.counted_bits.fget
+    assert own is not None
+    monkeypatch.setattr(
+        GatedDeltaNet, "counted_bits", property(lambda part: asked.append(1) or own(part))
+    )
+    stack = Architecture.parse("(gdn + full)*500 @ positions=none, heads=4")
+    assert judge(stack, SeqComp(L=2, m=64, branching=(1,)))[0].status == "SOLVABLE"
+    # once to count, and once for each layer that may carry
+    assert len(asked) <= 1 + 2
+
+
+def test_rotations_of_any_width_are_judged_at_once() -> None:
+    sizes = f"{ROTATED}, heads=1"
+    stack = f"full(head_dim=64) + full(head_dim=1000000000000) @ {sizes}"
+    assert decided(stack, Equality(n=8))[0] == "OPEN"
 
 
 def test_counted_places_are_said_once_and_not_built() -> None:

@@ -98,9 +98,7 @@ class Thought(Theorem):
                 f" {index + 1}) solves it: {asked}, {payload} answer bits of {head.dv} value"
                 " dimensions"
             )
-            numbers = {"payload_bits": payload, "layer": index, "written": task.L}
-            if found.address:
-                numbers["address_bits"] = address
+            numbers = found.numbers(address, payload_bits=payload, layer=index, written=task.L)
             return self.verdict(
                 architecture,
                 Written(task=task, form="pairs"),

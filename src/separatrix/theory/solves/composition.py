@@ -146,8 +146,8 @@ def _sources(found: list[Places]) -> tuple[str, ...]:
     """What the layers rest on, first layer first, each thing once: later layers may use the places
     that were counted for the first one.
     """
-    counted = [one.rests_on for one in found if one.counted]
-    said = (one.rests_on for one in found if one.rests_on not in counted[1:])
+    later = set([one.rests_on for one in found if one.counted][1:])
+    said = (one.rests_on for one in found if one.rests_on not in later)
     return tuple(dict.fromkeys(said))
 
 

@@ -77,10 +77,8 @@ class TwoLayerEquality(Theorem):
         if second is None:
             return None
         asked = f"the offset {task.n:,}"
-        numbers = {"first": first, "second": second}
         if found.address:
             asked = f"{address} address bits and {TAGS} tags in its keys"
-            numbers["address_bits"] = address
         sentence = (
             f"two full layers solve it: layer {first + 1} fetches partners ({asked}), layer"
             f" {second + 1} looks for a difference"
@@ -90,7 +88,7 @@ class TwoLayerEquality(Theorem):
             task,
             "SOLVABLE",
             sentence,
-            numbers=numbers,
+            numbers=found.numbers(address, first=first, second=second),
             assumptions=(found.rests_on,),
         )
 

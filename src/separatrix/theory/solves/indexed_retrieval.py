@@ -78,15 +78,12 @@ class IndexedRetrieval(Theorem):
                     f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
                     f" bits of {part.dv} value dimensions"
                 )
-                numbers = {"payload_bits": payload, "layer": index}
-                if found.address:
-                    numbers["address_bits"] = address
                 return self.verdict(
                     architecture,
                     task,
                     "SOLVABLE",
                     sentence,
-                    numbers=numbers,
+                    numbers=found.numbers(address, payload_bits=payload, layer=index),
                     assumptions=(found.rests_on,),
                 )
         return None

@@ -5,7 +5,6 @@ compare contents.
 from __future__ import annotations
 
 from separatrix.architecture import Architecture
-from separatrix.mechanisms import Mechanism
 from separatrix.numbers.selection import MOST_OFFSETS
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory.solves.places import (
@@ -27,7 +26,7 @@ def why_open(architecture: Architecture, task: Task) -> str:
     if not isinstance(task, TwoSum | Equality | Eva | SeqComp):
         return ""
     full = [part for layer in architecture for part in layer if part.group == "full"]
-    if full and all(map(_held_back, full)):
+    if full and not any(part.free_scores for part in full):
         return (
             "scores of its full layers are capped or bounded, and what that leaves of a lead is not"
             " worked out"
@@ -41,12 +40,6 @@ def why_open(architecture: Architecture, task: Task) -> str:
             )
         case Eva() | SeqComp():
             return why_unplaced(architecture, task.length)
-
-
-def _held_back(part: Mechanism) -> bool:
-    """Whether a cap or a bound keeps its scores small whatever the weights."""
-    sizes = part.sizes()
-    return bool(sizes.get("softcap") or sizes.get("bounded"))
 
 
 def why_uncompared(architecture: Architecture, needed: int) -> str:

@@ -21,8 +21,6 @@ EMBEDDED = "positions: learned or free embeddings give every token its place"
 BY_ROTATIONS = "positions: rotations alone"
 """How the source begins where an offset is asked for."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
-
-
 MOST_COUNTED = 1 << 20
 """Tokens up to which a state in fp32 counts: each adds at least a thirty-second of the last bit."""
 
@@ -36,6 +34,10 @@ class Places:
     rests_on: str
     counted: bool = False
     """Whether recurrent layers before it count the places."""
+
+    def numbers(self, address_bits: int, **others: int) -> dict[str, int]:
+        """The numbers of a verdict: the bits of an address only where there is one."""
+        return others | ({"address_bits": address_bits} if self.address else {})
 
     @property
     def asked(self) -> str:
@@ -85,22 +87,17 @@ def places(
             f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
             f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
         )
-    if addressable and tokens <= counted_tokens(architecture, index):
-        layers = len(counting_layers(architecture, index))
+    most = counted_tokens(architecture, index)
+    if addressable and tokens <= most:
+        layers, _ = architecture.counted_before[index]
         return Places(
             address,
             f"positions: counted by {counted_as(layers, 'recurrent layer')} before it, token by"
             " token, from states in fp32 of which each layer hands on as many bits as its format"
-            f" resolves: up to {counted_tokens(architecture, index):,} tokens",
+            f" resolves: up to {most:,} tokens",
             counted=True,
         )
     return None
-
-
-def counting_layers(architecture: Architecture, index: int) -> list[int]:
-    """Bits of a count that each recurrent layer before layer `index` hands on."""
-    bits = [max(part.counted_bits for part in layer) for layer in architecture.layers[:index]]
-    return [count for count in bits if count]
 
 
 def counted_tokens(architecture: Architecture, index: int) -> int:
@@ -110,7 +107,7 @@ def counted_tokens(architecture: Architecture, index: int) -> int:
     ceil(t / 2^bits) in a row look alike. The next counts from the start of such a run, and so on
     (docs/theory.md, "Counting").
     """
-    bits = sum(counting_layers(architecture, index))
+    _, bits = architecture.counted_before[index]
     return min(1 << min(bits, 64), MOST_COUNTED) if bits else 0
 
 

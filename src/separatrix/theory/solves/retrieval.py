@@ -74,15 +74,12 @@ class Retrieval(Theorem):
                 f"one full layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
                 f" {head.dv} value dimensions"
             )
-            numbers = {"payload_bits": payload, "layer": index}
-            if found.address:
-                numbers["address_bits"] = address
             return self.verdict(
                 architecture,
                 task,
                 "SOLVABLE",
                 sentence,
-                numbers=numbers,
+                numbers=found.numbers(address, payload_bits=payload, layer=index),
                 assumptions=(found.rests_on,),
             )
         return None
