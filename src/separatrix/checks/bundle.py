@@ -8,11 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix.architecture import Architecture
+from separatrix.checks.measurement import count_parameters
 from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence.canonical import canonical, json_list, json_object
 from separatrix.evidence.records import Evidence, Measurement
-from separatrix.model import build
 from separatrix.table.body import Settings, derive
 from separatrix.table.models import Source
 from separatrix.table.plan import KINDS
@@ -61,25 +60,10 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
     # only now are all sizes known to be those of this kind of report
     for record in records.values():
         if isinstance(record, Measurement):
-            _count_parameters(record)
-
-
-def _count_parameters(record: Measurement) -> None:
-    """That a model of the record's sizes has as many parameters as it says."""
-    budget = record.budget
-    model = build(
-        Architecture.parse(record.architecture),
-        parse_task(record.task),
-        width=budget["width"],
-        hidden=budget["hidden"],
-        seed=0,
-    )
-    counted = sum(parameter.numel() for parameter in model.parameters())
-    if counted != budget["parameters"]:
-        raise CheckFailed(
-            f"the measurement of {record.architecture} on {record.task} says"
-            f" {budget['parameters']} parameters; such a model has {counted:,}"
-        )
+            try:
+                count_parameters(record, parse_task(record.task))
+            except EvidenceError as error:
+                raise CheckFailed(f"{record.architecture} on {record.task}: {error}") from None
 
 
 def _difference(ours: Any, theirs: Any, where: str) -> str:

@@ -107,10 +107,10 @@ def _budget(record: Measurement, task: Task) -> None:
             f"steps done {str(done)[:60]} do not fit {len(record.seeds)} seeds of at most"
             f" {budget['steps']} steps"
         )
-    _parameters(record, task)
+    count_parameters(record, task)
 
 
-def _parameters(record: Measurement, task: Task) -> None:
+def count_parameters(record: Measurement, task: Task) -> None:
     """Raises EvidenceError unless the model trained has as many parameters as the budget says."""
     config = ModelConfig(
         architecture=record.architecture,

@@ -78,7 +78,7 @@ STORIES = {
     ("hybrid", "seqcomp", "FAILS"): (
         "Recurrent layers do not replace a full one: with L-1 full layers L steps fail at a finite"
         " n, whatever the weights. With L full layers a single recurrent layer before the first one"
-        " saves the extra layer; that is another stack, and its verdict stands below."
+        " saves the extra layer; that is another stack, which the full report builds."
     ),
 }
 """(row, column, status) -> why it is so; told only where the theorems give that status."""
