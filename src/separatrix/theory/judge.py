@@ -79,10 +79,12 @@ def judge(
     each other, which would be an error in this program.
     """
     chosen = among or _about(task)
+    asked = [theorem for theorem in THEOREMS.values() if chosen(theorem)]
     found = [
         verdict
-        for theorem in THEOREMS.values()
-        if chosen(theorem) and (verdict := _decided(theorem, architecture, task)) is not None
+        for theorem in asked
+        if theorem.key != NothingKnown.key
+        and (verdict := _decided(theorem, architecture, task)) is not None
     ]
     if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
         sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
@@ -91,10 +93,12 @@ def judge(
             " report this"
         )
     decided = [verdict for verdict in found if verdict.status != "OPEN"]
-    found = sorted(decided or found, key=lambda verdict: (verdict.n is None, verdict.n or 0))
-    if len(found) > 1:
-        found = [verdict for verdict in found if verdict.theorem != NothingKnown.key]
-    return found
+    if found:
+        return sorted(decided or found, key=lambda verdict: (verdict.n is None, verdict.n or 0))
+    # only now: it works out what the stack lacks
+    nothing = THEOREMS[NothingKnown.key]
+    verdict = nothing.judge(architecture, task) if nothing in asked else None
+    return [] if verdict is None else [verdict]
 
 
 def _about(task: Task) -> Callable[[Theorem], bool]:
