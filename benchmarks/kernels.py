@@ -114,7 +114,7 @@ def levelled(q: Tensor, k: Tensor, v: Tensor, weights: Tensor) -> Tensor:
 
 CASES: dict[str, tuple[str, str, Form, tuple[Any, ...]]] = {
     # mechanisms: (kernel, inputs, our form, further arguments of the kernel)
-    "linear": ("simple_gla", "linear", summed, (None,)),
+    "linear": ("linear", "linear", summed, (None,)),
     "lightning, retnet, mamba2": ("simple_gla", "decay", decayed, ()),
     "gla, hgrn2": ("gla", "decay per dimension", decayed, ()),
     "deltanet, gdn, deltaproduct": ("gated_delta_rule", "delta", overwritten, ()),

@@ -52,7 +52,7 @@ class Sums(Recurrence):
         self, q: Tensor, k: Tensor, v: Tensor, chunk: int, dtype: torch.dtype
     ) -> Float[Tensor, "b h t v"]:
         # taylor's features would have to be written out
-        fast = None if self.feature == "taylor" else chosen("simple_gla", k, v, dtype)
+        fast = None if self.feature == "taylor" else chosen("linear", k, v, dtype)
         if fast is None:
             return chunked(self.feature, q, k, v, chunk=chunk)
         return fast(features(self.feature, q), features(self.feature, k), v, None)

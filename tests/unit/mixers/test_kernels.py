@@ -27,11 +27,11 @@ TOKENS = 70
 SIZES: dict[str, Any] = {"heads": 2, "head_dim": 6, "value_dim": 5}
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     # case: (mechanism, sizes, kernel)
-    "linear elu": ("linear", SIZES | {"feature": "elu"}, "simple_gla"),
+    "linear elu": ("linear", SIZES | {"feature": "elu"}, "linear"),
     "linear identity": (
         "linear",
         SIZES | {"feature": "identity", "normaliser": False},
-        "simple_gla",
+        "linear",
     ),
     "retnet": ("retnet", SIZES, "simple_gla"),
     "lightning": ("lightning", SIZES, "simple_gla"),
@@ -88,7 +88,7 @@ def chunk_simple_gla(
     q: Tensor, k: Tensor, v: Tensor, g: Tensor | None = None, scale: float | None = None
 ) -> tuple[Tensor, None]:
     """fla.ops.simple_gla: g (b t h), log decays."""
-    called.append("simple_gla")
+    called.append("linear" if g is None else "simple_gla")
     aligned(q, k, v)
     a = torch.ones(q.shape[:3]) if g is None else g.exp()
     assert scale == 1.0
@@ -155,12 +155,11 @@ def chunk_rwkv7(
     scale: float,
     safe_gate: bool,
     lower_bound: float,
-    chunk_size: int,
 ) -> tuple[Tensor, None]:
     """fla.ops.rwkv7: S diag(w) + (S a) b^T + v k^T, w log decays from lower_bound on."""
     called.append("rwkv7")
     aligned(r, k, v, a, b)
-    assert (scale, safe_gate, chunk_size) == (1.0, True, 64)
+    assert (scale, safe_gate) == (1.0, True)
     assert w.dtype == torch.float32
     assert w.min() >= lower_bound - 1e-6
 
@@ -227,10 +226,25 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         (operator,) = (function for function in OPERATORS if function.__name__ == kernel.operator)
         monkeypatch.setattr(sys.modules[kernel.module], kernel.operator, operator, raising=False)
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.6.0")
+    has(monkeypatch, "3.7.1", (9, 0))
     backends.missing.cache_clear()
     called.clear()
     yield monkeypatch
     backends.missing.cache_clear()
+    backends.wrong_gradients.cache_clear()
+
+
+def has(
+    patch: pytest.MonkeyPatch, triton: str, *devices: tuple[int, int], name: str = "NVIDIA"
+) -> None:
+    """Triton of that version, and devices of those capabilities."""
+    module = ModuleType("triton")
+    module.__version__ = triton  # type: ignore[attr-defined]
+    patch.setitem(sys.modules, "triton", module)
+    patch.setattr(torch.cuda, "device_count", lambda: len(devices))
+    patch.setattr(torch.cuda, "get_device_capability", lambda i: devices[i])
+    patch.setattr(torch.cuda, "get_device_name", lambda i: name)
+    backends.wrong_gradients.cache_clear()
 
 
 def made(case: str, dtype: torch.dtype = torch.float32) -> Mixer:
@@ -425,6 +439,76 @@ def test_broken_installation(installed: pytest.MonkeyPatch) -> None:
         pytest.raises(BackendError, match=r"importing fla-core 0\.6\.0 fails: ModuleNotFoundError"),
     ):
         m(x)
+
+
+HOPPER = (9, 0)
+AMPERE = (8, 0)
+BLACKWELL = (10, 0)
+GATED = {"simple_gla", "gated_delta_rule"}
+"""Kernels whose backward pass hands a gate to fla's `chunk_bwd_dqkwg`: read in fla-core 0.6's
+ops/simple_gla/chunk.py and ops/gated_delta_rule/chunk.py; no other kernel in use calls it.
+"""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_on_hopper_with_a_wrong_triton_gated_kernels_do_not_train(
+    case: str, installed: pytest.MonkeyPatch
+) -> None:
+    """fla raises in their backward pass, after the forward pass of a training step is done."""
+    has(installed, "3.4.0", HOPPER)
+    kernel = CASES[case][2]
+    m = made(case, torch.bfloat16)
+    x = inputs(torch.bfloat16, 5)
+    with backend("fla"):
+        if kernel in GATED:
+            with pytest.raises(BackendError, match=r"Hopper .*install Triton 3\.7\.1 or later"):
+                m(x)
+        else:
+            m(x)
+    assert called == ([] if kernel in GATED else [kernel])
+    backends.wrong_gradients.cache_clear()
+    called.clear()
+    if kernel in GATED:
+        with pytest.warns(UserWarning, match=r"our own forms train in their place: Triton 3\.4\.0"):
+            y = m(x)
+        assert torch.equal(y, m(x))  # said once
+        with backend("torch"):
+            assert torch.equal(y, m(x))
+        assert not called
+        with torch.no_grad():
+            m(x)
+    else:
+        m(x)
+    assert called == [kernel]
+
+
+@pytest.mark.parametrize(
+    ("triton", "devices", "name", "right"),
+    [
+        ("3.3.1", [HOPPER], "NVIDIA H100", True),
+        ("3.4.0", [HOPPER], "NVIDIA H100", False),
+        ("3.5.1+git1234", [HOPPER], "NVIDIA GH200", False),
+        ("3.7.0", [HOPPER], "NVIDIA H200", False),
+        ("3.7.1", [HOPPER], "NVIDIA H200", True),
+        ("3.7.1+gitabc", [HOPPER], "NVIDIA H200", True),
+        ("3.10.0", [HOPPER], "NVIDIA H200", True),
+        ("3.5.1", [AMPERE], "NVIDIA A100", True),
+        ("3.5.1", [BLACKWELL], "NVIDIA B200", True),
+        ("3.5.1", [AMPERE, HOPPER], "NVIDIA", False),
+        ("3.5.1", [], "NVIDIA", True),
+    ],
+)
+def test_which_triton_and_device_are_wrong(
+    triton: str,
+    devices: list[tuple[int, int]],
+    name: str,
+    right: bool,
+    installed: pytest.MonkeyPatch,
+) -> None:
+    has(installed, triton, *devices, name=name)
+    with backend("fla"):
+        reason = backends.wrong_gradients()
+    assert (reason is None) == right
 
 
 def test_under_vmap() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import warnings
 from functools import cache
 from typing import ClassVar
 
@@ -70,7 +71,7 @@ def why_not(kernel: Kernel, k: Tensor, v: Tensor, dtype: torch.dtype) -> str | N
         return f"{tokens} tokens are over its {kernel.tokens}"
     if blocks > BLOCKS:
         return f"batch times heads is {blocks}, over its {BLOCKS}"
-    return missing()
+    return missing() or (wrong_gradients() if kernel.gated and torch.is_grad_enabled() else None)
 
 
 def keeps_precision(kernel: Kernel, dtype: torch.dtype) -> bool:
@@ -91,6 +92,33 @@ def format_of(dtype: torch.dtype) -> torch.dtype:
     if dtype == torch.float32 and torch.is_autocast_enabled("cuda"):
         return torch.get_autocast_dtype("cuda")
     return dtype
+
+
+@cache
+def wrong_gradients() -> str | None:
+    """Why gated kernels have no gradients here; None where they have. Asked once fla is there.
+
+    Triton from 3.4 to below 3.7.1 compiles the product behind them wrongly on Hopper, and fla 0.6
+    raises in the backward pass, in the middle of a training step.
+    """
+    parse = importlib.import_module("packaging.version").parse  # as fla reads it
+    triton = importlib.import_module("triton").__version__
+    if not parse("3.4.0") <= parse(triton) < parse("3.7.1"):
+        return None
+    devices = range(torch.cuda.device_count())
+    # fla asks device 0 and the current one, by name too; a Hopper beside them would err unnoticed
+    if not any(
+        torch.cuda.get_device_capability(i)[0] == 9 or "NVIDIA H" in torch.cuda.get_device_name(i)
+        for i in devices
+    ):
+        return None
+    reason = (
+        f"Triton {triton} computes the gradients of gated kernels wrongly on Hopper (fla-org issue"
+        " 640): install Triton 3.7.1 or later"
+    )
+    if backend.current == "auto":
+        warnings.warn(f"our own forms train in their place: {reason}", stacklevel=2)
+    return reason
 
 
 @cache

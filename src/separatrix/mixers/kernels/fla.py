@@ -101,7 +101,7 @@ def rwkv7(
     -e^{-1/2}; as fla's layer calls it.
     """
     q, k, v_, r, s = (_theirs(x, dtype) for x in (q, k, v, r, s))
-    bounds = {"safe_gate": True, "lower_bound": -exp(-0.5), "chunk_size": 64}
+    bounds = {"safe_gate": True, "lower_bound": -exp(-0.5)}  # the chunk is fla's to choose
     return _ours(
         operator(r=q, w=_theirs(log_a, torch.float32), k=k, v=v_, a=r, b=s, scale=1.0, **bounds), v
     )
@@ -142,7 +142,7 @@ def hgrn(
 @dataclass(frozen=True)
 class Kernel:
     """An operator of fla, how it is called, and what it takes: formats, whether it multiplies
-    float32 in TF32, largest sizes.
+    float32 in TF32, largest sizes. `gated`: its gradients go through `chunk_bwd_dqkwg` with a gate.
     """
 
     module: str
@@ -153,12 +153,16 @@ class Kernel:
     keys: int | None = LARGEST_KEY
     values: int | None = None
     tokens: int | None = None
+    gated: bool = False
 
 
 KERNELS = {
-    "simple_gla": Kernel("fla.ops.simple_gla", "chunk_simple_gla", simple_gla, FULL),
+    "linear": Kernel("fla.ops.simple_gla", "chunk_simple_gla", simple_gla, FULL),
+    "simple_gla": Kernel("fla.ops.simple_gla", "chunk_simple_gla", simple_gla, FULL, gated=True),
     "gla": Kernel("fla.ops.gla", "chunk_gla", gla, FULL),
-    "gated_delta_rule": Kernel("fla.ops.gated_delta_rule", "chunk_gated_delta_rule", delta, FULL),
+    "gated_delta_rule": Kernel(
+        "fla.ops.gated_delta_rule", "chunk_gated_delta_rule", delta, FULL, gated=True
+    ),
     "kda": Kernel("fla.ops.kda", "chunk_kda", delta, FULL),
     # warns that float32 fails on some platforms
     "rwkv7": Kernel("fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF),
