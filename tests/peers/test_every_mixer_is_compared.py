@@ -44,7 +44,8 @@ COMPARED: dict[str, tuple[str, str]] = {
     "mlstm": ("not there", "xlstm, up to its norm"),
     "rglru": ("hgrn, the same recurrence", "recurrent_gemma from place 1 on"),
     "loglinear": (
-        "log_linear_attn; over Gated DeltaNet gated_delta_rule level by level",
+        "log_linear_attn (over linear attention and Mamba-2); over Gated DeltaNet"
+        " gated_delta_rule level by level",
         "not there",
     ),
     "shortconv": (

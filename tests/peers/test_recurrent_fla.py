@@ -112,6 +112,18 @@ def loglinear(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Output
     return out(m, operator(*repeated(m, x), no_decay, weights)), None
 
 
+def loglinear_mamba2(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
+    """Their masked matrix with decays, as their layer calls it: q, k, v are C, B and the step size
+    times x.
+    """
+    weights = F.softplus(x @ m.level.weight.T).unflatten(-1, (-1, HEADS)).transpose(2, 3)  # b t h l
+    step = F.softplus(F.linear(x, m.dt.weight, m.dt.bias))
+    q, k, v = qkv(m, x)
+    operator = naive("log_linear_attn").naive_log_linear_attn
+    y = operator(q, k, v * step[..., None], -m.rate.exp() * step, weights)
+    return out(m, y + m.skip[:, None] * v), None
+
+
 def gdn(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     (q, k, v), operator = repeated(m, x), naive("gated_delta_rule").naive_recurrent_gated_delta_rule
     y, state = operator(unit(q), unit(k), v, writing(m, x), log_decay(m, x), 1.0, state, True)
@@ -251,6 +263,9 @@ CASES: dict[str, Case] = {
         "linear", taylor, SIZES | {"feature": "taylor", "normaliser": False}, state=None
     ),
     "loglinear": Case("loglinear", loglinear, SIZES, state=None),
+    "loglinear over mamba2": Case(
+        "loglinear", loglinear_mamba2, SIZES | {"base": "mamba2", "key_heads": 2}, state=None
+    ),
     "gdn": Case("gdn", gdn, SIZES),
     "gdn, negative": Case("gdn", gdn, SIZES | {"negative": True}),
     "gdn, shared keys": Case("gdn", gdn, SIZES | {"key_heads": 2}),
@@ -261,6 +276,7 @@ CASES: dict[str, Case] = {
         "deltaproduct", deltaproduct, SIZES | {"householders": 3, "negative": False, "key_heads": 2}
     ),
     "kda": Case("kda", kda, SIZES),
+    "kda, negative": Case("kda", kda, SIZES | {"negative": True}),
     "gla": Case("gla", gla, SIZES),
     "hgrn2": Case("hgrn2", hgrn2, SIZES),
     "retnet": Case("retnet", retnet, SIZES, state=None),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import Facts
-from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
+from separatrix.mechanisms.base import Facts, flag
+from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,8 @@ class KDA(MatrixState):
         elsewhere="transformers: linear_attention of kimi_linear; fla: KimiDeltaAttention",
     )
     operations: ClassVar[int] = 7
+
+    negative: bool = flag(False, NEGATIVE, alters=True)
 
     @property
     def counted_bits(self) -> int:

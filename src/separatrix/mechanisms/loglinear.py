@@ -27,8 +27,8 @@ class LogLinear(MatrixState):
 
     base: str = choice(
         "linear",
-        ("linear", "gdn"),
-        "recurrence of every bucket's state: linear attention or Gated DeltaNet",
+        ("linear", "mamba2", "gdn"),
+        "recurrence of every bucket's state: linear attention, Mamba-2 or Gated DeltaNet",
         alters=True,
     )
     feature: str = choice(
@@ -49,8 +49,8 @@ class LogLinear(MatrixState):
         return (self._state(buckets * self.state_numbers), self._convolution(t))
 
     def roundings(self, t: int) -> int:
-        """A bucket of linear attention is rounded when it merges; one of the delta rule whenever a
-        token overwrites it.
+        """A bucket of linear attention is rounded when it merges; one that decays or is
+        overwritten, at every token.
         """
         return t.bit_length() if self.base == "linear" else t
 

@@ -19,6 +19,7 @@ from separatrix.mixers.lightning import LightningMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import LogLinearMixer
 from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
+from separatrix.mixers.loglinear_mamba2 import LogLinearMamba2Mixer
 from separatrix.mixers.mamba2 import Mamba2Mixer
 from separatrix.mixers.mla import LatentMixer
 from separatrix.mixers.mlstm import MLSTMMixer
@@ -67,7 +68,8 @@ MIXERS: dict[str, type[Mixer]] = {
 }
 
 OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {
-    ("loglinear", "base", "gdn"): LogLinearGDNMixer
+    ("loglinear", "base", "gdn"): LogLinearGDNMixer,
+    ("loglinear", "base", "mamba2"): LogLinearMamba2Mixer,
 }
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 

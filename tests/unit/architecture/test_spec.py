@@ -60,7 +60,7 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes[f.name] = draw(st.one_of(st.integers(1, 300), st.just(10**12)))
     if sizes.get("shared"):
         sizes.pop("value_dim", None)
-    if sizes.get("base") == "gdn":
+    if sizes.get("base", "linear") != "linear":
         sizes.pop("feature", None)
     if sizes.get("rope") or (cls is RetNet and "head_dim" in sizes):
         sizes["head_dim"] = 2 * draw(st.integers(1, 150))

@@ -25,11 +25,13 @@ from support.mixers import (
 )
 
 
+@pytest.mark.parametrize("negative", [False, True])
 @options
-def test_kda(options: dict[str, Any]) -> None:
-    # S_i = (I - b k k^T) Diag(a) S_{i-1} + b k v^T, read as S^T q, with S (d, e) as in the paper
-    layer = RecurrentHeads("kda", options, unit_queries=True)
-    (q, k, v), b = layer.qkv(), sigmoid(layer.map("b"))
+def test_kda(options: dict[str, Any], negative: bool) -> None:
+    # S_i = (I - b k k^T) Diag(a) S_{i-1} + b k v^T, read as S^T q, with S (d, e) as in the paper;
+    # b is twice as large with negative eigenvalues
+    layer = RecurrentHeads("kda", options, unit_queries=True, negative=negative)
+    (q, k, v), b = layer.qkv(), (1 + negative) * sigmoid(layer.map("b"))
     z = layer.map("a.up", layer.map("a.down")).reshape(TOKENS, layer.heads, layer.d)
     q = unit(q)
     k = unit(k)

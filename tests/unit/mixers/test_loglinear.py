@@ -22,7 +22,9 @@ from support.mixers import (
 )
 
 from separatrix.errors import SizeError
-from separatrix.laws import stream
+from separatrix.laws import close, drawn, inputs, stream
+from separatrix.mechanisms import mechanism
+from separatrix.mixers import mixer
 from separatrix.mixers.ops.fenwick import levels
 
 
@@ -97,6 +99,47 @@ def test_loglinear_gdn(options: dict[str, Any]) -> None:
                     state += b[j, h] * np.outer(v[j, h], k[j, h]) @ later
                 y[i, h] += weights[i, level, h] * (state @ q[i, h])
     layer.output(y)
+
+
+@options
+def test_loglinear_mamba2(options: dict[str, Any]) -> None:
+    # the semiseparable matrix of Mamba-2, element by element, weighed by the levels; and the skip
+    layer = RecurrentHeads("loglinear", options, base="mamba2")
+    c, b, x = layer.qkv()
+    delta = softplus(layer.map("dt"))
+    a = np.exp(-np.exp(layer.weights["rate"]) * delta)
+    weights = softplus(layer.map("level")).reshape(TOKENS, -1, layer.heads)
+    y = np.zeros_like(x)
+    for h in range(layer.heads):
+        for i in range(TOKENS):
+            for level, bucket in buckets(i):
+                for j in bucket:
+                    kept = a[j + 1 : i + 1, h].prod()
+                    y[i, h] += (
+                        weights[i, level, h] * (c[i, h] @ b[j, h]) * kept * delta[j, h] * x[j, h]
+                    )
+    skip = layer.weights["skip"][:, None] * x
+    layer.output(y, skip)
+
+
+@torch.no_grad()
+def test_loglinear_mamba2_with_equal_weights_is_mamba2() -> None:
+    # no gate, so that the two mechanisms have the same parameters but for the levels'
+    one = drawn(
+        mixer(mechanism("loglinear", heads=2, head_dim=5, value_dim=3, base="mamba2"), width=6)
+    )
+    other = drawn(mixer(mechanism("mamba2", heads=2, head_dim=3, state=5, groups=2), width=6))
+    one.get_parameter("level.weight").zero_()
+    parameters = dict(one.named_parameters())
+    for name, parameter in other.named_parameters():
+        parameter.copy_(parameters[name])
+    x = inputs(one, 2, 75)
+    # softplus(0) = ln 2 weighs what is read, not the skip
+    plain = other(x)
+    other.get_parameter("skip").zero_()
+    one.get_parameter("skip").zero_()
+    close(one(x), other(x) * np.log(2), "log-linear and plain")
+    assert (other(x) - plain).abs().max() > 0.01
 
 
 def test_levels_by_hand() -> None:

@@ -15,11 +15,14 @@ def scalar_with_bits(name: str) -> dict[str, Any]:
         "v__weight": [[0, 1, 0]],
         "o__weight": [[1], [0], [0]],
     }
-    keep = {"a__weight": {}, "a__bias": [-800.0], "rate": [0.0]} if name == "gdn" else {}
+    keep: dict[str, Any] = {"gdn": {"a__weight": {}, "a__bias": [-800.0]}}.get(name, {})
+    if name == "kda":
+        keep = {"a__down__weight": {}, "a__up__weight": {}, "a__up__bias": [-800.0]}
+    keep |= {} if name == "deltanet" else {"rate": [0.0]}
     return read | keep | {"b__weight": [[0, 0, 1]]}
 
 
-@pytest.mark.parametrize("name", ["deltanet", "gdn"])
+@pytest.mark.parametrize("name", ["deltanet", "gdn", "kda"])
 def test_negative_eigenvalues_count_parity(name: str) -> None:
     # one dimension: a bit of 1 has b = 2, a sign change; a bit of 0 has b = 0. The first token
     # writes 1 with b = 1

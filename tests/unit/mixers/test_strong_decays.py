@@ -28,7 +28,7 @@ def _gate_of_coordinate_zero(name: str, sizes: dict[str, Any]) -> Mixer:
     scalar = {(h, 0): 1000 for h in range(heads)}
     matrix = {(c, 0): 1000 for c in range(heads * d)}
     match name:
-        case "gdn" | "deltaproduct" | "loglinear":
+        case "gdn" | "deltaproduct" | "loglinear" if sizes.get("base") != "mamba2":
             return with_weights(m, a__weight=scalar, a__bias=[-3.0] * heads, rate=[0.0] * heads)
         case "kda":
             return with_weights(
@@ -47,7 +47,7 @@ def _gate_of_coordinate_zero(name: str, sizes: dict[str, Any]) -> Mixer:
             with torch.no_grad():
                 m.get_parameter("k.weight")[:, 0] = -1000
             return m
-        case "mamba2":
+        case "mamba2" | "loglinear":
             return with_weights(m, dt__weight=scalar, dt__bias=[-3.0] * heads, rate=[0.0] * heads)
         case "mlstm":
             return with_weights(
@@ -72,6 +72,8 @@ _STRONG: dict[str, tuple[str, dict[str, Any]]] = {
     "mamba2": ("mamba2", {"heads": 2, "head_dim": 3, "state": 4}),
     "mlstm": ("mlstm", {"heads": 2, "head_dim": 3}),
     "loglinear": ("loglinear", {"heads": 2, "head_dim": 3, "base": "gdn"}),
+    "loglinear mamba2": ("loglinear", {"heads": 2, "head_dim": 3, "base": "mamba2"}),
+    "kda negative": ("kda", {"heads": 2, "head_dim": 3, "negative": True}),
     "rglru": ("rglru", {"width": 5}),
 }
 
@@ -147,7 +149,7 @@ def test_a_decay_of_e_to_the_minus_1000_cuts_the_sequence(
         jaxtyping.config, "jaxtyping_disable", True
     )  # many steps; shapes are checked in the other tests
     m, x, starts = _resetting(case, period, tokens=72)
-    if case == "loglinear":
+    if case.startswith("loglinear"):
         m = with_weights(
             m, level__weight={}
         )  # equal weights ln 2 at every level: levels of a part alone are others than in the whole
@@ -166,7 +168,9 @@ def test_strong_decays_in_float32_are_finite_and_right(case: str, period: int) -
     # chunk's start, which need not go beyond 64 * 105, as e^-105 is 0 already: good to 64 * 105 *
     # 2^-24 = 4e-4. mlstm weighs its gates against each
     # other, so its sums do go to 64,000: 4e-3
-    tolerance = {"kda": 4e-4, "gla": 4e-4, "hgrn2": 4e-4, "mlstm": 4e-3}.get(case, 1e-5)
+    tolerance = {"kda": 4e-4, "kda negative": 4e-4, "gla": 4e-4, "hgrn2": 4e-4, "mlstm": 4e-3}.get(
+        case, 1e-5
+    )
     m, x, _ = _resetting(case, period)
     right, single = (
         [x.double() for x in _outputs_and_gradients(m.to(dtype), x.to(dtype))]

@@ -130,7 +130,7 @@ BY_HAND: dict[str, dict[str, Mechanism]] = {
     "rwkv6": {"v": Rwkv67(heads=4, head_dim=8, value_dim=16, width=64, shifts=2, version=6, **S)},
     "samba": {"b": Mamba(width=128, state=8, conv=4, **S), "w": WINDOW_16},
     "log_linear_mamba2": {
-        "o": LogLinear(heads=6, key_heads=2, head_dim=24, value_dim=16, conv=4, **S)
+        "o": LogLinear(heads=6, key_heads=2, head_dim=24, value_dim=16, conv=4, base="mamba2", **S)
     },
     "mamba_ssm": {"m": PLAIN_M2, "f": Full(heads=4, kv_heads=2, head_dim=20, conv=3, **F)},
 }
@@ -171,7 +171,7 @@ def kinds(config: dict[str, Any]) -> str:
     return " ".join("|".join(part.symbol for part in layer) for layer in from_config(config))
 
 
-@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct"])
+@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
 def test_negative_eigenvalues_are_read(family: str) -> None:
     (part,) = {
         p

@@ -99,7 +99,7 @@ def _negative(fields: Fields, cls: type[Mechanism]) -> dict[str, Size]:
     """
     return (
         {"negative": bool(fields.flag("allow_neg_eigval"))}
-        if cls in (DeltaNet, GatedDeltaNet, DeltaProduct)
+        if cls in (DeltaNet, GatedDeltaNet, DeltaProduct, KDA)
         else {}
     )
 

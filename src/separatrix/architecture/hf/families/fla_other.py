@@ -122,6 +122,7 @@ def log_linear_mamba2(fields: Fields) -> Reading:
         "head_dim": fields.size("state_size"),
         "value_dim": head_dim,
         "conv": fields.size("conv_kernel"),
+        "base": "mamba2",
         "format": fields.model_format(),
         "state_format": "fp32",
     }
