@@ -82,7 +82,7 @@ class Toy(Task):
     def family(self) -> Family[Toy]:
         return Family(f"V = {self.V}", lambda n: Toy(n=n, V=self.V), 2)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.V, size=(self._batch(batch), self.n))
         return Batch(tokens, self.answer(tokens))
 

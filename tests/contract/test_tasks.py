@@ -110,6 +110,18 @@ def test_equal_generators_give_equal_instances(task: Task) -> None:
     assert (one.tokens != other.tokens).any()
 
 
+@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1))
+def test_one_call_draws_what_several_do(task: Task) -> None:
+    """However the rows are asked for, and whatever else the generator is used for before."""
+    one, other = (np.random.default_rng(8) for _ in range(2))
+    assert (one.random(3) == other.random(3)).all()
+    whole = task.sample(1000, one)
+    parts = [task.sample(rows, other) for rows in (500, 1, 7, 492)]
+    for field, drawn in zip(whole, zip(*parts, strict=True), strict=True):
+        assert np.array_equal(field, np.concatenate(drawn))
+    assert one.bit_generator.state == other.bit_generator.state
+
+
 @pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     total = 20_000

@@ -216,9 +216,9 @@ class Thought(Task):
             inner.grows,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         self._batch(batch)
-        return self._instance(self.task.sample(batch, rng).tokens)
+        return self._instance(self.task.draw(batch, rng).tokens)
 
     def answer(self, tokens: Tokens) -> Tokens:
         """NO_ANSWER up to the prompt's last token, then the chain. Raises SizeError where what

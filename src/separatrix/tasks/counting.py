@@ -218,7 +218,7 @@ class Counting(Task):
         described = "ones among n bits" if self.form == "ones" else f"V = {self.V:,}"
         return Family(described, lambda n: Counting(n=n, V=self.V, form=self.form), 1)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.shift == "independent":
             x = rng.integers(self.V, size=(batch, self.n))

@@ -95,7 +95,7 @@ class Disjointness(Decision):
     def family(self) -> Family[Disjointness]:
         return Family("sets of n elements", lambda n: Disjointness(n=n), 2)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         labels = rng.integers(2, size=batch)
         rows = np.arange(batch)

@@ -138,7 +138,7 @@ class Dyck(Decision):
             2,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if not self._drops and not self._kinds:
             raise SizeError(

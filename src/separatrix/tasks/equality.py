@@ -109,7 +109,7 @@ class Equality(Decision):
     def family(self) -> Family[Equality]:
         return Family("strings of n bits", lambda n: Equality(n=n), 1)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         equal = rng.integers(2, size=batch)
         if self.n >= 8 and self.shift == PLAIN:

@@ -67,7 +67,7 @@ class Index(Lookup):
     def family(self) -> Family[Index]:
         return Family(f"V = {self.V:,}", lambda n: Index(n=n, V=self.V), 1)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         x, i = lookup(batch, self.n, self.V, self.shift, rng)
         return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])

@@ -139,7 +139,7 @@ class IsTree(Decision):
     def family(self) -> Family[IsTree]:
         return Family("n vertices and n - 1 edges", lambda n: IsTree(n=n), 3)
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
             raise SizeError(

@@ -209,7 +209,7 @@ class KHop(Composition, Task):
             keeps_prefixes=False,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.shift != PLAIN:
             steps = rng.integers(1, self.V, size=(batch, self.n))

@@ -146,7 +146,7 @@ class Majority(Task):
         """k stays."""
         return Family(f"k = {self.k:,}", lambda n: Majority(n=n, k=self.k), max(3, self.k))
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         place = np.arange(self.n)
         top = np.full((batch, 1), self.least)

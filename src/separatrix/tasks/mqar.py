@@ -189,7 +189,7 @@ class MQAR(Task):
 
         return Family(f"a vocabulary of {size:,}", at, 1, grows="num_kv_pairs")
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = max(1, _AT_ONCE // self.length)
         k = self.num_kv_pairs

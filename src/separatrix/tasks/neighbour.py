@@ -162,7 +162,7 @@ class Neighbour(Task):
             f"d = {self.d}, V = {self.V:,}", lambda n: Neighbour(n=n, d=self.d, V=self.V), self.V
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         slots = shuffled(batch, self.n, rng)
         start = rng.integers(self.V, size=batch)

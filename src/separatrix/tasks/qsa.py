@@ -183,7 +183,7 @@ class QSA(Task):
             self.q,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         n = self.n
         q = self.q

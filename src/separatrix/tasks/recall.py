@@ -221,7 +221,7 @@ class Recall(Task):
             low,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         D = self.written
         rows = np.arange(batch)

@@ -190,7 +190,7 @@ class StateRecall(Composition, Task):
             f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = np.arange(batch)
         _, cell, swap, query = self.starts

@@ -156,7 +156,7 @@ class ThreeSum(Decision):
             least=5,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=self._batch(batch))
         if self.form == "query":
             return Batch(self._query(labels, rng), labels)

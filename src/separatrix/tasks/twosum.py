@@ -213,7 +213,7 @@ class TwoSum(Decision):
             least=3,
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=self._batch(batch))
         return Batch(
             self._query(labels, rng) if self.form == "query" else self._decision(labels, rng),

@@ -50,7 +50,7 @@ def _config(architecture: str, *, length: int, vocabulary: int, width: int) -> M
 class Ones(TwoSum):
     """Are at least n - 2 of n fair bits ones? (2-Sum as a decision lends its sizes.)"""
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(2, size=(batch, self.n))
         return Batch(tokens, self.answer(tokens))
 

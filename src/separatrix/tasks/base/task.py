@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.counts import Count
+from separatrix.tasks.base.blocks import parts
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
@@ -152,9 +154,15 @@ class Task(ABC):
     def family(self) -> Family[Task]:
         """The tasks like this one at growing n."""
 
-    @abstractmethod
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        """`batch` instances, drawn with `rng` only."""
+        """`batch` instances, drawn with `rng` only: the next ones, in however many calls they are
+        asked for.
+        """
+        return _sampled(self, self._batch(batch), rng)
+
+    @abstractmethod
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        """`batch` instances at once, from the start of `rng`: what `sample` takes its rows from."""
 
     @abstractmethod
     def answer(self, tokens: Tokens) -> Tokens:
@@ -295,6 +303,31 @@ class Task(ABC):
                 " 2^30 tokens at once"
             )
         return int(batch)
+
+
+def _sampled(task: Task, batch: int, rng: np.random.Generator) -> Batch:
+    """The next `batch` rows of the blocks that `rng` goes through."""
+    shape = (batch, task.length)
+    tokens = np.empty(shape, np.int64)
+    targets = np.empty(shape if task.several else shape[:1], np.int64)
+    at = 0
+    for part in parts(batch, task.length, rng):
+        # what is asked for as a whole is not asked for again
+        drawn = (_block if part.last - part.first == part.rows else _kept)(
+            task, part.rows, part.seed
+        )
+        rows = slice(at, at + part.last - part.first)
+        tokens[rows], targets[rows] = (each[part.first : part.last] for each in drawn)
+        at = rows.stop
+    return Batch(tokens, targets)
+
+
+def _block(task: Task, rows: int, seed: int) -> Batch:
+    return task.draw(rows, np.random.Generator(np.random.PCG64(seed)))
+
+
+_kept = lru_cache(maxsize=4)(_block)
+"""For whoever asks for a few rows at a time, the blocks that the last ones came from."""
 
 
 class Decision(Task):

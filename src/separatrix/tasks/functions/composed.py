@@ -242,7 +242,7 @@ class Functions(Composition, Task):
             (octave, Fraction(1, len(octaves) * (octave.stop - octave.start))) for octave in octaves
         )
 
-    def sample(self, batch: int, rng: np.random.Generator) -> Batch:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = np.arange(batch)
         tokens = np.empty((batch, self.length), np.int64)
