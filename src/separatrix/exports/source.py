@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.exports.replies import Shape
 from separatrix.tasks import Task
 from separatrix.tasks.text import TextTask
 
@@ -64,13 +65,8 @@ class Source(Protocol):
         ...
 
     @property
-    def pattern(self) -> str | None:
-        """A regular expression of answers that are names; None for numbers."""
-        ...
-
-    @property
-    def lenient(self) -> dict[str, Any]:
-        """What a comparison of answers overlooks, as lm-evaluation-harness spells it."""
+    def shape(self) -> Shape:
+        """What an answer looks like, for whoever reads replies."""
         ...
 
     @property

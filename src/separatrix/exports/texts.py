@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from separatrix.exports.replies import Shape
 from separatrix.exports.source import MOST_CHOICES, Drawn, Rows, key_of, text_columns
 from separatrix.tasks.text import TextItem, TextTask
 
@@ -19,15 +20,14 @@ class TextSource:
         self.task = task
         self.length = len(first.prompt.split())
         self.stepwise = task.target(first) != first.answer
+        self.shape = Shape(*task.reply, task.pattern)
         self.choices: Literal["choices"] | None = (
-            "choices" if 0 < len(first.choices) <= MOST_CHOICES else None
+            "choices" if self.shape.size == 1 and 0 < len(first.choices) <= MOST_CHOICES else None
         )
         self.worded = task.spec
         self.guess = "a guess among the candidates"
         self.lead = "Answer the question from the facts. "
-        self.lenient = {"ignore_case": True}
         self.stop = ""
-        self.pattern = task.pattern
         self.largest = 0
         self.chance = task.chance
         self.share = Fraction(1)

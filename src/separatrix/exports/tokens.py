@@ -1,6 +1,4 @@
-"""Rows of a task of tokens: the tokens and targets themselves, and the same as a question in
-numbers.
-"""
+"""Rows of a task of tokens: the tokens and targets themselves, and the same as a question."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.exports.replies import Shape
 from separatrix.exports.source import MOST_CHOICES, Column, Drawn, Rows, key_of, text_columns
 from separatrix.exports.wording import Worder, definition
 from separatrix.tasks import NO_ANSWER, Task
@@ -18,11 +17,11 @@ MOST_BALANCED = 100
 """Most answers that are kept as frequent as they are drawn; with more, waiting for the right one
 would take long.
 """
-_NUMBERS = "the question in numbers, for readers of the definition"
+_NUMBERS = "the question in words, for readers of the definition"
 
 
 class TokenSource:
-    """Tokens and targets as the task draws them, and the same as a question in numbers.
+    """Tokens and targets as the task draws them, and the same as a question.
 
     Of a task with answers at several places the question is asked at one of them, drawn uniformly.
     Of a chain of thought it is asked after the prompt.
@@ -36,12 +35,11 @@ class TokenSource:
         self.worded = task.worded.spec
         self.lead = f"{definition(self.asked)}\n\n"
         self.guess = "the best constant guess"
-        self.lenient = {"regexes_to_ignore": [","]}
         self.stop = "."
-        self.pattern = None
+        self.shape = Shape(*self.asked.reply)
         self.largest = max(task.vocabulary, task.answers, task.length)
         self.choices = (
-            [str(answer) for answer in range(self.asked.answers)]
+            [self.asked.answer_word(answer) for answer in range(self.asked.answers)]
             if self.asked.answers <= MOST_CHOICES
             else None
         )
@@ -141,10 +139,10 @@ class TokenSource:
             self._worder.prompt(row[: end + 1])
             for row, end in zip(tokens, ends.tolist(), strict=True)
         ]
-        made["answer"] = made["completion"] = [str(answer) for answer in answers.tolist()]
+        made["answer"] = made["completion"] = list(map(self._worder.answer, answers.tolist()))
         chains = self.asked.chain(tokens[:, : self.asked.length])
         if chains is not None:
-            made["steps"] = [[str(value) for value in chain] for chain in chains.tolist()]
+            made["steps"] = list(map(self._worder.chain, chains.tolist()))
             if self.stepwise:
                 made["completion"] = [self._worder.written(chain) for chain in made["steps"]]
         return made

@@ -62,6 +62,8 @@ WORDS = Words(
 )
 
 _TRIES = 10_000
+_BRACKETS = ("()", "[]", "{}", "<>")
+"""How the first kinds are written."""
 WINDOW = 6
 """Two brackets of one pair that are exchanged lie more than this many places apart."""
 LEAST = 16
@@ -316,6 +318,16 @@ class Dyck(Decision):
             stack[top] = np.where(up, place, stack[top])
             height -= ~up
         return np.ascontiguousarray(mates.T)
+
+    def word(self, token: int) -> str:
+        way, kind = divmod(token, self.k)
+        if self.k <= len(_BRACKETS):
+            return _BRACKETS[kind][way]
+        return f"{'()'[way]}{kind}"
+
+    @property
+    def spelling(self) -> str:
+        return "" if self.k <= len(_BRACKETS) else "A bracket of kind c opens as (c, closes as )c."
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -72,6 +72,13 @@ class Index(Lookup):
         x, i = lookup(batch, self.n, self.V, self.shift, rng)
         return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])
 
+    def word(self, token: int) -> str:
+        return str(token) if token < self.V else f"@{token - self.V}"
+
+    @property
+    def spelling(self) -> str:
+        return "Position i, counted from 0, is written @i."
+
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         self._below(tokens[:, :-1], self.V, "the sequence")

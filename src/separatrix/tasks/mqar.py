@@ -234,6 +234,16 @@ class MQAR(Task):
         tokens.reshape(-1)[places] = keys.reshape(-1)[order]
         targets.reshape(-1)[places] = values.reshape(-1)[order]
 
+    def word(self, token: int) -> str:
+        return f"k{token}" if token < self.first_value else str(token - self.first_value)
+
+    @property
+    def spelling(self) -> str:
+        return (
+            f"Id j below {self.first_value} is written kj, id {self.first_value} + a as the value"
+            " a."
+        )
+
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
         if self.shift == "zipf":
             return zipf(self.answers, (batch, self.num_kv_pairs), rng)

@@ -385,6 +385,14 @@ class Neighbour(Task):
             axis=1
         )
 
+    def word(self, token: int) -> str:
+        strings = 1 << self.d
+        return f"{token:0{self.d}b}" if token < strings else str(token - strings)
+
+    @property
+    def spelling(self) -> str:
+        return "A string is written as its bits, its label behind it as a number."
+
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         strings = tokens[:, 0:-1:2]

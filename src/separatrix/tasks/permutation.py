@@ -184,6 +184,20 @@ class Permutation(Composition, Task):
             chain[:, place] = state = table[state * self.vocabulary + tokens[:, place]]
         return chain
 
+    def word(self, token: int) -> str:
+        return f"[{','.join(map(str, _permutations(self.k)[token].tolist()))}]"
+
+    def answer_word(self, answer: int) -> str:
+        return self.word(answer)
+
+    @property
+    def spelling(self) -> str:
+        return f"A permutation p is written as the arrangement [p(0),...,p({self.k - 1})]."
+
+    @property
+    def reply(self) -> tuple[str, int]:
+        return "arrangement", self.k
+
     def answer(self, tokens: Tokens) -> Tokens:
         return self._product(self._checked(tokens))
 

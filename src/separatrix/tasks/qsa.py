@@ -253,6 +253,13 @@ class QSA(Task):
         targets[:, self.n + self.q - 1 :: self.q] = sums
         return targets
 
+    def word(self, token: int) -> str:
+        return str(token) if token < self.V else f"@{token - self.V}"
+
+    @property
+    def spelling(self) -> str:
+        return "Place p, counted from 0, is written @p."
+
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         values = tokens[:, : self.n]

@@ -278,6 +278,14 @@ class Recall(Task):
         np.put_along_axis(written, last, values, axis=1)
         return which, written
 
+    def word(self, token: int) -> str:
+        return str(token) if token < self.V else f"k{token - self.V}"
+
+    @property
+    def spelling(self) -> str:
+        none = "" if self.answers == self.V else f" Answer {self.V} if the key was not written."
+        return f"Id {self.V} + j, a key, is written kj.{none}"
+
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         keys = tokens[:, 0:-1:2]

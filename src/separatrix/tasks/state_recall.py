@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -263,6 +265,24 @@ class StateRecall(Composition, Task):
             chain[:, place] = pointer = partner[swaps[:, -1 - place], pointer]
         return chain
 
+    def word(self, token: int) -> str:
+        _, cell, swap, query = self.starts
+        if token < cell:
+            return str(token)
+        if token < swap:
+            return f"@{token - cell}"
+        if token < query:
+            one, two = _swapped(self.P)[token - swap]
+            return f"{one}~{two}"
+        return f"?{token - query}"
+
+    @property
+    def spelling(self) -> str:
+        return (
+            "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for as"
+            " ?i; all are counted from 0."
+        )
+
     def intermediate(self, tokens: Tokens) -> Tokens:
         """Token ids of the pointers from the last swap back to before the first, of the cell, and
         the value: (batch, K + 2).
@@ -309,6 +329,12 @@ def _ids(P: int) -> Tokens:
     one, two = np.triu_indices(P, 1)
     ids[one, two] = ids[two, one] = np.arange(len(one))
     return ids
+
+
+@lru_cache
+def _swapped(P: int) -> list[tuple[int, int]]:
+    """The two pointers of every swap."""
+    return list(combinations(range(P), 2))
 
 
 def _partners(P: int) -> Tokens:

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml as pyyaml
+from support.worded import answer_in_words, tokens_of
 
 from separatrix.errors import SpecError
 from separatrix.exports import SPLITS, export
 from separatrix.exports.references import REFERENCES, references
+from separatrix.exports.replies import read
+from separatrix.exports.tokens import TokenSource
 from separatrix.exports.wording import definition, drawn, instruction
 from separatrix.exports.yaml import Function, yaml
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
@@ -39,13 +42,6 @@ def jsonl(folder: Path, task: Any, **options: Any) -> dict[str, list[dict[str, A
     }
 
 
-def asked_numbers(prompt: str) -> list[int]:
-    """The numbers of a question, read from its words."""
-    found = re.fullmatch(r"[^\n]+\nNumbers: ([0-9 ]+)\nAnswer(?: step by step)?:", prompt)
-    assert found, prompt
-    return [int(word) for word in found[1].split(" ")]
-
-
 @pytest.mark.parametrize("text", [*SMALLEST, *CHAINS])
 def test_rows_of_tokens(tmp_path: Path, text: str) -> None:
     """Answers are the oracle's, numbers in words are the tokens, and the answer in words is the
@@ -57,7 +53,7 @@ def test_rows_of_tokens(tmp_path: Path, text: str) -> None:
     for row in [row for found in splits.values() for row in found]:
         expected = task.answer(np.array([row["tokens"]]))[0]
         assert expected.tolist() == row["targets" if task.several else "target"]
-        numbers = asked_numbers(row["prompt"])
+        numbers = tokens_of(task.asked, row["prompt"])
         assert numbers == row["tokens"][: len(numbers)]
         if isinstance(task, Thought):
             assert len(numbers) == task.task.length
@@ -65,7 +61,10 @@ def test_rows_of_tokens(tmp_path: Path, text: str) -> None:
         else:
             due = expected[len(numbers) - 1] if task.several else expected
             assert len(numbers) == (row["place"] + 1 if task.several else task.length)
-        assert (row["answer"], due >= 0) == (str(due), True)
+        assert due >= 0
+        assert row["answer"] == (answer_in_words(task.asked, row["prompt"]))
+        if task.asked.reply[0] == "number":
+            assert row["answer"] == str(due)
 
 
 @pytest.mark.parametrize("text", CHAINS)
@@ -74,7 +73,7 @@ def test_steps_are_the_chain(tmp_path: Path, text: str) -> None:
     inner = task.task if isinstance(task, Thought) else task
     assert isinstance(inner, Composition)
     for row in jsonl(tmp_path / "a", task)["train"]:
-        chain = inner.intermediate(np.array([asked_numbers(row["prompt"])]))[0].tolist()
+        chain = inner.intermediate(np.array([tokens_of(task.asked, row["prompt"])]))[0].tolist()
         assert row["steps"] == [str(value) for value in chain]
         stepwise = f"{' '.join(row['steps'])}. The answer is {chain[-1]}."
         assert row["completion"] == (stepwise if isinstance(task, Thought) else str(chain[-1]))
@@ -310,21 +309,28 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
         path.stem: pyyaml.load(path.read_text(), loader) for path in (tmp_path / "a").glob("*.yaml")
     }
     name = "separatrix_" + re.sub(r"\W+", "_", task.spec)
-    assert set(found) == ({name, f"{name}_cot"} if isinstance(task, Composition) else {name})
+    chain = {f"{name}_cot"} if isinstance(task, Composition) else set()
+    assert set(found) == {name, f"{name}_chat"} | chain
     direct = found[name]
+    kind = task.reply[0]
     assert direct["task"] == name
     assert direct["custom_dataset"] == "rows.load"
-    assert direct["description"] == f"{definition(task)}\n\nAnswer with the number alone.\n\n"
-    for steps in (config for other, config in found.items() if other != name):
-        assert steps["description"].endswith("\n\nWrite the steps, then: The answer is NUMBER.\n\n")
+    assert direct["description"] == f"{definition(task)}\n\nAnswer with the {kind} alone.\n\n"
+    end = f"The answer is {kind.upper()}."
+    for steps in (config for other, config in found.items() if other.endswith("_cot")):
+        assert steps["description"].endswith(f"\n\nWrite the steps, then: {end}\n\n")
         assert steps["doc_to_text"].endswith(
-            "\nWrite the steps, then: The answer is NUMBER.\nAnswer step by step:"
+            f"\nWrite the steps, then: {end}\nAnswer step by step:"
         )
+    chat = found[f"{name}_chat"]
+    assert chat["doc_to_text"].endswith(f"\nThink as long as you like, and end with a line: {end}")
+    assert (chat["output_type"], chat["generation_kwargs"]["until"]) == ("generate_until", [])
+    assert chat["generation_kwargs"]["max_gen_toks"] >= 4096
     assert direct["metadata"]["chance"] == str(task.chance)
     few = task.answers <= 10
     assert direct["output_type"] == ("multiple_choice" if few else "generate_until")
     assert direct.get("doc_to_choice") == (
-        [str(answer) for answer in range(task.answers)] if few else None
+        [task.answer_word(answer) for answer in range(task.answers)] if few else None
     )
 
 
@@ -362,3 +368,41 @@ def test_no_task_escapes_the_templates_of_the_harness() -> None:
 
 def _smallest(cls: type[Task]) -> Task:
     return parse_task(f"{cls.name}:{cls.grid[0]}")
+
+
+@pytest.mark.parametrize("text", SMALLEST)
+def test_a_scripted_model_is_right_or_wrong_on_every_task(text: str) -> None:
+    """Questions answered from their words alone: all replies are read as they were meant."""
+    source = TokenSource(parse_task(text))
+    task = source.task.asked
+    made = source.draw(4, np.random.default_rng(3)).render(np.arange(4))
+    for prompt, answer in zip(made["prompt"], made["answer"], strict=True):
+        right, wrong = (answer_in_words(task, prompt, wrong=bad) for bad in (False, True))
+        for said in (
+            "{}",
+            "The answer is {}.",
+            "<think>\nHmm.\n</think>\n\n**{}**",
+            "\\boxed{{{}}}",
+        ):
+            assert read(said.format(right), source.shape) == answer
+            assert read(said.format(wrong), source.shape) not in (answer, None)
+
+
+def test_ids_are_written_as_what_they_mean() -> None:
+    """Values as the number that is the answer, places, swaps and brackets as in the token table."""
+    words = {
+        "mqar:vocab_size=12,input_seq_len=8,num_kv_pairs=2": ([2, 8, 0, 11], "k2 2 k0 5"),
+        "recall:n=2,K=4,V=3,form=absent": ([2, 3, 6], "2 k0 k3"),
+        "index:n=4,V=4": ([2, 6], "2 @2"),
+        "qsa:n=4,q=2,V=3": ([2, 6, 3], "2 @3 @0"),
+        "neighbour:n=2,d=3,V=2": ([1, 9, 6, 8, 2], "001 1 110 0 010"),
+        "dyck:n=6,k=2,D=2": ([0, 1, 3, 2, 1, 3], "( [ ] ) [ ]"),
+        "dyck:n=6,k=5,D=2": ([0, 4, 9, 5], "(0 (4 )4 )0"),
+        "permutation:n=3,k=3": ([1, 3, 4], "[0,2,1] [1,2,0] [2,0,1]"),
+        "state-recall:n=4,V=2,K=2,P=3": (
+            [1, 0, 0, 1, 4, 2, 5, 6, 8, 10],
+            "1 0 0 1 @2 @0 @3 0~1 1~2 ?1",
+        ),
+    }
+    for text, (tokens, written) in words.items():
+        assert " ".join(map(parse_task(text).word, tokens)) == written, text

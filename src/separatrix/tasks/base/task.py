@@ -200,6 +200,28 @@ class Task(ABC):
         """The title, of the task's own form alone where it has several."""
         return self.titles.get(str(self.sizes().get("form", "")), self.title)
 
+    def word(self, token: int) -> str:
+        """A token as it is written for people and language models: its id, unless the id is not
+        what an answer would call it.
+        """
+        return str(token)
+
+    def answer_word(self, answer: int) -> str:
+        """An answer as it is to be written."""
+        return str(answer)
+
+    @property
+    def spelling(self) -> str:
+        """A sentence on how tokens are written where that is not their id, else nothing."""
+        return ""
+
+    @property
+    def reply(self) -> tuple[str, int]:
+        """What an answer looks like: ("number", how many there are), or ("arrangement", of how
+        many things).
+        """
+        return "number", self.answers
+
     @property
     def definition(self) -> str:
         """What is asked, for a solver."""

@@ -77,6 +77,11 @@ class TextTask(ABC):
         return self.chance
 
     @property
+    def reply(self) -> tuple[str, int, bool]:
+        """What an answer looks like: ("names", how many, whether their order counts)."""
+        return "names", 1, False
+
+    @property
     @abstractmethod
     def numbers(self) -> dict[str, int]:
         """What an instance holds, and how much of it."""
