@@ -76,7 +76,7 @@ def test_resolve_reads_files_folders_and_json(
         preset("nemotron-h-8b").notes,
         131_072,
     )
-    assert resolve(json.dumps(QWEN)) == resolve(json.dumps(QWEN | {"layers": 3})) == model
+    assert resolve(json.dumps(QWEN)) == resolve(json.dumps(QWEN | {"layers": 8})) == model
     assert resolve(
         json.dumps(Architecture.parse("full|gdn + window").to_json())
     ) == Architecture.parse("full|gdn + window")

@@ -13,6 +13,7 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf.built import built
+from separatrix.architecture.hf.causal import refuse_not_causal
 from separatrix.architecture.hf.draft import Reading
 from separatrix.architecture.hf.families import CLASSES, FAMILIES
 from separatrix.architecture.hf.families.mamba_ssm import is_native, mamba_ssm
@@ -22,13 +23,14 @@ from separatrix.architecture.hf.file import config_file, label, load_json
 from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
+from separatrix.architecture.hf.unread import refuse_unread
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
 
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
 
 _NESTED = ("text_config", "llm_config", "language_config")
-_ABOVE = ("dtype", "torch_dtype", "model_type", "architectures")
+_ABOVE = ("dtype", "torch_dtype", "model_type", "architectures", "quantization_config")
 """Fields that a nested configuration may leave to the one around it."""
 
 
@@ -60,14 +62,21 @@ def from_config(
     that is of the wrong type or length; UnknownSizes, with an outline, where the file leaves sizes
     open; UnknownNameError for a setting that fits no layer.
     """
-    fields = _text_fields(data, where or name or "the configuration")
-    reading = by_pattern(fields, pattern) if pattern is not None else _family(fields)(fields)
+    fields, outer = _text_fields(data, where or name or "the configuration")
     chosen = settings or Settings()
-    return built(placed(reading, fields, chosen), fields, name, chosen)
+    refuse_not_causal(fields, [*outer, fields.data])
+    if pattern is not None:
+        return built(placed(by_pattern(fields, pattern), fields, chosen), fields, name, chosen)
+    reading = placed(_family(fields)(fields), fields, chosen)
+    refuse_unread(fields, reading, outer)
+    return built(reading, fields, name, chosen)
 
 
-def _text_fields(data: Any, where: str) -> Fields:
-    """The fields of the language model, wherever they are nested."""
+def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
+    """The fields of the language model, wherever they are nested, and those of the objects around
+    it, outermost first.
+    """
+    around: list[dict[str, Any]] = []
     outer = json_object(data)
     if outer is None:
         raise Fields({}, where).error(
@@ -76,16 +85,23 @@ def _text_fields(data: Any, where: str) -> Fields:
     for _ in range(4):
         nested = [key for key in _NESTED if outer.get(key) is not None]
         if not nested:
-            return Fields(outer, where)
+            return Fields(outer, where), around
         inner = json_object(outer[nested[0]])
         if inner is None:
             raise Fields(outer, where).error(
                 f"'{nested[0]}' is {shown(outer[nested[0]])}; it must be an object with the"
                 " language model's fields"
             )
+        others = [key for key in nested[1:] if outer[key] != outer[nested[0]]]
+        if others:
+            raise Fields(outer, where).error(
+                f"'{nested[0]}' and '{others[0]}' both hold a model; pass the config.json of the"
+                " one that is meant"
+            )
+        around.append(outer)
         above = {key: outer[key] for key in _ABOVE if outer.get(key) is not None}
         # the inner dtype, in either spelling, wins over both spellings around it
-        if "dtype" in inner or "torch_dtype" in inner:
+        if any(inner.get(name) is not None for name in ("dtype", "torch_dtype")):
             above = {key: value for key, value in above.items() if "dtype" not in key}
         outer = above | {key: value for key, value in inner.items() if value is not None}
     raise Fields(outer, where).error(

@@ -6,6 +6,8 @@ from separatrix.architecture.hf.draft import Draft, Size, Unknown, Value
 from separatrix.architecture.hf.fields import Fields
 from separatrix.mechanisms import Chunked, Full, Latent, Window
 
+UNCACHED = ("head_dim", "num_key_value_heads", "qk_head_dim")
+"""Fields of files with latent attention that size nothing: every head reads the same latents."""
 ACCUMULATORS = (
     "softmax accumulators fp32 with a running maximum (assumed): the FlashAttention kernels of"
     " transformers and vLLM keep them so"
@@ -119,6 +121,7 @@ def latent_attention(fields: Fields) -> Draft:
     """Multi-head latent attention (MLA): the cache holds kv_lora_rank + qk_rope_head_dim numbers
     per token.
     """
+    fields.harmless(*UNCACHED)
     return Draft(
         Latent,
         {

@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from separatrix.architecture.hf.draft import Size, Unknown
@@ -31,6 +31,14 @@ _PATTERNS = (
     *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
 )
 
+_DERIVING = (
+    *("sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size"),
+    *("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval"),
+    *("global_attn_every_n_layers", "attn_layer_period", "attn_layer_offset", "full_attn_idxs"),
+    *("attn_layer_indices", "hybrid_layer_ids", "no_rope_layer_interval", "sliding_window_size"),
+)
+"""Fields that lists of layers are made from: a period, an offset, a window that no layer has."""
+
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
 
@@ -53,22 +61,43 @@ def shown(value: Any) -> str:
 class Fields:
     """The fields of one model; `where` begins every message. A field that is null counts as
     absent.
+
+    `read` are the names that a reader has asked for so far: what it never asked for, it does not
+    know (`unread`).
     """
 
     data: Mapping[str, Any]
     where: str
+    read: set[str] = field(default_factory=set[str], compare=False, repr=False)
 
     def error(self, text: str) -> ConfigError:
         return ConfigError(f"{self.where}: {text}")
 
     def has(self, name: str) -> bool:
-        return self.data.get(name) is not None
+        return self.value(name) is not None
+
+    def value(self, name: str) -> Any:
+        """What stands there, None where the field is absent; from now on it counts as read."""
+        self.read.add(name)
+        return self.data.get(name)
+
+    def harmless(self, *names: str) -> None:
+        """Says that these fields change nothing that is read from the file: they count as read."""
+        self.read.update(names)
+
+    def replaced(self, **changes: Any) -> Fields:
+        """The same file with other values in some fields, or more of them."""
+        return self.with_data({**self.data, **changes})
+
+    def with_data(self, data: Mapping[str, Any]) -> Fields:
+        """Other data of the same file: what is read there counts as read here."""
+        return Fields(data, self.where, self.read)
 
     def section(self, name: str) -> Fields:
         """These fields and those of the object `name`, spelled "name.field". Raises ConfigError
         where `name` is there and no object.
         """
-        inner = self.data.get(name)
+        inner = self.value(name)
         if inner is None:
             return self
         own = json_object(inner)
@@ -77,7 +106,7 @@ class Fields:
                 f"'{name}' is {shown(inner)}; it must be an object with fields of its own"
             )
         nested = {f"{name}.{key}": value for key, value in own.items()}
-        return Fields({**self.data, **nested}, self.where)
+        return self.with_data({**self.data, **nested})
 
     def find(self, *names: str) -> str | None:
         """The spelling under which a field is there. Raises ConfigError when two spellings
@@ -146,7 +175,7 @@ class Fields:
 
     def flag(self, name: str) -> bool | None:
         """True, false, or None where the field is absent."""
-        value = self.data.get(name)
+        value = self.value(name)
         if value is not None and not isinstance(value, bool):
             raise self.error(f"'{name}' is {shown(value)}; it must be true or false")
         return value
@@ -180,7 +209,9 @@ class Fields:
         The list has one entry per layer, or is repeated over the depth if `tiled`. Raises
         ConfigError for another length or word.
         """
-        value = self.data[name]
+        value = self.value(name)
+        # a list of all layers wins over what lists would be made from
+        self.harmless(*_DERIVING)
         layers = self.layers()
         entries = value if isinstance(value, str) else json_list(value)
         if entries is None:
@@ -200,7 +231,11 @@ class Fields:
     def recurrent_looks(self) -> list[str]:
         """The fields that a model with recurrent layers has, by how their names begin."""
         # keys of a dict from Python may be no texts
-        return [name for name in self.data if str(name).startswith(_RECURRENT) and self.has(name)]
+        return [
+            name
+            for name, value in self.data.items()
+            if str(name).startswith(_RECURRENT) and value is not None
+        ]
 
     def refuse_recurrent_looks(self) -> None:
         """Raises ConfigError where there is such a field, for a model whose layers no field

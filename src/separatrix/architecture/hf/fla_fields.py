@@ -44,7 +44,7 @@ def hybrid(
 
 
 def _specs(fields: Fields) -> list[tuple[str, Fields]]:
-    value = fields.data.get("attn")
+    value = fields.value("attn")
     if value is None:
         return []
     whole = json_object(value)
@@ -65,7 +65,7 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
         )
     specs: list[tuple[str, Fields]] = []
     for name, inner in zip(names, entries, strict=True):
-        part = Fields({**fields.data, name: inner}, fields.where).section(name)
+        part = fields.with_data({**fields.data, name: inner}).section(name)
         if not part.has(f"{name}.layers"):
             raise fields.error(
                 f"'{name}.layers' is missing: it says which layers are attention; add it to the"
@@ -102,6 +102,8 @@ def kernel(fields: Fields) -> Size:
     unknown where the file does not say.
     """
     used = fields.flag("use_short_conv")
+    # without the convolution its size says nothing
+    fields.harmless("conv_size", "conv_bias", "share_conv_kernel")
     if used is None:
         return Unknown(("'use_short_conv' is missing",))
     return fields.size("conv_size") if used else 0

@@ -68,7 +68,7 @@ def partition(fields: Fields, first: str, second: str, layers: int) -> list[bool
 
 
 def _integers(fields: Fields, name: str, layers: int) -> list[int]:
-    value = fields.data[name]
+    value = fields.value(name)
     numbers = json_list(value)
     if numbers is None:
         raise fields.error(f"'{name}' is {shown(value)}; it must be a list of layer numbers")

@@ -13,8 +13,16 @@ from typing import Any, NamedTuple
 from separatrix.architecture.hf.draft import Draft, Reading, Value
 from separatrix.architecture.hf.families import CLASSES
 from separatrix.architecture.hf.families.mamba_ssm import is_native
-from separatrix.architecture.hf.fields import LARGEST, Fields, shown
-from separatrix.architecture.hf.rotary_fields import LISTS, SHARED, Spot, Turned, Usual, turned
+from separatrix.architecture.hf.fields import LARGEST, MOST_LAYERS, Fields, shown
+from separatrix.architecture.hf.rotary_fields import (
+    LISTS,
+    NAMES,
+    SHARED,
+    Spot,
+    Turned,
+    Usual,
+    turned,
+)
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import Chunked, Compressed, Latent, Mechanism, Window
@@ -139,7 +147,7 @@ def always(positions: str) -> Rule:
 
 def by_type(spot: Spot, usual: Usual) -> Seen:
     """`position_embedding_type`: rope, or anything else for none (Granite 4)."""
-    kind = spot.fields.data.get("position_embedding_type")
+    kind = spot.fields.value("position_embedding_type")
     if kind is not None and not isinstance(kind, str):
         raise spot.fields.error(
             f"'position_embedding_type' is {shown(kind)}; it must be a text such as 'rope'"
@@ -198,7 +206,7 @@ def native(spot: Spot, usual: Usual) -> Seen:
 
 def said(spot: Spot, usual: Usual) -> Seen:
     """Of a model type that no line below knows: what the fields say by themselves."""
-    kind = spot.fields.data.get("position_embedding_type")
+    kind = spot.fields.value("position_embedding_type")
     if isinstance(kind, str) and kind in _EMBEDDINGS:
         return Seen(_EMBEDDINGS[kind])
     if spot.find("alibi") is not None and spot.fields.flag(str(spot.find("alibi"))):
@@ -300,6 +308,9 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
     """The reading with the positions of every attention layer. Raises ConfigError for fields of
     positions that are of the wrong type, length or range.
     """
+    # a base of layers that are not there, a factor that an object says too: nothing else reads them
+    prefixes = ("", *(f"{name}." for name in _INNER), *_attn_prefixes(file))
+    file.harmless(*(prefix + name for prefix in prefixes for name in (*NAMES, *_INTERVALS)))
     if not any(_has(draft.cls, "positions") for layer in reading.layers for draft in layer):
         return reading
     way = _way(file)
@@ -353,7 +364,7 @@ def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:
     """
     found: dict[str, list[Any]] = {}
     for name in (*_ROTATING, *LISTS):
-        entries = json_list(file.data.get(name))
+        entries = json_list(file.value(name))
         if entries is None and file.has(name) and name != "rope_theta":
             raise file.error(f"'{name}' is {shown(file.data[name])}; it must list every layer")
         if not entries:
@@ -386,11 +397,17 @@ def _inner(file: Fields, layers: int) -> list[tuple[Fields, str]]:
     named = [("attn", whole)] if whole else [(f"attn[{i}]", e) for i, e in enumerate(several)]
     for name, entry in named:
         inner = json_object(entry) or {}
-        part = Fields({**file.data, name: inner}, file.where).section(name)
+        part = file.with_data({**file.data, name: inner}).section(name)
         for i in json_list(inner.get("layers")) or []:
             if type(i) is int and 0 <= i < layers:
                 found[i] = (part, f"{name}.")
     return found
+
+
+def _attn_prefixes(file: Fields) -> list[str]:
+    """How the fields of flash-linear-attention's attention layers begin."""
+    several = json_list(file.data.get("attn")) or []
+    return ["attn.", *(f"attn[{i}]." for i in range(min(len(several), MOST_LAYERS)))]
 
 
 def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str, ...]]:

@@ -26,6 +26,11 @@ _PLAIN = (None, "default", "mrope", "axial")
 """Types whose angles, for text, are those of the plain rotation."""
 LISTS = ("rope_theta", "partial_rotary_factors")
 """Fields that may hold an entry per layer."""
+NAMES = (
+    *(*_BASES, *_LOCAL, *_GLOBAL, *_COMPRESSED, *_PARTS, *_DIMS, *LISTS, *_SECTIONS),
+    *("yarn_only_types", "original_max_position_embeddings"),
+)
+"""All fields of rotations."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +282,7 @@ def _scaling(spot: Spot, usual: Usual) -> tuple[str | None, tuple[str, ...], str
 
 def _elsewhere(spot: Spot, usual: Usual) -> bool:
     """Whether the file's scaling holds in layers of other kinds only."""
-    only = spot.fields.data.get("yarn_only_types")
+    only = spot.fields.value("yarn_only_types")
     if isinstance(only, list) and only:
         return not any(word in only for word in spot.words)
     return spot.local and not usual.local_scaled and not spot.typed

@@ -15,7 +15,7 @@ from separatrix.architecture.hf.attention import (
     window_attention,
 )
 from separatrix.architecture.hf.draft import Draft, Reading, Size
-from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.architecture.hf.fields import Fields
 from separatrix.evidence.canonical import json_list
 
 WORDS = {
@@ -44,12 +44,12 @@ def listed(
     """
     if not fields.has(name):
         return None
-    value = fields.data[name]
+    value = fields.value(name)
     layers = fields.layers()
     predicted = fields.optional_size("num_nextn_predict_layers", low=0)
     entries = json_list(value)
     if predicted and entries is not None and len(entries) == layers + predicted:
-        fields = Fields({**fields.data, name: entries[:layers]}, fields.where)
+        fields = fields.with_data({**fields.data, name: entries[:layers]})
     return fields.kinds(name, words)
 
 
@@ -113,8 +113,8 @@ def predicted_notes(fields: Fields) -> list[str]:
 
 
 def refuse_unread(fields: Fields) -> None:
-    """Raises ConfigError for fields that give layers sizes of their own, share keys and values
-    between them, or look ahead.
+    """Raises ConfigError for fields that give layers sizes of their own, or share keys and values
+    between them.
     """
     for name in _OWN_SIZES:
         if fields.has(name) and fields.data[name] not in ([], {}):
@@ -132,14 +132,4 @@ def refuse_unread(fields: Fields) -> None:
         raise fields.error(
             "'use_cla' is true: layers that reuse keys and values of other layers are not"
             " supported; pass the stack as a spec"
-        )
-    if fields.flag("is_encoder_decoder"):
-        raise fields.error(
-            "'is_encoder_decoder' is true; only models that read left to right can be judged"
-        )
-    ahead = fields.data.get("use_bidirectional_attention")
-    if ahead not in (None, False, "vision"):
-        raise fields.error(
-            f"'use_bidirectional_attention' is {shown(ahead)}; only models that read left to right"
-            " are judged"
         )

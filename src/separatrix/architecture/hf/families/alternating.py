@@ -40,7 +40,7 @@ def exaone(fields: Fields) -> Reading:
     """EXAONE 4: as `alternating`, with `sliding_window_pattern` a number or letters such as
     "LLLG"; all full without `sliding_window`.
     """
-    letters = fields.data.get("sliding_window_pattern")
+    letters = fields.value("sliding_window_pattern")
     if fields.has("layer_types") or isinstance(letters, int):
         return alternating(4, field="sliding_window_pattern", head_dim=True)(fields)
     fields.refuse_recurrent_looks()

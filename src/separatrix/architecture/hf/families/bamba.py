@@ -55,6 +55,7 @@ def falcon_h1(fields: Fields) -> Reading:
         width = scaled(fields, fields.size("hidden_size"), "mamba_expand")
     else:
         width = fields.size("mamba_d_ssm")
+        fields.harmless("mamba_expand")
     layer = (plain_attention(fields), _mamba2(fields, width))
     return Reading.of([layer] * fields.layers(), assumed(fields))
 

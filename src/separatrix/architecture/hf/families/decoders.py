@@ -46,6 +46,8 @@ def switched_kinds(fields: Fields, *, unless_said: bool = False) -> list[str]:
     """
     layers = fields.layers()
     switch = fields.flag("use_sliding_window")
+    # without the switch, neither of them says anything
+    fields.harmless("sliding_window", "max_window_layers")
     if not (unless_said if switch is None else switch) or not fields.has("sliding_window"):
         return ["full"] * layers
     first = fields.needed("max_window_layers", low=0)
@@ -75,6 +77,8 @@ def undecided(fields: Fields) -> Reading:
                 "'use_sliding_window' is true, and implementations of this model type disagree on"
                 " the layers; add 'layer_types'"
             )
+        # without the switch, it says nothing
+        fields.harmless("max_window_layers")
         kinds = ["full"] * fields.layers()
     return attention_reading(fields, drafts(fields, kinds, head_dim=head_dim_or_quotient(fields)))
 

@@ -4,7 +4,7 @@ compressed attention (V4).
 
 from __future__ import annotations
 
-from separatrix.architecture.hf.attention import latent_attention
+from separatrix.architecture.hf.attention import UNCACHED, latent_attention
 from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
@@ -48,6 +48,7 @@ def indexed_latents(fields: Fields) -> Draft:
     indexer's key of index_head_dim.
     """
     rope = fields.size("qk_rope_head_dim", low=0)
+    fields.harmless(*UNCACHED)
     return Draft(
         Indexed,
         {
@@ -80,8 +81,8 @@ def refuse_shared_indexers(fields: Fields) -> None:
     indexer keys, which is not supported.
     """
     every = fields.optional_size("index_topk_freq")
-    types = fields.data.get("indexer_types")
-    pattern = fields.data.get("index_topk_pattern")
+    types = fields.value("indexer_types")
+    pattern = fields.value("index_topk_pattern")
     for name, value, own in (
         ("indexer_types", types, "full"),
         ("index_topk_pattern", pattern, "F"),

@@ -129,7 +129,7 @@ def hgrn2(fields: Fields) -> Reading:
 
 def linear_attn(fields: Fields) -> Reading:
     """Linear attention; the state carries a normaliser if `norm_feature_map`."""
-    name = fields.data.get("feature_map")
+    name = fields.value("feature_map")
     if not isinstance(name, str) or name not in _FEATURES:
         raise fields.error(
             f"'feature_map' is {shown(name)}; it must be one of {', '.join(_FEATURES)}, which keep"

@@ -61,7 +61,7 @@ def rwkv7(fields: Fields) -> Reading:
 
 def _value_dims(fields: Fields, hidden: Size) -> list[Size]:
     layers = fields.layers()
-    value = fields.data.get("value_dim")
+    value = fields.value("value_dim")
     widths = json_list(value)
     if widths is None:
         given = fields.optional_size("value_dim")

@@ -24,7 +24,7 @@ def hymba(fields: Fields) -> Reading:
     """
     if not fields.has("global_attn_idx"):
         raise fields.no_pattern(("global_attn_idx",))
-    if isinstance(fields.data.get("layer_type"), list):
+    if isinstance(fields.value("layer_type"), list):
         spelled(fields, (("layer_type", {"h": "hybrid"}),))
     layers = fields.layers()
     full = set(indices(fields, "global_attn_idx", layers, base=0))

@@ -18,6 +18,8 @@ def kimi(fields: Fields) -> Reading:
     """`linear_attn_config` lists the layers, numbered from 1, and the sizes of KDA; the
     `head_dim` beside it belongs to no layer.
     """
+    # residual connections that attend to earlier layers of the same token
+    fields.harmless("attn_res_block_size")
     fields = fields.section("linear_attn_config")
     kinds = _kinds(fields)
     listed = spelled(fields, (("layer_types", WORDS),))

@@ -18,6 +18,7 @@ def mamba_1(fields: Fields) -> Reading:
     `hidden_size`.
     """
     width = fields.optional_size("intermediate_size")
+    fields.harmless("expand")
     return _mamba_1(
         fields, scaled(fields, fields.size("hidden_size"), "expand") if width is None else width
     )
@@ -27,6 +28,7 @@ def falcon_mamba(fields: Fields) -> Reading:
     """All layers Mamba of `intermediate_size` channels: `expand` of the released files says
     something else.
     """
+    fields.harmless("expand")
     return _mamba_1(fields, fields.size("intermediate_size"))
 
 

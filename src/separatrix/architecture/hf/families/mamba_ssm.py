@@ -22,9 +22,12 @@ def is_native(fields: Fields) -> bool:
     """Whether the file is spelled as mamba_ssm spells its own."""
     own = ("ssm_cfg", "attn_layer_idx")
     sizes = ("n_layer", "d_model")
-    return (
-        not fields.has("model_type") and any(map(fields.has, own)) and any(map(fields.has, sizes))
-    )
+
+    def there(name: str) -> bool:
+        # asked of every file, so that it must not count as read
+        return fields.data.get(name) is not None
+
+    return not there("model_type") and any(map(there, own)) and any(map(there, sizes))
 
 
 def mamba_ssm(fields: Fields) -> Reading:
@@ -37,7 +40,7 @@ def mamba_ssm(fields: Fields) -> Reading:
     if fields.has("attn_layer_idx"):
         attention = set(indices(fields, "attn_layer_idx", layers, base=0))
     notes: list[str] = []
-    name = fields.data.get("ssm_cfg.layer")
+    name = fields.value("ssm_cfg.layer")
     if name is None and len(attention) < layers:
         name = "Mamba1"
         notes.append(

@@ -12,6 +12,8 @@ from separatrix.mechanisms import Lightning
 
 _CODES = {0: "recurrent", 1: "full"}
 _LISTS = (("attn_type_list", _CODES), ("layer_types", WORDS))
+_KINDS = ("full_attn", "linear_attn", "layernorm_full_attention", "layernorm_linear_attention")
+_SCALES = ("alpha", "beta")
 _RELEASED = (
     "recurrent state fp32 (assumed): the released code sums it in fp32; transformers' class and"
     " vLLM keep it in the model's dtype"
@@ -29,6 +31,10 @@ def minimax(fields: Fields) -> Reading:
     kinds = spelled(fields, _LISTS)
     if kinds is None:
         raise fields.no_pattern(("attn_type_list", "layer_types"))
+    # the size of kernels' blocks, and weights of residual connections
+    fields.harmless(
+        "block_size", *(f"{kind}_{factor}_factor" for kind in _KINDS for factor in _SCALES)
+    )
     # the released files all have it, those that transformers saves do not
     ported = not fields.has("attn_type_list")
     sizes = {

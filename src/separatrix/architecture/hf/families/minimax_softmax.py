@@ -13,6 +13,12 @@ from separatrix.mechanisms import Indexed
 
 _M3 = {"full_attention": "full", "attention": "full", "minimax_m3_sparse": "sparse"}
 _SECTION = "sparse_attention_config"
+_ALWAYS = (
+    *(f"{_SECTION}.sparse_{name}" for name in ("init_block", "local_block", "score_type")),
+    "index_local_blocks",
+)
+_SIZES = ("num_index_heads", "index_dim", "topk_blocks", "block_size")
+_INDEXER = ("index_n_heads", "index_head_dim", "index_topk_blocks", "index_block_size")
 
 
 def minimax_m2(fields: Fields) -> Reading:
@@ -47,6 +53,8 @@ def minimax_m3(fields: Fields) -> Reading:
             f"neither '{_SECTION}.sparse_attention_freq' nor 'layer_types' is there; add one of"
             " them"
         )
+    # blocks that are always read, beside those that the indexer chooses
+    fields.harmless(*_ALWAYS, *_INDEXER, *(f"{_SECTION}.sparse_{name}" for name in _SIZES))
     _refuse_index_values(inner, kinds)
     full = full_attention(fields)
     sparse = indexed_blocks(inner) if "sparse" in kinds else None

@@ -43,10 +43,12 @@ def nemotron_h(fields: Fields) -> Reading:
     )
     # transformers' class takes the depth from the list, and saves no other
     if listed is not None and not fields.has("num_hidden_layers"):
-        fields = Fields({**fields.data, "num_hidden_layers": len(listed)}, fields.where)
+        fields = fields.replaced(num_hidden_layers=len(listed))
     kinds = spelled(fields, LISTS)
     if kinds is None:
         raise fields.no_pattern(tuple(name for name, _ in LISTS))
+    # heads * head_dim says the width
+    fields.harmless("expand")
     stated = fields.number_format("mamba_ssm_cache_dtype")
     dtype = fields.model_format()
     drafts = {

@@ -9,6 +9,9 @@ from separatrix.architecture.hf.lists import spelled
 from separatrix.architecture.hf.recurrent import LISTS, assumed, attention_head_dim, plain_attention
 from separatrix.mechanisms import GatedDeltaNet
 
+_INITIAL = ("a_log_max", "a_log_min", "dt_max", "dt_min", "dt_init_floor")
+"""Fields of initial weights."""
+
 
 def olmo_hybrid(fields: Fields) -> Reading:
     """`layer_types`; if absent, full iff i % 4 == 3, and the last layer of a shorter stack, as
@@ -26,6 +29,7 @@ def olmo_hybrid(fields: Fields) -> Reading:
             "full attention every 4th layer (assumed): the file does not say, and transformers"
             " takes 4"
         )
+    fields.harmless(*(f"linear_{name}" for name in _INITIAL))
     heads = fields.size("num_attention_heads")
     keys = _or(fields, "linear_num_key_heads", heads)
     values = _or(fields, "linear_num_value_heads", heads)

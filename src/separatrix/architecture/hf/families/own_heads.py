@@ -71,6 +71,8 @@ def mimo(fields: Fields) -> Reading:
             " wrong one"
         )
     notes = []
+    # released files repeat the window as the size of a chunk, and no layer is chunked
+    fields.harmless("attention_chunk_size")
     if kinds is None:
         kinds = typed
     if kinds is None:
@@ -109,6 +111,7 @@ def step3(fields: Fields) -> Reading:
     notes = []
     if kinds is None:
         fields.refuse_recurrent_looks()
+        fields.harmless("sliding_window")
         kinds = ["full"] * fields.layers()
         notes = [
             "full attention everywhere (assumed): the file has no 'layer_types', and transformers"
@@ -171,7 +174,7 @@ def smallthinker(fields: Fields) -> Reading:
         kinds = ["full"] * fields.layers()
     size = fields.find("sliding_window_size", "sliding_window")
     if size == "sliding_window_size":
-        fields = Fields({**fields.data, "sliding_window": fields.data[size]}, fields.where)
+        fields = fields.replaced(sliding_window=fields.data[size])
     return attention_reading(fields, drafts(fields, kinds))
 
 

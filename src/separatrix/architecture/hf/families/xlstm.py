@@ -9,6 +9,10 @@ from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.recurrent import scaled
 from separatrix.mechanisms import MLSTM
 
+_KERNELS = (
+    *("chunkwise_kernel", "sequence_kernel", "step_kernel", "max_inference_chunksize"),
+    *("return_last_states", "autocast_kernel_dtype", "mode", "ffn_round_up_to_multiple_of"),
+)
 _MULTIPLE = 64
 """Both widths are rounded up to a multiple of this in one implementation and not in the other;
 read where that makes no difference.
@@ -19,6 +23,7 @@ def xlstm(fields: Fields) -> Reading:
     """All layers mLSTM; queries and keys have `qk_dim_factor` x `hidden_size` channels, values
     `v_dim_factor` x `hidden_size`.
     """
+    fields.harmless(*_KERNELS, "head_dim", "mlstm_round_up_to_multiple_of")
     heads = fields.size("num_heads")
     hidden = fields.size("hidden_size", "embedding_dim")
     stated = fields.number_format("inference_state_dtype")

@@ -13,6 +13,10 @@ from separatrix.architecture.hf.recurrent import assumed, mamba, mamba2, scaled
 
 _WORDS = {"mamba": "recurrent", "linear_attention": "recurrent", "hybrid": "hybrid"}
 _LISTS = (("layers_block_type", _WORDS), ("layer_types", _WORDS))
+_UNUSED = (
+    *("attention_hidden_size", "num_mem_blocks", "kv_channels", "num_query_groups"),
+    *("use_shared_attention_adapter", "n_mamba_heads", "mamba_headdim", "hybrid_layer_ids"),
+)
 _SHARED = (
     "attention weights are shared between hybrid layers; each of them keeps keys and values of"
     " its own"
@@ -77,6 +81,8 @@ def zamba(fields: Fields) -> Reading:
 
 
 def _reading(fields: Fields, kinds: list[str], recurrent: Draft) -> Reading:
+    # the width of what attention sees, adapters of shared weights, and sizes that others settle
+    fields.harmless(*_UNUSED)
     attention = full_attention(fields, head_dim=_head_dim(fields))
     layers = {"recurrent": (recurrent,), "hybrid": (attention, recurrent)}
     return Reading.of([layers[kind] for kind in kinds], [*assumed(fields), _SHARED])

@@ -1,0 +1,130 @@
+"""What a reader did not ask for: a field that may change attention, and that no reader knows,
+stops the file.
+
+A file is read only if every field that speaks of layers, heads, windows, caches, loops or blocks
+was asked for by its reader, or is known to be harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields as sizes_of
+from typing import Any
+
+from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.architecture.hf.harmless import WHOLE, harmless
+from separatrix.errors import ConfigError
+from separatrix.evidence.canonical import json_list, json_object
+
+_SPEAKS = re.compile(
+    r"attn|attention|head|layer|window|cache|block|loop|pass(?!word)|cycle|shar(e|ing)|spars|kv|qkv"
+    r"|quer|mask|caus|direction|encoder|decoder|recur|depth|repeat|stride|compress|latent|lora_rank"
+    r"|topk|top_k|index|chunk|local|global|group|dilat|segment|sink|memor|mamba|ssm|lightning|rwkv"
+    r"|lru|linear_|conv|reuse|iter|prefix|diffus|cross|hybrid|interleav|swa|mla$|mla_|gqa|mqa|nsa"
+    r"|moba|(^|_)cla($|_)|yoco|span|state|unroll|horizon|keep_|evict|sliding|period|pattern|every"
+    r"|interval|(^|_)(ut|act)_|ponder|(^|_)key|(^|_)value|v_heads|skip|exit|retain|landmark"
+    r"|hash|lsh|kv_channels|bucket|random|early_exit|rounds|(^|_)stages?($|_)|expand"
+    r"|d_inner|d_state|dt_rank|slot|rank_kv|rope|rotary|alibi|relative|pool|rnn"
+    r"|gru|lstm|token_shift|short|meta_tokens"
+)
+"""Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
+_OFF = re.compile(r"^(use|enable|with|has|apply|add|do|is|with|allow)_")
+_SENSE = re.compile(r"caus|full|dense|mask|decoder|global|cache|rope|direction")
+"""Flags that may mean something by being false."""
+
+_SAME: dict[str, tuple[str, ...]] = {
+    "heads": (
+        *("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "num_head"),
+        *("decoder_attention_heads", "encoder_attention_heads", "num_q_heads"),
+    ),
+    "kv_heads": (
+        *("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads"),
+        *("num_query_groups", "multi_query_group_num", "num_attention_groups"),
+    ),
+    "head_dim": (
+        *("head_dim", "kv_channels", "attention_head_dim", "d_head", "d_kv", "head_size"),
+        *("attention_head_size", "dim_head", "v_head_dim", "qk_head_dim", "head_width"),
+    ),
+}
+"""Size -> spellings that are harmless where they say what was read under another one."""
+_DEPTHS = (
+    *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers", "decoder_layers"),
+    *("num_blocks", "num_decoder_layers", "depth", "encoder_layers"),
+)
+
+
+def refuse_unread(fields: Fields, reading: Reading, outer: list[Mapping[str, Any]]) -> None:
+    """Raises ConfigError for the first field that may change attention and that the reader did
+    not ask for. `outer` are the objects around the language model's own, outermost first.
+    """
+    for name, value in _unknown(fields.data, fields, ""):
+        if not _confirmed(name, value, reading):
+            raise _error(fields, name, value)
+    # what the reader asked for, it found in the language model's own
+    unasked = Fields({}, fields.where)
+    for level in outer:
+        for name, value in _unknown(level, unasked, ""):
+            # some files repeat the language model's fields around it
+            if value != fields.data.get(name) and not _confirmed(name, value, reading):
+                raise _error(fields, name, value)
+
+
+def unread_sizes(fields: Fields) -> list[str]:
+    """The fields that nobody asked for and that speak of attention, for a stack given by hand."""
+    return [name for name, _ in _unknown(fields.data, fields, "")]
+
+
+def _unknown(
+    data: Mapping[Any, Any], fields: Fields, prefix: str, *, opened: bool = True
+) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        own = str(key)
+        name = prefix + own
+        if _off(own, value) or own in WHOLE or name == "architectures":
+            continue
+        known = name in fields.read
+        inner = json_object(value)
+        entries = json_list(value)
+        if inner is not None and (known or not _SPEAKS.search(own.lower())):
+            yield from _unknown(inner, fields, f"{name}.", opened=known)
+        elif known and entries is not None and all(isinstance(entry, dict) for entry in entries):
+            for i, entry in enumerate(entries):
+                yield from _unknown(entry, fields, f"{name}[{i}].", opened=known)
+        elif not known and _SPEAKS.search(own.lower()) and not harmless(own):
+            yield name, value
+
+
+def _off(name: str, value: Any) -> bool:
+    """Whether a value switches off whatever the field may be."""
+    if value is False:
+        return _OFF.search(name) is not None and _SENSE.search(name) is None
+    return value is None or value in ("", [], {})
+
+
+def _confirmed(name: str, value: Any, reading: Reading) -> bool:
+    """Whether a field repeats, in another spelling, what was read."""
+    if type(value) is not int:
+        return False
+    if name in _DEPTHS:
+        return value == len(reading.layers)
+    for size, spellings in _SAME.items():
+        if name in spellings:
+            found = [
+                draft.sizes.get(size)
+                for layer in reading.layers
+                for draft in layer
+                if draft.cls.group != "recurrent"
+                and any(field.name == size for field in sizes_of(draft.cls))
+            ]
+            return bool(found) and all(given == value for given in found)
+    return False
+
+
+def _error(fields: Fields, name: str, value: Any) -> ConfigError:
+    return fields.error(
+        f"'{name[:60]}' is {shown(value)}: by its name it may change the layers, what they keep or"
+        " what they see, and no reader of this model type knows it; pass the stack as a spec, or"
+        " remove the field if it changes none of that"
+    )
