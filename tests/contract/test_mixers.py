@@ -49,6 +49,25 @@ _SIZES: dict[str, Any] = {"heads": 2, "head_dim": 3, "value_dim": 5}
 _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "full": ("full", {}),
     "full GQA": ("full", {"heads": 4, "kv_heads": 2, "value_dim": 2}),
+    "full norm cap gate": (
+        "full",
+        {"heads": 4, "kv_heads": 2, "qk_norm": "each", "softcap": 2, "gate": "sigmoid"},
+    ),
+    "full norm all rope": (
+        "full",
+        {"qk_norm": "all", "gate": "head", "rope": True, "head_dim": 4, "conv": 3},
+    ),
+    "full cap sink": ("full", {"softcap": 3, "sink": True}),
+    "fox": ("fox", {"kv_heads": 1}),
+    "fox norm gate rope conv": (
+        "fox",
+        {"qk_norm": "each", "gate": "sigmoid", "rope": True, "head_dim": 4, "conv": 3},
+    ),
+    "fox cap": ("fox", {"softcap": 2, "qk_norm": "head"}),
+    "window norm cap gate sink": (
+        "window",
+        {"size": 9, "qk_norm": "head", "softcap": 2, "gate": "head", "sink": True},
+    ),
     "full 1x1": ("full", {"heads": 1, "head_dim": 1, "value_dim": None}),
     "window 1": ("window", {"size": 1}),
     "window 5": ("window", {"size": 5}),
@@ -139,6 +158,11 @@ _CORNERS = frozenset(
         *(
             "full 1x1",
             "full GQA",
+            "full norm all rope",
+            "full cap sink",
+            "fox norm gate rope conv",
+            "fox cap",
+            "window norm cap gate sink",
             "window 1",
             "window 5",
             "window 32 GQA",

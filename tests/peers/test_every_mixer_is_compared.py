@@ -13,12 +13,20 @@ from separatrix.mixers import MIXERS
 
 COMPARED: dict[str, tuple[str, str]] = {
     # name: (flash-linear-attention's naive operator, transformers' layer)
-    "full": ("attn, with sink", "llama (RoPE, GQA); gpt_oss (sink)"),
+    "full": (
+        "attn, with sink",
+        "llama (RoPE, GQA); gpt_oss (sink); qwen3, olmo2 (QK-norm); gemma2 (softcap); qwen3_next"
+        " (QK-norm, output gate)",
+    ),
+    "fox": ("forgetting_attn", "not there"),
     "mla": (
         "not there: its layer needs flash-attn",
         "deepseek_v3 (RoPE), without its latent of queries",
     ),
-    "window": ("attn, with window and sink", "mistral (RoPE, GQA); gpt_oss (sink)"),
+    "window": (
+        "attn, with window and sink",
+        "mistral (RoPE, GQA); gpt_oss (sink); gemma2 (softcap)",
+    ),
     "chunked": ("not there", "llama4 (RoPE, GQA), without its norms of queries and keys"),
     "indexed": ("dsa, indexer and attention", "deepseek_v32, up to its norms and rotation"),
     "linear": ("linear_attn (elu, relu, identity); based (taylor)", "not there"),

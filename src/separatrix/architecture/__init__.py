@@ -212,8 +212,7 @@ class Architecture:
             groups.append(
                 Group(
                     inside,
-                    between
-                    + (_convolution_bits(self.layers[right], t) if right < len(self.layers) else 0),
+                    between + (_fed_bits(self.layers[right], t) if right < len(self.layers) else 0),
                 )
             )
         return tuple(groups)
@@ -278,12 +277,11 @@ def bounded_bits(layer: Layer, t: int) -> int:
     return sum(part.open_bits(t) if part.reading else part.cache_bits(t) for part in layer)
 
 
-def _convolution_bits(layer: Layer, t: int) -> int:
-    """Short convolutions on q, k, v of a layer's reading heads: a bounded layer before it
+def _fed_bits(layer: Layer, t: int) -> int:
+    """What feeds the reading heads of a layer from earlier tokens: a bounded layer before it
     (theory.md, section 1).
     """
-    items = (item for part in layer if part.reading for item in part.cache(t))
-    return sum(item.bits.total for item in items if item.kind == "convolution")
+    return sum(part.fed_bits(t) for part in layer if part.reading)
 
 
 def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:

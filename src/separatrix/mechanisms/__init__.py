@@ -12,6 +12,7 @@ from separatrix.mechanisms.chunked import Chunked
 from separatrix.mechanisms.compressed import Compressed
 from separatrix.mechanisms.deltanet import DeltaNet
 from separatrix.mechanisms.deltaproduct import DeltaProduct
+from separatrix.mechanisms.fox import Fox
 from separatrix.mechanisms.full import Full
 from separatrix.mechanisms.gdn import GatedDeltaNet
 from separatrix.mechanisms.gla import GLA
@@ -53,6 +54,7 @@ __all__ = [
     "Compressed",
     "DeltaNet",
     "DeltaProduct",
+    "Fox",
     "Full",
     "GatedDeltaNet",
     "Indexed",
@@ -80,6 +82,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     cls.name: cls
     for cls in (
         Full,
+        Fox,
         Latent,
         Window,
         Chunked,

@@ -238,6 +238,12 @@ class Mechanism:
         """
         return 0
 
+    def fed_bits(self, t: int) -> int:
+        """Bits that feed a reading layer from earlier tokens before it reads, and so count as a
+        bounded layer before it (theory.md, section 1): its short convolution's.
+        """
+        return sum(item.bits.total for item in self.cache(t) if item.kind == "convolution")
+
     def flops(self, t: int) -> int:
         """Floating-point operations that mixing the t-th token takes (a multiply-add counts 2),
         projections not counted.
@@ -326,6 +332,11 @@ class Mechanism:
     def free_scores(self) -> bool:
         """Whether weights can make a score as large, and so a lead as clear, as they like."""
         return True
+
+    @property
+    def normed(self) -> bool:
+        """Whether a norm with learned weights scales queries and keys before they meet."""
+        return False
 
     @property
     def rotation(self) -> Rotation | None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.mechanisms.base import EXACT_FORMATS, CacheItem, Facts, Head, LayerKind, flag
-from separatrix.mechanisms.softmax import KEYS_VALUES, SINK, Softmax
+from separatrix.mechanisms.gated_softmax import GatedSoftmax
+from separatrix.mechanisms.softmax import KEYS_VALUES, SINK
 
 
 @dataclass(frozen=True, kw_only=True)
-class Full(Softmax):
+class Full(GatedSoftmax):
     """Full causal softmax attention: y_i = sum_j a_ij V x_j, a_ij = exp(<Q x_i, K x_j>) / sum_j'
     exp(<Q x_i, K x_j'>).
     """

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Varied, flag, integer
-from separatrix.mechanisms.softmax import KEYS_VALUES, SINK, Softmax
+from separatrix.mechanisms.gated_softmax import GatedSoftmax
+from separatrix.mechanisms.softmax import KEYS_VALUES, SINK
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window(Softmax):
+class Window(GatedSoftmax):
     """Softmax attention to the last `size` tokens (the token itself included)."""
 
     name: ClassVar[str] = "window"

@@ -8,6 +8,7 @@ from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
+from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.gla import GLAMixer
@@ -44,6 +45,7 @@ __all__ = [
 
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
+    "fox": FoxMixer,
     "mla": LatentMixer,
     "window": WindowMixer,
     "chunked": ChunkedMixer,

@@ -4,7 +4,7 @@
     a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
 
 e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places
-(ops/rope.py).
+(ops/rope.py). QK-norm, softcap and output gate: base/softmax.py.
 Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI
 2025 (gpt-oss), arXiv 2508.10925. State after t tokens: the keys (kv_heads, t, head_dim) and values
 (kv_heads, t, value_dim) of all of them.
@@ -19,10 +19,13 @@ from torch import Tensor
 from separatrix.mechanisms import Full
 from separatrix.mixers.base.mixer import Shapes, State
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
+from separatrix.mixers.ops.parted_softmax import parted_softmax
 
 
 class FullMixer(SoftmaxMixer):
     """Full attention, with grouped key-value heads."""
+
+    caps = True
 
     def __init__(self, mechanism: Full, *, width: int) -> None:
         super().__init__(mechanism, width=width, sink=mechanism.sink)
@@ -32,10 +35,14 @@ class FullMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
-        return self._out(causal_softmax(q, self._shared(k), self._shared(v), self.sink))
+        k = self._shared(k)
+        v = self._shared(v)
+        if self.cap:
+            return self._out(parted_softmax(q, k, v, cap=self.cap, sink=self.sink), x)
+        return self._out(causal_softmax(q, k, v, self.sink), x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        return self._out(self._attend(*self._qkv(self._project_last(x))))[:, 0]
+        return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
@@ -43,5 +50,5 @@ class FullMixer(SoftmaxMixer):
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)
-        y = self._out(self._attend(q, keys, values))[:, 0]
+        y = self._out(self._attend(q, keys, values), x[:, None])[:, 0]
         return y, {"keys": keys, "values": values} | conv

@@ -4,7 +4,7 @@ included.
     y_i = sum_{i-s<j<=i} a_ij V x_j,
     a_ij = exp(<Q x_i, K x_j>) / sum_{i-s<j'<=i} exp(<Q x_i, K x_j'>)
 
-Source: Beltagy, Peters, Cohan 2020 (Longformer); scores, rope and sink as in full.py.
+Source: Beltagy, Peters, Cohan 2020 (Longformer); scores and options as in full.py.
 State after t tokens: the keys (kv_heads, min(t, s), head_dim) and values (kv_heads, min(t, s),
 value_dim) of the last s. The oldest of them is out of the next token's sight; it is carried because
 a window of s tokens is what models allocate and `cache_bits` declares. Parallel form: queries in
@@ -22,10 +22,13 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import Window
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mixers.ops.parted_softmax import parted_softmax
 
 
 class WindowMixer(SoftmaxMixer):
     """Attention to the last `size` tokens. Raises SizeError where key and value are one."""
+
+    caps = True
 
     def __init__(self, mechanism: Window, *, width: int) -> None:
         if mechanism.shared:
@@ -44,14 +47,18 @@ class WindowMixer(SoftmaxMixer):
         k = self._shared(k)
         v = self._shared(v)
         if x.shape[1] <= self.size:
-            return self._out(causal_softmax(q, k, v, self.sink))
+            if self.cap:
+                return self._out(parted_softmax(q, k, v, cap=self.cap, sink=self.sink), x)
+            return self._out(causal_softmax(q, k, v, self.sink), x)
         # a chunk of at least the window sees no further than the chunk before it
         chunk = max(self.size, self.chunk)
-        return self._out(banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk))
+        y = banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk, cap=self.cap)
+        return self._out(y, x)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))
-        return self._out(self._attend(q, k[:, :, -self.size :], v[:, :, -self.size :]))[:, 0]
+        y = self._attend(q, k[:, :, -self.size :], v[:, :, -self.size :])
+        return self._out(y, x[:, -1:])[:, 0]
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
@@ -59,7 +66,7 @@ class WindowMixer(SoftmaxMixer):
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
         values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
-        y = self._out(self._attend(q, keys, values))[:, 0]
+        y = self._out(self._attend(q, keys, values), x[:, None])[:, 0]
         return y, {"keys": keys, "values": values} | conv
 
 
@@ -71,6 +78,7 @@ def banded_softmax(
     *,
     size: int,
     chunk: int,
+    cap: int = 0,
 ) -> Float[Tensor, "b h t e"]:
     """Softmax attention to the last `size` tokens, in chunks of `chunk` >= size."""
     tokens = q.shape[2]
@@ -79,11 +87,12 @@ def banded_softmax(
     chunk = q.shape[3]
     place = torch.arange(chunk, device=q.device)
     ahead = place[:, None] - place  # query minus key in one chunk
-    y = masked_softmax(q[:, 0], k[:, 0], v[:, 0], (ahead >= 0) & (ahead < size), sink)[:, None]
+    seen = (ahead >= 0) & (ahead < size)
+    y = masked_softmax(q[:, 0], k[:, 0], v[:, 0], seen, sink, cap)[:, None]
     if q.shape[1] > 1:
         # every chunk but the first beside the one before it: (b n) h 2c ...
         keys, values = (torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v))
         seen = torch.cat([ahead + chunk < size, (ahead >= 0) & (ahead < size)], 1)
-        later = masked_softmax(q[:, 1:].flatten(0, 1), keys, values, seen, sink)
+        later = masked_softmax(q[:, 1:].flatten(0, 1), keys, values, seen, sink, cap)
         y = torch.cat([y, later.unflatten(0, (len(q), -1))], 1)
     return join_chunks(y.transpose(1, 2), tokens)

@@ -59,10 +59,12 @@ class Lead:
 
 
 @lru_cache(maxsize=1024)
-def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None:
+def selection_lead(
+    rotation: Rotation, offsets: int, format: str, *, normed: bool = False
+) -> Lead | None:
     """The certified lead over all offsets from 1 to at least `offsets`, with the weights for which
     it exceeds rounding most; None where it is not computed (too many offsets or pairs, another
-    format). Raises SizeError for no offsets.
+    format). `normed`: behind a norm of queries and keys. Raises SizeError for no offsets.
     """
     if offsets < 1:
         raise SizeError(f"a lead over {offsets} offsets; there must be at least 1")
@@ -72,7 +74,7 @@ def selection_lead(rotation: Rotation, offsets: int, format: str) -> Lead | None
     whole = offsets if offsets <= _BLOCK else -(-offsets // _BLOCK) * _BLOCK
     errors = angle_errors(rotation, offsets)
     leads = [
-        Lead(gap, _rounding(rotation, ratio, errors, format))
+        Lead(gap, _rounding(rotation, ratio, errors, format, normed=normed))
         for ratio, gap in zip(RATIOS, _gaps(rotation, whole), strict=True)
     ]
     return max(leads, key=lambda lead: lead.gap - lead.rounding)
@@ -92,14 +94,19 @@ def slow_turn(rotation: Rotation, offsets: int) -> float:
         return float((1 - angle.cos()).upper()) * (1 + 2.0**-50)
 
 
-def _rounding(rotation: Rotation, ratio: float, errors: list[float], format: str) -> float:
+def _rounding(
+    rotation: Rotation, ratio: float, errors: list[float], format: str, *, normed: bool
+) -> float:
     """What rounding may take from a lead, as a share of W.
 
     With u = 2^-p in the format. A pair of the query, w (cos, sin) with w rounded in, is off by u of
     its length; rotation multiplies by a cosine and a sine rounded to u, rounds two products and a
     sum: at most (2 sqrt 2 + 1) u more. The key (1, 0) becomes a rounded cosine and sine: u. So a
     product of the two is off by less than 5.9 u; the score, rounded once, by less than 7 u, and 8 u
-    bounds what is of second order with it (u <= 1/256). Two scores: 16 u.
+    bounds what is of second order with it (u <= 1/256). Two scores: 16 u. A norm, in float32, has
+    all entries of a vector off by one common factor; it rounds them to the format, and once more
+    behind its weights: 2 u for the query and 2 u for the key, less than 12 u for a score with what
+    is of second order, 24 u for two.
 
     A score is a sum of d products in float32 at least: below 2 d 2^-24 more, for two scores twice.
     In fp16, whose numbers end at 65,504, the lead must do with scores of 2^15: 2^-10 of them are
@@ -113,7 +120,7 @@ def _rounding(rotation: Rotation, ratio: float, errors: list[float], format: str
     angles = 0.0
     for weight, error in zip(weights, errors, strict=True):
         angles += weight * (error + error * error / 2)
-    rounded = 16 * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
+    rounded = (24 if normed else 16) * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
     return rounded + angles / sum(weights) + _FLOATS + (2.0**-10 if format == "fp16" else 0.0)
 
 

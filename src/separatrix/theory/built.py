@@ -29,6 +29,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if verdict.status != "SOLVABLE" or verdict.theorem not in BUILT:
         return ()
     task = parse_task(verdict.task)
+    if not _writable(verdict):
+        return ()
     if isinstance(task, TwoSum):
         circle = verdict.numbers["dimensions"] == 3
         return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
@@ -36,6 +38,17 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if EMBEDDED not in verdict.assumptions or "address_bits" not in verdict.numbers:
         return ()
     return _composed(verdict, task) if isinstance(task, SeqComp) else BUILT[verdict.theorem]
+
+
+def _writable(verdict: Verdict) -> bool:
+    """Whether the layers that a verdict is about are plain full or sparse attention: recipes write
+    no latents, forget gates, norms of queries and keys, or rotations.
+    """
+    layers = Architecture.parse(verdict.architecture).layers
+    named = verdict.numbers.get("layer")
+    about = layers if named is None else (layers[named],)
+    parts = [part for layer in about for part in layer if part.reading]
+    return all(part.plain and part.name in ("full", "sparse") for part in parts)
 
 
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:

@@ -64,11 +64,14 @@ def test_heads_that_retrieve() -> None:
     assert mechanism("full", rope=True).retrieval_head is not None
     assert mechanism("full", softcap=50).retrieval_head is None
     assert mechanism("full", bounded=True).retrieval_head is None
+    assert mechanism("fox", head_dim=8, value_dim=3).retrieval_head == Head(8, 3, "fp32")
+    assert mechanism("fox", softcap=50).retrieval_head is None
+    assert mechanism("fox", gate_format="p8").retrieval_head is None
     assert not mechanism("window", softcap=50).carries(1)
     assert not mechanism("window", bounded=True).carries(1)
     assert mechanism("window").carries(1)
     assert mechanism("full", accumulator="p8").retrieval_head is None
-    others = set(MECHANISMS) - {"full", "mla"}
+    others = set(MECHANISMS) - {"full", "fox", "mla"}
     assert all(MECHANISMS[name]().retrieval_head is None for name in others)
     head = mechanism("mla", head_dim=8, value_dim=8, latent=10).retrieval_head
     assert head is not None

@@ -206,7 +206,9 @@ class Mixer(nn.Module, ABC):
         return {name: tensor.to(self._dtype(name)) for name, tensor in tensors.items()}
 
 
-BUFFERS = frozenset({"conv", "shift", "keys", "values", "latents", "rotated", "index_keys"})
+BUFFERS = frozenset(
+    {"conv", "shift", "keys", "values", "latents", "rotated", "index_keys", "gates"}
+)
 """Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent
 states.
 """

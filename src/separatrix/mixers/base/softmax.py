@@ -1,4 +1,10 @@
-"""Softmax attention: grouped key-value heads, rotation, sinks, and the softmax under a mask.
+"""Softmax attention: grouped key-value heads, QK-norm, rotation, capped scores, sinks, output gate,
+and the softmax under a mask.
+
+    q_i = w * Q x_i / rms(Q x_i), k_j likewise   with QK-norm, before rotation;
+                                                 rms(q)^2 = mean of squares + 1e-6
+    s_ij = c tanh(<q_i, k_j> / c)                scores, with a softcap of c
+    O (sigmoid(G x_i) * y_i)                     the output, with a gate
 
 Shapes: b batch, t tokens, w model width, h query heads, g key-value heads, d key dimension, e value
 dimension.
@@ -6,22 +12,42 @@ dimension.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
-from einops import repeat
+from einops import rearrange, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Softmax
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
 from separatrix.mixers.ops.rope import rotate
 
+EPSILON = 1e-6
+"""Added to the mean square under the root of QK-norm."""
 EXPLICIT_UP_TO = 128
 """Sequences up to this length use the explicit softmax, which is faster there than the fused
 kernel.
 """
+
+
+class HeadNorm(nn.Module):
+    """RMS norm of heads: of each with one vector of weights for all, of each with its own, or of
+    all heads together.
+    """
+
+    def __init__(self, kind: str, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.whole = kind == "all"
+        self.weight = nn.Parameter(torch.ones((head_dim,) if kind == "head" else (heads, head_dim)))
+
+    def forward(self, x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
+        square = wide(x).square().mean((1, 3) if self.whole else 3, keepdim=True)
+        weight = self.weight if self.weight.dim() == 1 else self.weight[:, None]
+        return (wide(x) * (square + EPSILON).rsqrt()).to(x.dtype) * weight
 
 
 class SoftmaxMixer(Projections, Mixer):
@@ -29,15 +55,18 @@ class SoftmaxMixer(Projections, Mixer):
     sinks: a number s per head that adds exp(s) to the denominator of every softmax.
     """
 
+    caps: ClassVar[bool] = False
+    """Whether every form knows capped scores."""
+
     def __init__(self, mechanism: Softmax, *, width: int, sink: bool = False) -> None:
         heads = mechanism.heads
         kv = mechanism.kv
         head_dim = mechanism.head_dim
         dv = mechanism.dv
-        if mechanism.softcap:
+        if mechanism.softcap and not self.caps:
             raise SizeError(
-                f"{mechanism.name}: softcap={mechanism.softcap}: no mixer here caps scores; such"
-                " layers can be judged, but not built"
+                f"{mechanism.name}: softcap={mechanism.softcap}: no mixer here caps scores of"
+                f" '{mechanism.name}'; such layers can be judged, but not built"
             )
         if mechanism.bounded:
             raise SizeError(
@@ -58,14 +87,26 @@ class SoftmaxMixer(Projections, Mixer):
         self.head_dim = head_dim
         self.dv = dv
         self.rotation = mechanism.rotation
+        self.cap = mechanism.softcap
         self.sink = nn.Parameter(torch.zeros(heads)) if sink else None
+        sizes = mechanism.sizes()
+        norm = sizes.get("qk_norm", "none")
+        self.q_norm = None if norm == "none" else HeadNorm(norm, heads, head_dim)
+        self.k_norm = None if norm == "none" else HeadNorm(norm, kv, head_dim)
+        self.gated = sizes.get("gate", "none")
+        gates = {"none": 0, "head": heads, "sigmoid": heads * dv}[self.gated]
+        self.gate = linear(width, gates) if gates else None
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         self._draw_queries(generator)
-        if self.sink is not None:
-            with torch.no_grad():
+        with torch.no_grad():
+            if self.sink is not None:
                 self.sink.normal_(generator=generator)
+            if self.q_norm is not None and self.k_norm is not None:
+                # the factor 1/sqrt(d), which a norm takes out of Q
+                self.q_norm.weight.fill_(self.scale)
+                self.k_norm.weight.fill_(1)
 
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
@@ -77,6 +118,9 @@ class SoftmaxMixer(Projections, Mixer):
         q = split_heads(projected[0], self.heads)
         k = split_heads(projected[1], self.kv)
         v = split_heads(projected[2], self.kv)
+        if self.q_norm is not None and self.k_norm is not None:
+            q = self.q_norm(q)
+            k = self.k_norm(k)
         if self.rotation is not None:
             q = rotate(q, self.rotation, start=start + k.shape[2] - q.shape[2])
             k = rotate(k, self.rotation, start=start)
@@ -97,18 +141,28 @@ class SoftmaxMixer(Projections, Mixer):
         self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]
     ) -> Float[Tensor, "b h 1 e"]:
         """The output of one token that sees all the keys and values given."""
-        return softmax(
-            wide(q) @ wide(self._shared(k)).transpose(-1, -2), self._shared(v), self.sink
-        )
+        scores = capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
+        return softmax(scores, self._shared(v), self.sink)
 
-    def _out(self, y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t w"]:
+    def _out(
+        self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"] | None = None
+    ) -> Float[Tensor, "b t w"]:
+        """The output map, behind the gate of the tokens x where there is one."""
+        if self.gate is not None and x is not None:
+            shares = rearrange(self.gate(x).sigmoid(), "b t (h n) -> b h t n", h=self.heads)
+            y = shares * y
         return self.o(merge_heads(y))
+
+
+def capped(scores: Float[Tensor, "*b"], cap: int) -> Float[Tensor, "*b"]:
+    """cap tanh(scores / cap); the scores themselves where cap is 0."""
+    return cap * (scores / cap).tanh() if cap else scores
 
 
 def softmax(
     scores: Float[Tensor, "*b h i j"],
     v: Float[Tensor, "*b h j e"],
-    sink: Float[Tensor, " h"] | None = None,
+    sink: Float[Tensor, "*#b h"] | None = None,
 ) -> Float[Tensor, "*b h i e"]:
     """softmax(scores) v in float32 at least, the softmax with one score more, `sink`, of a value of
     0; rounded to the format of v once, at the end.
@@ -117,7 +171,7 @@ def softmax(
     if sink is None:
         weights = scores.softmax(-1)
     else:
-        scores = torch.cat([wide(sink)[:, None, None].expand(*scores.shape[:-1], 1), scores], -1)
+        scores = torch.cat([wide(sink)[..., None, None].expand(*scores.shape[:-1], 1), scores], -1)
         weights = scores.softmax(-1)[..., 1:]
     return (weights @ wide(v)).to(v.dtype)
 
@@ -153,13 +207,15 @@ def masked_softmax(
     v: Float[Tensor, "*b h j e"],
     seen: Bool[Tensor, "... i j"],
     sink: Float[Tensor, " h"] | None = None,
+    cap: int = 0,
 ) -> Float[Tensor, "*b h i e"]:
-    """Softmax attention with scores <q, k> where query i sees key j if `seen[..., i, j]`; every
-    query sees at least one key.
+    """Softmax attention with scores <q, k>, capped where `cap` is not 0, where query i sees key j
+    if `seen[..., i, j]`; every query sees at least one key.
     """
-    if _fused(k.shape[-2]) and q.dim() == 4 and sink is None:
+    if _fused(k.shape[-2]) and q.dim() == 4 and sink is None and not cap:
         return _fused_softmax(q, k, v, attn_mask=seen)
-    return softmax((wide(q) @ wide(k).transpose(-1, -2)).masked_fill(~seen, float("-inf")), v, sink)
+    scores = capped(wide(q) @ wide(k).transpose(-1, -2), cap)
+    return softmax(scores.masked_fill(~seen, float("-inf")), v, sink)
 
 
 def _fused_softmax(

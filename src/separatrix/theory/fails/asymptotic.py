@@ -117,7 +117,7 @@ class ChenPengWu(_Asymptotic):
             if any(part.cache_bits(1 << 20) for part in layer)
         ]
         full = all(
-            part.group == "full" and not part.sizes()["conv"]
+            part.group == "full" and not part.fed_bits(1 << 20)
             for layer, _ in memory
             for part in layer
         )

@@ -47,6 +47,12 @@ def why_uncompared(architecture: Architecture, needed: int) -> str:
     found = [content_dims(architecture, part, head) for _, part, head in full_heads(architecture)]
     most = max(found, default=needed)
     if most >= needed:
+        heads = [part for _, part, _ in full_heads(architecture)]
+        if heads and all(part.normed for part in heads):
+            return (
+                "behind a norm of queries and keys the comparison of two values is worked out for"
+                " fp32 and wider, with a key dimension to spare"
+            )
         return ""
     if architecture.positions in ("alibi", "unknown"):
         return _positions(architecture)

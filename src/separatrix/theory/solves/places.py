@@ -13,6 +13,7 @@ from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.base import Head
 from separatrix.numbers.formats import DIGITS
 from separatrix.numbers.selection import Lead, selection_lead, slow_turn
+from separatrix.theory.solves.room import WIDE
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -57,7 +58,16 @@ def content_dims(architecture: Architecture, part: Mechanism, head: Head) -> int
 
 
 def compares(architecture: Architecture, part: Mechanism, head: Head, dims: int) -> bool:
-    """Whether a head compares contents of so many dimensions and hands on a bit of what matches."""
+    """Whether a head compares contents of so many dimensions and hands on a bit of what matches.
+
+    Behind a norm of queries and keys one dimension more makes all keys equally long. Entries of
+    unlike size are rounded there, which is worked out for fp32 and wider: each is off by less than
+    4 u, and a score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
+    """
+    if part.normed:
+        if head.format not in WIDE:
+            return False
+        dims += 1
     still = dims <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS + 2)
     return still and head.has_room(dims, 1)
 
@@ -74,6 +84,9 @@ def places(
 ) -> Places | None:
     """How heads of layer `index` find one of `tokens` tokens by its place and read `payload` bits
     of it, where `address` bits and tags would name the place; None where nothing is known.
+
+    A norm of queries and keys changes nothing for addresses: all their entries are +-1, so they are
+    equally long, and scaled and rounded alike.
     """
     room = address <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
     addressable = room and head.has_room(address, payload)
@@ -116,7 +129,7 @@ def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: 
     # what is added to scores beside the rotation might outweigh the lead
     if part.rotation is None or architecture.positions not in ("embedded", "none"):
         return None
-    return selection_lead(part.rotation, tokens, head.format)
+    return selection_lead(part.rotation, tokens, head.format, normed=part.normed)
 
 
 def blank_beside(
@@ -135,7 +148,12 @@ def blank_beside(
         return False
     # the start token's key and the payload of the others are apart in a latent too
     if content_dims(architecture, part, head) and head.has_room(1, payload):
-        return lead.gap > lead.rounding + 4 * 2.0 ** -DIGITS[head.format]
+        # a norm rounds it twice more, and the query's number for it too
+        units = 12 if part.normed else 4
+        return lead.gap > lead.rounding + units * 2.0 ** -DIGITS[head.format]
+    if part.normed:
+        # a key in one pair alone comes out of a norm longer than in all pairs
+        return False
     return lead.gap > 2 * lead.rounding + slow_turn(part.rotation, tokens)
 
 

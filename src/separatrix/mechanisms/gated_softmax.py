@@ -1,0 +1,36 @@
+"""What stands around a softmax: a norm of queries and keys before it, a gate of its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from separatrix.mechanisms.base import choice
+from separatrix.mechanisms.softmax import Softmax
+
+NORMS = ("none", "head", "each", "all")
+GATES = ("none", "sigmoid", "head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedSoftmax(Softmax):
+    """Softmax attention with QK-norm and an output gate, where they are asked for."""
+
+    qk_norm: str = choice(
+        "none",
+        NORMS,
+        "RMS norm of queries and keys before rotation: none, of each head with one vector of"
+        " weights for all (Qwen3), of each head with weights of its own, or of all heads together"
+        " (OLMo 2)",
+        alters=True,
+    )
+    gate: str = choice(
+        "none",
+        GATES,
+        "what multiplies the heads' outputs: nothing, sigmoid of a map of x for every number"
+        " (Qwen3-Next), or one for every head",
+        alters=True,
+    )
+
+    @property
+    def normed(self) -> bool:
+        return self.qk_norm != "none"

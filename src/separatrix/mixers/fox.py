@@ -1,0 +1,94 @@
+"""Forgetting attention (FoX): full attention with a forget gate per head, which lowers the scores
+of all earlier tokens.
+
+    f_i  = log sigmoid(W x_i + c)                  per head
+    s_ij = <Q x_i, K x_j> + f_{j+1} + ... + f_i    own token: <Q x_i, K x_i>
+    y_i  = sum_{j<=i} a_ij V x_j,   a_ij = exp(s_ij) / sum_{j'<=i} exp(s_ij')
+
+With gates of 1 (f = 0) it is full attention; the released models have no rotation. Options as in
+full.py; the paper's "Pro" block also shifts keys and values by a token, which is not here.
+Source: Lin et al. 2025, arXiv 2503.02130, section 3.
+State after t tokens: keys (kv_heads, t, head_dim), values (kv_heads, t, value_dim) and f (heads, t)
+in `gate_format`. Sums of f are formed between the two tokens (ops/parted_softmax.py), so that far
+contexts cost near tokens no digits. Parallel form: a part of the queries at a time.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from separatrix.mechanisms import Fox
+from separatrix.mixers.base.mixer import DTYPES, Shapes, State, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer, capped, softmax
+from separatrix.mixers.ops.decay import after
+from separatrix.mixers.ops.parted_softmax import parted_softmax
+
+
+class FoxMixer(SoftmaxMixer):
+    """Full attention with forget gates."""
+
+    caps = True
+
+    def __init__(self, mechanism: Fox, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.gate_format = mechanism.gate_format
+        self.f = nn.Linear(width, self.heads)
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        with torch.no_grad():
+            # gates around 1/2, as the released layer starts
+            self.f.bias.zero_()
+
+    def shapes(self, t: int) -> Shapes:
+        return self._cached(t) | {"gates": (self.heads, t)} | self._conv_shapes(t)
+
+    def _dtype(self, name: str) -> torch.dtype:
+        ours = super()._dtype(name)
+        if name != "gates":
+            return ours
+        # a mixer cast to another format than its own keeps its gates in that one, too
+        if self.gate_format is None or DTYPES.get(self.mechanism.format) != ours:
+            return wide(self._like).dtype
+        return DTYPES.get(self.gate_format, ours)
+
+    def _gates(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b h t"]:
+        """Log gates as they are stored."""
+        f = F.logsigmoid(wide(self.f(x))).transpose(1, 2)
+        return f.to(self._dtype("gates"))
+
+    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+        q, k, v = self._qkv(self._project(x))
+        log_f = wide(self._gates(x))
+        y = parted_softmax(q, self._shared(k), self._shared(v), log_f=log_f, cap=self.cap)
+        return self._out(y, x)
+
+    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+        return self._read(x[:, -1:], *self._qkv(self._project_last(x)), self._gates(x))
+
+    def _step(
+        self, x: Float[Tensor, "b w"], state: State, t: int
+    ) -> tuple[Float[Tensor, "b w"], State]:
+        (q, k, v), conv = self._qkv_step(x, state, t)
+        new = {
+            "keys": torch.cat([state["keys"], k], 2),
+            "values": torch.cat([state["values"], v], 2),
+            "gates": torch.cat([state["gates"], self._gates(x[:, None])], 2),
+        }
+        return self._read(x[:, None], q, *new.values()), new | conv
+
+    def _read(
+        self,
+        x: Float[Tensor, "b 1 w"],
+        q: Float[Tensor, "b h 1 d"],
+        k: Float[Tensor, "b g t d"],
+        v: Float[Tensor, "b g t e"],
+        gates: Float[Tensor, "b h t"],
+    ) -> Float[Tensor, "b w"]:
+        """The output of the last of t tokens."""
+        scores = capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
+        decay = after(wide(gates)[..., None]).transpose(-1, -2)  # b h 1 t
+        return self._out(softmax(scores + decay, self._shared(v)), x)[:, 0]

@@ -1,0 +1,77 @@
+"""What forget gates, QK-norm and softcap leave of the theorems about full attention."""
+
+from __future__ import annotations
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.theory import judge
+from separatrix.theory.built import built_by
+from separatrix.theory.fails.i_prime_one_layer import sole_full_layer
+
+QUERY = TwoSum(n=64, M=128)
+PAIR = TwoSum(n=64, M=128, form="decision")
+
+
+def status(spec: str, task: Task) -> str:
+    return judge(Architecture.parse(spec), task)[0].status
+
+
+@pytest.mark.parametrize("task", [Eva(n=64, V=4), QUERY, PAIR, Equality(n=64)])
+def test_open_gates_solve_what_full_attention_solves(task: Task) -> None:
+    assert status("fox*2 @ heads=1, head_dim=16", task) == "SOLVABLE"
+    verdict = judge(Architecture.parse("fox*2 @ heads=1, head_dim=16"), task)[0]
+    assert built_by(verdict) == ()
+
+
+@pytest.mark.parametrize("name", ["full", "fox"])
+def test_what_a_cap_leaves_of_a_lead_is_open(name: str) -> None:
+    assert status(f"{name}*2 @ heads=1, head_dim=16, softcap=50", Eva(n=64, V=4)) == "OPEN"
+
+
+def test_gates_tell_a_query_how_much_was_forgotten_so_one_layer_is_not_known_to_fail() -> None:
+    """Theorem I' asks for a query that is the same whatever stands between; of full attention of
+    the same sizes it shows failure.
+    """
+    sizes = "heads=1, head_dim=4, p8, accumulator=p8, running_max=false"
+    task = SeqComp(L=2, m=34, branching=(1,))
+    assert sole_full_layer(Architecture.parse(f"full @ {sizes}")) == 40
+    assert sole_full_layer(Architecture.parse(f"fox @ {sizes}")) is None
+    assert status(f"full @ {sizes}", task) == "FAILS"
+
+
+def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:
+    """One number per head, as wide as accumulators: 3 x 32 bits."""
+    fox = Architecture.parse("fox @ heads=3, kv_heads=1, head_dim=8, bf16")
+    full = Architecture.parse("full @ heads=3, kv_heads=1, head_dim=8, bf16")
+    assert [(g.inside, g.between) for g in full.groups(99)] == [(0, 0), (0, 0)]
+    assert [(g.inside, g.between) for g in fox.groups(99)] == [(0, 3 * 32), (0, 0)]
+
+
+def test_a_norm_of_queries_and_keys_asks_for_a_dimension_more_and_for_fp32() -> None:
+    """7 bits of M = 128 and two tags: 9 dimensions, 10 behind a norm."""
+    for norm, dims, form, wanted in (
+        ("none", 9, "bf16", "SOLVABLE"),
+        ("none", 9, "fp32", "SOLVABLE"),
+        ("head", 9, "fp32", "OPEN"),
+        ("head", 10, "fp32", "SOLVABLE"),
+        ("all", 10, "bf16", "OPEN"),
+    ):
+        spec = f"full*2 @ heads=1, head_dim={dims}, value_dim=1, qk_norm={norm}, {form}"
+        assert status(spec, PAIR) == wanted, spec
+    # addresses are equally long anyway
+    assert status("full @ heads=1, head_dim=8, qk_norm=head, bf16", Eva(n=64, V=4)) == "SOLVABLE"
+
+
+def test_a_norm_rounds_more() -> None:
+    spec = "full(rope=true, positions=none) @ heads=1, head_dim=64, bf16"
+    leads = []
+    for text in (spec, spec.replace("rope=true", "rope=true, qk_norm=head")):
+        architecture = Architecture.parse(text)
+        leads += [max(n for n in range(2, 200) if status_at(architecture, n))]
+    assert leads[0] >= leads[1] > 1
+
+
+def status_at(architecture: Architecture, n: int) -> bool:
+    return judge(architecture, Eva(n=n, V=2))[0].status == "SOLVABLE"
