@@ -53,6 +53,7 @@ class Noise:
     spec: ClassVar[str] = "noise"
     several: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
+    shortcuts: ClassVar[tuple[str, ...]] = ()
     length: int = 4
     vocabulary: int = 8
     answers: int = 2

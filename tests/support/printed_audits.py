@@ -20,11 +20,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section(
         "tasks and the shortcuts tried on them: standard errors above the level (! a leak)"
     )
-    terminalreporter.write_line(
-        " " * widest + "".join(f"  {name:>12}" for name, _, _ in audits[0]["rows"])
-    )
+    names = list(dict.fromkeys(name for audit in audits for name, _, _ in audit["rows"]))
+    terminalreporter.write_line(" " * widest + "".join(f"  {name:>12}" for name in names))
     for audit in sorted(audits, key=lambda audit: audit["task"]):
-        cells = (f"{z:+.1f}{'!' if verdict == 'leak' else ''}" for _, z, verdict in audit["rows"])
+        cells = {
+            name: f"{z:+.1f}{'!' if verdict == 'leak' else ''}"
+            for name, z, verdict in audit["rows"]
+        }
         terminalreporter.write_line(
-            f"{audit['task']:{widest}}" + "".join(f"  {cell:>12}" for cell in cells)
+            f"{audit['task']:{widest}}" + "".join(f"  {cells.get(name, ''):>12}" for name in names)
         )

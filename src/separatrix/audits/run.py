@@ -13,7 +13,7 @@ from separatrix.audits.statistics import above, largest_above, uneven
 from separatrix.audits.subjects import Subject, of_tokens
 from separatrix.audits.words import of_words
 from separatrix.errors import SizeError
-from separatrix.tasks import PROBES, Task
+from separatrix.tasks import PROBES, SHORTCUTS, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask, parse_any_task
 
@@ -32,8 +32,8 @@ AGAIN = 4
 def audit(
     task: Task | TextTask | str, *, seed: int = 0, fitted: int = 4000, tested: int = 4000
 ) -> Audit:
-    """Every probe of `tasks.PROBES` on a task, or the task of a text, and the answers'
-    distribution. Fitted to `fitted` instances, judged on others.
+    """Every probe of `tasks.PROBES` on a task, or the task of a text, the task's own `shortcuts`,
+    and the answers' distribution. Fitted to `fitted` instances, judged on others.
 
     A row that lies more than 3 standard errors above its level is drawn again from a fresh seed
     with four times as many instances. It is a leak only if it is above again: one in 740 rows is
@@ -49,7 +49,8 @@ def audit(
         task = parse_any_task(task)
     subject = of_words(task) if isinstance(task, TextTask) else of_tokens(task)
     _check(subject, seed, fitted, tested)
-    rows = _tried((ANSWERS, *PROBES), subject, np.random.default_rng((seed, 0)), fitted, tested)
+    names = (ANSWERS, *PROBES, *subject.shortcuts)
+    rows = _tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
     if suspected := [name for name, row in rows.items() if row.verdict == "leak"]:
         # from another stream: the same instances again would be no second test
         rows |= _tried(
@@ -96,7 +97,8 @@ def _probed(
     """The row of one probe."""
     judged = targets[fitted:]
     level = task.level(name)
-    guess = PROBE[name](prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
+    probe = PROBE[name] if name in PROBE else task.shortcuts[name]
+    guess = probe(prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
     tests: dict[Test, float] = {"accuracy": above(guess.right(judged), len(judged), level)}
     if task.answers == 2 and level == task.chance:
         # independent of the answer, it would have a standard error of about 1/sqrt(instances)
@@ -104,7 +106,7 @@ def _probed(
     test = max(tests, key=lambda name: tests[name])
     return Row(
         probe=name,
-        sees=PROBES[name],
+        sees=(PROBES | SHORTCUTS)[name],
         right=guess.right(judged),
         judged=len(judged),
         level=level,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from separatrix.audits.guess import Learner
 from separatrix.audits.prompts import Prompts, cut
+from separatrix.audits.shortcuts import shortcut
 from separatrix.errors import SpecError
 from separatrix.tasks import NO_ANSWER, PLAIN, Task
 from separatrix.tasks.base.task import Tokens
@@ -28,6 +30,8 @@ class Subject:
     chance: Fraction
     level: Callable[[str], Fraction]
     draw: Draw
+    shortcuts: Mapping[str, Learner[Prompts]]
+    """Probes that look at what this kind of task is made of."""
     promised: bool = True
     """Whether the task promises its levels: no shift does."""
     note: str = ""
@@ -61,6 +65,7 @@ def of_tokens(task: Task) -> Subject:
         # a shift may make its own chance larger than a level of the task without it
         level=lambda probe: max(task.level(probe), task.chance),
         draw=draw,
+        shortcuts={name: shortcut(name, task) for name in task.shortcuts},
         promised=shift == PLAIN,
         note=(
             ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.audits.run import audit
+from separatrix.audits.run import ANSWERS, audit
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks import AUDITED, PROBES, TASKS
+from separatrix.tasks import AUDITED, TASKS
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.text import TEXT_TASKS, parse_any_task
 
@@ -25,8 +25,8 @@ def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
 
 
 def accuracies(text: str, *, seed: int = 0) -> dict[str, float]:
-    """Accuracy of every probe of `tasks.PROBES` on the task of a text, on instances it was not
-    fitted to. Raises as `audit` and `parse_task` do.
+    """Accuracy of every probe on the task of a text, on instances it was not fitted to; raises
+    as `audit` and `parse_task` do.
     """
     found = audit(parse_any_task(text), seed=seed)
-    return {probe: found[probe].accuracy for probe in PROBES}
+    return {row.probe: row.accuracy for row in found.rows if row.probe != ANSWERS}

@@ -14,6 +14,7 @@ from itertools import chain
 import numpy as np
 
 from separatrix.audits.prompts import Prompts, cut
+from separatrix.audits.shortcuts import shortcut
 from separatrix.audits.subjects import Subject
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextItem, TextTask
@@ -38,6 +39,7 @@ def of_words(task: TextTask) -> Subject:
         chance=task.chance,
         level=task.level,
         draw=draw,
+        shortcuts={name: shortcut(name, task) for name in task.shortcuts},
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from separatrix.errors import UnknownNameError
-from separatrix.tasks import AUDITED, PROBES, TASKS, Task, Thought
+from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, Thought
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.base.words import wrapped
 from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
@@ -113,6 +113,10 @@ def page(measured: Measured | None = None) -> str:
         *_ABOUT.splitlines(),
         "",
         *(f"- {probe}: {text}" for probe, text in PROBES.items()),
+        "",
+        "and, of single tasks,",
+        "",
+        *(f"- {probe}: {text}" for probe, text in SHORTCUTS.items()),
     ]
     for name in [*every(), Thought.name]:
         (title, text), *parts = describe(name)
@@ -141,7 +145,7 @@ def _audit(name: str, measured: Measured | None) -> list[str]:
         f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in texts)} |",
         f"|---|{'---|' * len(texts)}",
     ]
-    for probe in PROBES:
+    for probe in (*PROBES, *every()[name].shortcuts):
         cells = []
         for text, accuracies in zip(texts, found, strict=True):
             accuracy = f"{accuracies[probe]:.3f}" if probe in accuracies else UNMEASURED

@@ -61,9 +61,28 @@ PROBES: dict[str, str] = {
         " without being equal"
     ),
 }
-"""What a shortcut may look at: spelling -> in words. `separatrix.audits` has the probes,
-`Task.level` what each may reach.
+"""What a shortcut to any task may look at: spelling -> in words. `separatrix.audits` has the
+probes, `Task.level` what each may reach.
 """
+SHORTCUTS: dict[str, str] = {
+    "bits": (
+        "the label of the string that agrees with the query in its lowest bits or in its highest,"
+        " any number of them"
+    ),
+    "counters": "counters of open brackets, of each kind and in all: extremes, sums, zeros",
+    "cycles": "cycles and groups of at most five vertices, and how many short walks there are",
+    "modes": "the most frequent value of the last function, of the row asked for, of compositions",
+    "grams": "how often every two or more neighbours occur (logistic regression)",
+    "halves": "whether two halves have the same bag of r neighbours, r up to log2 n",
+    "quarters": "how many ones each quarter of either half has",
+    "parities": "how often tokens occur modulo 2 and 3, and the sign of a product",
+    "residues": "how many sums are right modulo 2, 3, 4 or 5",
+    "pair sums": "how many different sums and differences pairs have, and the sum of all tokens",
+    "first writes": "the values written first and second beside the key asked for",
+    "pointed": "what is pointed to before any swap, after the last one alone, and most often",
+    "ends": "where facts lead from the name asked for, whatever they say",
+}
+"""What shortcuts to single tasks look at: spelling -> in words; `Task.shortcuts` names them."""
 AUDITED = 3
 """Sizes of a grid that are audited unless told otherwise."""
 

@@ -98,6 +98,8 @@ class Task(ABC):
     """The ways to draw that stand nearer to practice than the worst case: spelling -> what it
     means.
     """
+    shortcuts: ClassVar[tuple[str, ...]] = ()
+    """What else the audit tries on it, of `separatrix.tasks.SHORTCUTS`."""
     grid: ClassVar[tuple[str, ...]] = ()
     """Sizes from easy to hard, as in a task text without its name: at least three, the first
     three small enough to audit in seconds.
@@ -124,8 +126,8 @@ class Task(ABC):
         """Accuracy of the best constant guess under `sample`, exact."""
 
     def level(self, probe: str) -> Fraction:
-        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the
-        task, exact: chance, unless what it sees gives more.
+        """Accuracy that a probe of `separatrix.tasks.PROBES`, or one of `shortcuts`, may reach
+        without having solved the task, exact: chance, unless what it sees gives more.
 
         More than chance is stated only where no sampler could avoid it; `words.drawn` says why.
         """

@@ -145,7 +145,13 @@ def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
 
 
 def joined(u: Tokens, v: Tokens, n: int) -> Bools:
-    """Whether the edges u-v, each (batch, edges), join all n vertices of their graph.
+    """Whether the edges u-v, each (batch, edges), join all n vertices of their graph."""
+    to = groups(u, v, n)
+    return (to == to[:, :1]).all(axis=1)
+
+
+def groups(u: Tokens, v: Tokens, n: int) -> Tokens:
+    """A number of [batch n] for every vertex (batch, n), the same for those that edges join.
 
     Every vertex points to one of its group, at last to the smallest. Each group with an edge to a
     group with a smaller such vertex is hung on the smallest of those, and pointers are followed to
@@ -163,7 +169,7 @@ def joined(u: Tokens, v: Tokens, n: int) -> Bools:
         other = to[other]
         between = one != other
         if not between.any():
-            return (to.reshape(batch, n) == to.reshape(batch, n)[:, :1]).all(axis=1)
+            return to.reshape(batch, n)
         one = one[between]
         other = other[between]
         low = np.minimum(one, other)

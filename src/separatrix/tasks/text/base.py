@@ -57,6 +57,8 @@ class TextTask(ABC):
     """A regular expression, without groups, of what an answer looks like: all answers match,
     other words of a text hardly ever.
     """
+    shortcuts: ClassVar[tuple[str, ...]] = ()
+    """What else the audit tries on it, of `separatrix.tasks.SHORTCUTS`."""
     grid: ClassVar[tuple[str, ...]] = ()
     """Sizes from easy to hard, as in a task text without its name."""
 

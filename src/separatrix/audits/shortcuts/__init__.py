@@ -1,0 +1,52 @@
+"""The shortcuts of `separatrix.tasks.SHORTCUTS`, which look at what a task is made of: each takes a
+task and prompts, and gives columns of numbers that a reader without the task's own algorithm has.
+"""
+
+from __future__ import annotations
+
+from separatrix.audits.guess import Guess, Learner, best_of
+from separatrix.audits.prompts import Prompts
+from separatrix.audits.shortcuts.bags import grams, halves, parities, quarters
+from separatrix.audits.shortcuts.columns import View, regressed
+from separatrix.audits.shortcuts.counters import counters
+from separatrix.audits.shortcuts.graphs import cycles
+from separatrix.audits.shortcuts.lookups import bits, ends, first_writes, pointed
+from separatrix.audits.shortcuts.modes import modes
+from separatrix.audits.shortcuts.sums import pair_sums, residues
+from separatrix.audits.tables import best_column
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.text import TextTask
+
+ONE_BY_ONE: dict[str, View] = {
+    "bits": bits,
+    "modes": modes,
+    "residues": residues,
+    "first writes": first_writes,
+    "pointed": pointed,
+    "ends": ends,
+}
+"""Columns of which each is a shortcut of its own: together they would be the task's solution."""
+TOGETHER: dict[str, View] = {
+    "counters": counters,
+    "cycles": cycles,
+    "halves": halves,
+    "quarters": quarters,
+    "parities": parities,
+    "pair sums": pair_sums,
+}
+"""Columns of which each may tell something, and a regression may weigh all against each other."""
+WEIGHED: dict[str, View] = {"grams": grams}
+"""Columns too many to be looked at one by one: a regression alone."""
+
+
+def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
+    """A probe that guesses from what a shortcut sees of the prompts of a task."""
+    view = (ONE_BY_ONE | TOGETHER | WEIGHED)[name]
+    learners = [best_column] * (name not in WEIGHED) + [regressed] * (name not in ONE_BY_ONE)
+
+    def guess(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
+        one, other = view(task, fitted.front), view(task, tested.front)
+        return best_of(learners, one, targets, answers, other)
+
+    return guess
