@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -47,22 +50,24 @@ WORDS = Words(
         divide n, some stand once more, and a uniform shift says which. Then the answer, uniform,
         without a look at these; then one of the strings that have it, to be the nearest one; and
         then a query. So nothing that stands before the query tells the answer, nor which string is
-        asked for. Neither do the labels with the query, nor how many bits of it are set: it differs
-        from the nearest string in an odd or an even number of bits, by a fair coin.
+        asked for, and labels with the query do not either.
 
-        Strings whose ids are near tend to be near (110 and 111), so that the label behind the
-        nearest id would be right too often. Therefore in one case of n the query's id is nearer to
-        that of its nearest string than to any other, and else another string's is nearer: then the
-        label behind the nearest id is right with probability 1/n + (1 - 1/n) (n/V - 1)/(n - 1) =
-        1/V exactly. Every string must have such queries of both kinds, with one bit flipped and
-        with two of the six lowest or six highest; otherwise all strings are drawn again. Candidates
-        are all of these, and d others with a uniform number of bits flipped from 3 to
-        floor((d-1)/2); of those that fit, the one is taken whose rank in the order of distances
-        between ids is next to a uniform rank. So the label behind the id of any other rank is right
-        about as often as any. The ids of labels lie further off than the nearest id.
+        The query is the nearest string with r of its bits flipped, a uniform choice of places among
+        those that leave every other string more than r bits away. By a fair coin r is R or R - 1,
+        so that how many bits are set says nothing. R is the largest number for which n - 1 balls of
+        that radius hold at most 2^d strings, but 2 at least, and beyond that less than d/2. (Where
+        200 choices of places do not fit, r falls by two, at last to 1, which always fits.)
 
-        (Bits do tell: a string that agrees with the query in a given bit is more likely the nearest
-        one, as near means just that.)
+        No bit is unlike another: all strings may have their bits rearranged in one way without a
+        change of probability. So whoever looks at some bits only is right as often as those are
+        unflipped and tell strings apart. The best look-up known compares the first bits, or the
+        last, as many as tell: it takes the string whose difference to the query, read as a number
+        from either end, is the smallest. That is right for a pattern of flips y with the
+        probability that no other string's is smaller, where the others are uniform among those
+        more than r bits away; else its label is right with probability (n/V - 1)/(n - 1). The mean
+        over all y is the level of "bits" and "nearest key" (for more than 20,000 patterns a bound:
+        the first flip alone decides, and ties are won). It falls as d grows beyond log2 n. No
+        sampler avoids it: near means just that most bits agree.
     """,
     counted="""
         Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
@@ -83,6 +88,10 @@ MOST_BITS = 40
 _LEAST_DRAWN = 4
 _NOISE = 1 / 8
 _TRIES = 1000
+_PLACES = 200
+"""Choices of places to flip that are tried before fewer are flipped."""
+_PATTERNS = 20_000
+"""Patterns of flips over which the level is an exact mean."""
 _ENTRIES = 1 << 16
 """Pairs of strings compared at once."""
 Bools = NDArray[np.bool_]
@@ -107,13 +116,14 @@ class Neighbour(Task):
             " so does the query"
         ),
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("bits",)
     grid: ClassVar[tuple[str, ...]] = (
-        "n=4,d=7,V=2",
-        "n=8,d=9,V=4",
-        "n=12,d=10,V=3",
-        "n=32,d=12,V=4",
-        "n=128,d=15,V=8",
-        "n=256,d=17,V=16",
+        "n=4,d=12,V=2",
+        "n=8,d=14,V=4",
+        "n=12,d=15,V=3",
+        "n=32,d=16,V=4",
+        "n=128,d=17,V=8",
+        "n=256,d=18,V=16",
     )
 
     n: int
@@ -147,6 +157,15 @@ class Neighbour(Task):
     @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
+
+    def level(self, probe: str) -> Fraction:
+        if probe not in ("bits", "nearest key"):
+            return self.chance
+        found = (
+            _first_by_bits(self.n, self.d, self._radius)
+            + _first_by_bits(self.n, self.d, self._radius - 1)
+        ) / 2
+        return found + (1 - found) * (Fraction(self.n, self.V) - 1) / max(1, self.n - 1)
 
     @property
     def prefix_length(self) -> int:
@@ -205,28 +224,12 @@ class Neighbour(Task):
             )
         strings = np.empty((batch, n), np.int64)
         query = np.empty(batch, np.int64)
-        rows = max(1, _ENTRIES // (n * max(n, 2 * d)))
+        rows = max(1, _ENTRIES // (n * n))
         for start in range(0, batch, rows):
             block = slice(start, start + rows)
-            strings[block] = self._memories(len(nearest[block]), rng)
+            strings[block] = self._apart(len(nearest[block]), rng)
             query[block] = self._queries(strings[block], nearest[block], rng)
         return strings, query
-
-    def _memories(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Strings (batch, n), any two at least three bits apart, each with queries of both kinds
-        one bit away and two.
-        """
-        memories = np.empty((batch, self.n), np.int64)
-        left = np.arange(batch)
-        for _ in range(_TRIES):
-            if not len(left):
-                return memories
-            drawn = self._apart(len(left), rng)
-            memories[left] = drawn
-            left = left[~self._askable(drawn)]
-        raise SizeError(
-            f"{self.spec}: hardly any strings have queries of both kinds; draw with a larger d"
-        )
 
     def _apart(self, batch: int, rng: np.random.Generator) -> Tokens:
         """Strings (batch, n), any two at least three bits apart: those too near an earlier one
@@ -246,109 +249,40 @@ class Neighbour(Task):
         return strings
 
     @property
-    def _flips(self) -> Tokens:
-        """Bits flipped for the queries every string must have: single ones, and pairs among the
-        six lowest or the six highest.
+    def _radius(self) -> int:
+        """R of `words.drawn`: the most bits in which a query differs from the string nearest to
+        it.
         """
-        places = range(self.d)
-        pairs = [(a, b) for a in places for b in range(a) if a < 6 or b >= self.d - 6]
-        return np.array([1 << a for a in places] + [1 << a | 1 << b for a, b in pairs])
-
-    def _askable(self, strings: Tokens) -> Bools:
-        """Whether all strings of a row have queries one bit and two bits away whose id is
-        nearest to theirs, and ones whose id is not.
-        """
-        S = self.strings
-        flips = self._flips
-        batch = len(strings)
-        own = np.abs((strings[:, :, None] ^ flips) - strings[:, :, None])
-        edged = np.pad(
-            np.sort(strings, axis=1), ((0, 0), (1, 1)), constant_values=((0, 0), (-S, 2 * S))
-        )  # no id is as far as these
-        # a row and its two sentinels span 3 S, so that rows 4 S apart never mix in one search
-        offset = 4 * S * np.arange(batch)[:, None]
-        edged = (edged + offset).ravel()
-        ids = (strings[:, :, None] ^ flips) + offset[:, None]
-        following = np.searchsorted(edged, ids.ravel()).reshape(ids.shape)
-        above = edged[following] - ids
-        below = ids - edged[following - 1]
-        least = np.minimum(above, below)
-        # nearer than any label, whose ids begin at S
-        valid = (least < S - (strings[:, :, None] ^ flips)) & ~self._shared(strings, flips)
-        nearest = valid & (least == own) & (above != below)
-        further = valid & (least < own)
-        kinds = [
-            kind[:, :, part].any(axis=2)
-            for kind in (nearest, further)
-            for part in (slice(self.d), slice(self.d, None))
-        ]
-        return np.logical_and.reduce(kinds).all(axis=1)
-
-    def _shared(self, strings: Tokens, flips: Tokens) -> Bools:
-        """Whether a string with bits flipped, at most two of them, is as near to another: only
-        strings less than five bits apart share one.
-        """
-        batch, n = strings.shape
-        differing = strings[:, :, None] ^ strings[:, None]
-        row, one, other = np.nonzero((differing > 0) & (np.bitwise_count(differing) < 5))
-        shared = np.zeros((batch * n, len(flips)), bool)
-        if len(row):
-            string = row * n + one
-            start = np.flatnonzero(np.append(True, string[1:] != string[:-1]))
-            # two flips among at most four differing bits leave at most two to the other string
-            within = (differing[row, one, other][:, None] & flips == flips) & (
-                np.bitwise_count(flips) == 2
-            )
-            shared[string[start]] = np.logical_or.reduceat(within, start)
-        return shared.reshape(batch, n, len(flips))
+        ball = 1 + self.d + comb(self.d, 2)
+        radius = 2
+        while radius < (self.d - 1) // 2:
+            ball += comb(self.d, radius + 1)
+            if (self.n - 1) * ball > self.strings:
+                break
+            radius += 1
+        return radius
 
     def _queries(self, strings: Tokens, nearest: Tokens, rng: np.random.Generator) -> Tokens:
-        """Queries (batch,) to which string number `nearest` is the only nearest one, its id too
-        in one case of n.
-        """
+        """Queries (batch,) to which string number `nearest` is the only nearest one."""
         batch = len(nearest)
-        n = self.n
-        d = self.d
         chosen = strings[np.arange(batch), nearest]
-        flips = np.broadcast_to(self._flips, (batch, len(self._flips)))
-        if (most := (d - 1) // 2) > 2:
-            order = 1 << rng.random((batch, d, d)).argsort(axis=2)
-            several = np.where(
-                np.arange(d) < rng.integers(3, most + 1, size=(batch, d, 1)), order, 0
-            ).sum(axis=2)
-            flips = np.concatenate((flips, several), axis=1)
-        query = chosen[:, None] ^ flips
-        bits = np.bitwise_count(flips)
-        # no string but the chosen one lies within as many bits as were flipped
-        fit = (np.bitwise_count(strings[:, None] ^ query[:, :, None]) <= bits[:, :, None]).sum(
-            axis=2
-        ) == 1
-        far = np.abs(strings[:, None] - query[:, :, None])
-        own = np.abs(chosen[:, None] - query)
-        rank = (far < own[:, :, None]).sum(axis=2)
-        as_near = (far == own[:, :, None]).sum(axis=2) > 1
-        wanted = self._wanted((strings < chosen[:, None]).sum(axis=1), rng)[:, None]
-        fit &= (far.min(axis=2) < self.strings - query) & np.where(
-            wanted > 0, rank > 0, (rank == 0) & ~as_near
-        )
-        fit &= (bits & 1) == rng.integers(2, size=(batch, 1))
-        # fractions below 1 choose among equally good ones; n + 1 is more than any that fits
-        off = np.abs(rank - wanted) + rng.random(rank.shape)
-        return query[np.arange(batch), np.where(fit, off, n + 1.0).argmin(axis=1)]
-
-    def _wanted(self, place: Tokens, rng: np.random.Generator) -> Tokens:
-        """Ranks (batch,) that strings at a place in the order of ids have for a query in a uniform
-        gap, between ids that alternate in distance.
-
-        For every gap, strings of different places have different ranks: so of a uniform string the
-        rank is uniform.
-        """
-        gap = rng.integers(self.n + 1, size=len(place))
-        # strings nearer to the gap on the string's own side, and all on the other
-        before = np.where(place >= gap, place - gap, gap - 1 - place)
-        other = np.where(place >= gap, gap, self.n - gap)
-        first = (place >= gap) == (rng.integers(2, size=len(place)) == 1)
-        return before + np.minimum(other, before + ~first)
+        query = np.empty(batch, np.int64)
+        flipped = self._radius - rng.integers(2, size=batch)
+        left = np.arange(batch)
+        tried = 0
+        while len(left):
+            if tried and tried % _PLACES == 0:
+                flipped[left] = np.maximum(flipped[left] - np.where(flipped[left] > 2, 2, 1), 1)
+            tried += 1
+            order = rng.random((len(left), self.d)).argsort(axis=1)
+            flips = np.where(np.arange(self.d) < flipped[left, None], 1 << order, 0).sum(axis=1)
+            drawn = chosen[left] ^ flips
+            # the chosen one alone lies within as many bits as were flipped
+            near = np.bitwise_count(strings[left] ^ drawn[:, None]) <= flipped[left, None]
+            fits = near.sum(axis=1) == 1
+            query[left[fits]] = drawn[fits]
+            left = left[~fits]
+        return query
 
     def _clusters(self, labels: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
         """Strings, queries and answers; prompts whose nearest strings differ in label are drawn
@@ -412,3 +346,29 @@ class Neighbour(Task):
                 " one answer"
             )
         return least
+
+
+@lru_cache(maxsize=256)
+def _first_by_bits(n: int, d: int, r: int) -> Fraction:
+    """How often the string with r flipped bits has the smallest difference, read as a number, of n
+    strings, the others uniform among those with more than r; a bound for many patterns of flips.
+    """
+    far = sum(comb(d, ones) for ones in range(r + 1, d + 1))
+
+    def beyond(bits: int, least: int) -> int:
+        return sum(comb(bits, ones) for ones in range(max(least, 0), bits + 1))
+
+    patterns = comb(d, r)
+    total = 0
+    if patterns <= _PATTERNS:
+        for places in combinations(range(d), r):
+            # smaller ones agree above some flipped place and are 0 there: flips above it are kept
+            smaller = sum(
+                beyond(place, r + 1 - above) for above, place in enumerate(reversed(places))
+            )
+            total += (far - smaller) ** (n - 1)
+        return Fraction(total, patterns * far ** (n - 1))
+    for agreed in range(d - r + 1):
+        first = comb(d - agreed - 1, r - 1)
+        total += first * (far - beyond(d - agreed - 1, r + 1)) ** (n - 1)
+    return Fraction(total, patterns * far ** (n - 1))
