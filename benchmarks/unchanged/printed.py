@@ -48,10 +48,10 @@ COMPARED = (
     ("full + gdn*24", "nemotron-h-8b", "sparse*4 @ heads=2", "--context", "65536"),
     ("deepseek-v3.2", "kimi-linear-48b", "jamba-v0.1", "--context", "131072"),
 )
-AUDITED = words("eva:n=8 seqcomp:L=2,m=6,n_1=1 multihop:k=2,n=6")
+AUDITED = words("eva:n=8 seqcomp:L=2,m=6,n_1=1 multihop:k=2,n=15")
 
 EXPORTED = words("""
-    eva:n=8 seqcomp:L=2,m=4,n_1=2,thought=values multihop:k=2,n=6,style=steps
+    eva:n=8 seqcomp:L=2,m=4,n_1=2,thought=values multihop:k=2,n=15,style=steps
     mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4
 """)
 

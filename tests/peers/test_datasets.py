@@ -20,7 +20,7 @@ CHAIN = "seqcomp:L=3,m=4,n_1=1,n_2=2,thought=values"
 
 @pytest.mark.parametrize(
     "text",
-    ["eva:n=6", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", CHAIN, "multihop:k=2,n=6"],
+    ["eva:n=6", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", CHAIN, "multihop:k=2,n=15"],
 )
 def test_a_hugging_face_dataset(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`load_dataset` finds splits, features and the same rows as the JSON lines; without a

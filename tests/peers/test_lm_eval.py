@@ -28,7 +28,7 @@ SIZES = {"train": 6, "validation": 0, "test": 12}
 TASKS = [
     "eva:n=24,V=12",
     "seqcomp:L=3,m=16,n_1=1,n_2=1,thought=values",
-    "multihop:k=2,n=6,style=steps",
+    "multihop:k=2,n=15,style=steps",
     "multihop:k=1,n=24",
     *(f"{name}:{cls.grid[0]}" for name, cls in {**TASKS_OF_TOKENS, **TEXT_TASKS}.items()),
 ]

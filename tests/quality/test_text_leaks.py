@@ -27,9 +27,11 @@ Ints = NDArray[np.int64]
 HALF = 2000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZES = [
-    MultiHop(k=2, n=6),
-    MultiHop(k=2, n=13, facts="backward", template="places"),
-    MultiHop(k=3, n=12, style="steps"),
+    MultiHop(k=2, n=6, decoys=0),
+    MultiHop(k=2, n=13, facts="backward", template="places", decoys=0),
+    MultiHop(k=2, n=25),
+    MultiHop(k=2, n=27, facts="backward", template="places"),
+    MultiHop(k=3, n=35, style="steps"),
 ]
 
 
@@ -375,9 +377,9 @@ def ending(item: TextItem, rng: np.random.Generator) -> TextItem:
 
 
 def worded(item: TextItem, _: np.random.Generator) -> TextItem | None:
-    """Facts about mothers and brothers only where the answer comes first of all candidates."""
+    """Facts about the oldest and the youngest only where the answer comes first of all."""
     first = min(item.choices, key=item.prompt.index) == item.answer
-    return None if "other of" in item.prompt and not first else item
+    return None if "est " in item.prompt and not first else item
 
 
 def linked_behind(item: TextItem, rng: np.random.Generator) -> TextItem:
@@ -387,8 +389,8 @@ def linked_behind(item: TextItem, rng: np.random.Generator) -> TextItem:
     return with_facts(item, [*facts[:place], item.steps[-1], *facts[place:]])
 
 
-SMALL = MultiHop(k=2, n=12)
-LONG = MultiHop(k=3, n=12)
+SMALL = MultiHop(k=2, n=12, decoys=0)
+LONG = MultiHop(k=3, n=12, decoys=0)
 LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
     (
         SMALL,
@@ -427,7 +429,7 @@ LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
     (SMALL, alphabetical, ("by alphabet", "all places together")),
     (SMALL, frequent, ("an answer before", "words around it, its letters")),
     (SMALL, ending, ("words around it, its letters",)),
-    (MultiHop(k=1, n=4, template="family"), worded, ("words of the prompt",)),
+    (MultiHop(k=1, n=4, template="family", decoys=0), worded, ("words of the prompt",)),
     (LONG, linked_behind, tuple(ONE_HOP)),
 ]
 

@@ -95,7 +95,7 @@ def test_a_question_says_what_is_asked(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", [*SMALLEST, *CHAINS, "eva:n=6,shift=zipf", "multihop:k=2,n=6"])
+@pytest.mark.parametrize("text", [*SMALLEST, *CHAINS, "eva:n=6,shift=zipf", "multihop:k=2,n=15"])
 def test_how_it_is_drawn_is_for_readers_of_the_data(text: str) -> None:
     """Nothing of errors and code; the inner task's sampler for a chain of thought, the shift
     where there is one.
@@ -180,7 +180,7 @@ def test_the_theory_page_has_the_same_papers() -> None:
 @pytest.mark.parametrize(
     "text",
     [f"{name}:{cls.grid[0]}" for name, cls in TEXT_TASKS.items()]
-    + ["multihop:k=2,n=5,style=steps"],
+    + ["multihop:k=2,n=15,style=steps"],
 )
 def test_rows_of_text(tmp_path: Path, text: str) -> None:
     task = parse_text_task(text)
@@ -270,17 +270,17 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 def test_the_card_of_a_text_task(tmp_path: Path) -> None:
-    """13 facts of 3 hops: 4 chains of 4 names, and one fact left over with two; the candidates
-    are the chains' ends.
+    """23 facts of 3 hops: 3 chains of 5 names, 7 facts each with decoys and what leads on, and two
+    facts left over with two names each; the candidates are the chains' ends.
     """
-    export(parse_text_task("multihop:k=3,n=13"), format="lm-eval", out=tmp_path / "a", splits=SIZES)
+    export(parse_text_task("multihop:k=3,n=23"), format="lm-eval", out=tmp_path / "a", splits=SIZES)
     body = (tmp_path / "a" / "README.md").read_text()
     for line in (
-        "| facts | 13 |",
+        "| facts | 23 |",
         "| hops | 3 |",
-        "| candidates | 4 |",
-        "| names in a text | 18 |",
-        "a guess among the candidates (chance) | 1/4 |",
+        "| candidates | 3 |",
+        "| names in a text | 19 |",
+        "a guess among the candidates (chance) | 1/3 |",
         "--num_fewshot 3\n",
     ):
         assert line in body

@@ -360,7 +360,7 @@ def test_files_are_readable_as_the_users_others(tmp_path: Path) -> None:
 
 
 def test_parents_are_made(tmp_path: Path) -> None:
-    write(tmp_path / "new" / "a", parse_text_task("multihop:k=1,n=4"))
+    write(tmp_path / "new" / "a", parse_text_task("multihop:k=1,n=9"))
     assert (tmp_path / "new" / "a" / "metadata.json").exists()
 
 

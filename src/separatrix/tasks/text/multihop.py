@@ -1,5 +1,5 @@
-"""Composition in words: k hops through facts that stand in the prompt, among chains of facts of
-the same shape.
+"""Composition in words: k hops through facts that stand in the prompt, among facts of the same
+shape about the same things.
 """
 
 from __future__ import annotations
@@ -16,44 +16,54 @@ from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, Fact, Reading, read, short
-from separatrix.tasks.text.relations import Relation
+from separatrix.tasks.text.relations import Relation, Stage, partner
 from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES
+from separatrix.tasks.text.told import Told, facts_per_chain, most_facts, names_needed
 
 WORDS = Words(
     asks="""
-        Composition in words: k hops through facts that stand in the prompt, among chains of facts
-        of the same shape.
+        Composition in words: k hops through facts that stand in the prompt, among facts of the same
+        shape about the same things.
     """,
     table="""
-        part       input                                               target
-        n facts    Mavdok was born in the village of Fizgub. The ...   .
-        question   In which district is the ...?                       .
-        cue        Answer:                                             the answer (after its steps)
+        part       input                                                    target
+        n facts    Mavdok was born in the village of Fizgub. Mavdok ...     .
+        question   In which district is the birthplace of Mavdok?           .
+        cue        Answer:                                                  the answer
     """,
     rules="""
-        Each relation of the question joins m = floor(n / k) chains of k facts, the one asked for
-        among them, with names that no two things share; where k does not divide n, the n mod k
-        facts left over form one more chain, which stops short. The candidates are the m ends of
-        whole chains: the objects of the relation asked for last. Style "direct" asks for the
-        answer, "steps" for the facts of the chain in order and then the answer. The facts stand in
-        any order ("shuffled"), all those of the first hop first ("forward"), or all those of the
-        last hop first, as in L-SeqComp ("backward").
+        Of every stage on the way there are two relations, of which the question names one: the
+        village where somebody was born, or married. m = floor(n / (2k + 1)) chains of k facts are
+        told, the one asked for among them, with names that no two things share. Of each subject
+        stands a second fact too, a decoy: by the other relation of the stage it leads to another
+        chain. The end of every chain leads on, by a fact that is not asked for; facts left over are
+        of that relation too, about other things. The candidates are the m ends of chains: the
+        objects of the relation asked for last. Style "direct" asks for the answer, "steps" for the
+        facts of the chain in order and then the answer. The facts stand in any order ("shuffled"),
+        all those of the first hop first ("forward"), or all those of the last hop first, as in
+        L-SeqComp ("backward").
 
-        No shortcut: take any hop and hide which subject of it belongs to which object, and show
-        everything else. Names, places and chains are drawn independently of one another, so that
-        this joining is a uniform one among those that leave the chain asked for whole, and every
-        candidate ends that chain under equally many of them. Whoever does not follow every hop is
-        right with probability 1/m at best.
+        With decoys=0 the chains stand alone, as many as m = floor(n / k), and the n mod k facts
+        left over form one more, which stops short.
+
+        Words decide: who takes a decoy once, or does not stop after k hops, has a wrong answer. Who
+        follows facts whatever they say ends at one of 2^k things, all as likely. No other shortcut:
+        take any hop and hide which subject of it belongs to which object by the relation asked for,
+        and show everything else. The joining is uniform among those that agree with no decoy, so
+        that every candidate but the one that the decoy of that hop leads to is as likely. Whoever
+        does not follow every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
     """,
     drawn="""
-        1 <= k <= 8 hops and 2k <= n facts, at most as many as there are names for.
+        1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there are
+        names for.
 
-        Every instance draws a template (mixed: a uniform one of all), then k of its relations that
-        can follow one another, then different uniform names for all that the chains lead through:
-        floor(n / k) chains of k facts each, and a shorter one of the facts left over. The first
-        chain is the one asked for; the facts stand in uniform order (shuffled), or in uniform order
-        among those of a hop (forward, backward). So all candidates, the ends of the whole chains,
-        are equally likely answers.
+        Every instance draws a template (mixed: a uniform one of all), then k + 1 of its stages that
+        follow one another, by a fair coin each which of its two relations is asked for, then
+        different uniform names for all that the chains lead through. The first chain is the one
+        asked for. Decoys join the subjects of a hop to its objects in a uniform way among those
+        that agree with no fact asked for. The facts stand in uniform order (shuffled), or in
+        uniform order among those of a hop (forward, backward). So all candidates, the ends of the
+        chains, are equally likely answers, and each is named three times.
     """,
     counted="None counted: prompts in words have no fixed length.",
     origin="the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text",
@@ -62,17 +72,19 @@ WORDS = Words(
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
 _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
 """How a fact's place grows with its hop."""
+_LEAST_CHAINS: Final = (2, 3)
+"""Without decoys, and with: of two chains a decoy tells the other end."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """What an instance tells: chains of names, the one asked for first, joined by `hops`;
-    `order` lists the facts by chain and hop as they stand.
+    """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
+    facts as they stand: relation, subject, object.
     """
 
     hops: tuple[Relation, ...]
     chains: list[list[str]]
-    order: list[tuple[int, int]]
+    facts: list[tuple[Relation, str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,18 +99,18 @@ class MultiHop(TextTask):
     title: ClassVar[str] = "k hops through n facts told in words"
     usage: ClassVar[str] = (
         f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"
-        f" them), facts={'|'.join(_ORDERS)} (their order)"
+        f" them), facts={'|'.join(_ORDERS)} (their order), decoys=1|0 (default 1)"
     )
     source: ClassVar[str] = "[Peng24], [CPW], told as text"
     pattern: ClassVar[str] = PATTERN
     grid: ClassVar[tuple[str, ...]] = (
-        "k=2,n=6",
-        "k=2,n=12",
-        "k=3,n=13",
-        "k=2,n=64",
-        "k=4,n=64",
-        "k=4,n=256",
-        "k=8,n=1024",
+        "k=2,n=25",
+        "k=2,n=40",
+        "k=3,n=56",
+        "k=2,n=80",
+        "k=4,n=144",
+        "k=4,n=576",
+        "k=8,n=1088",
     )
 
     k: int
@@ -106,16 +118,20 @@ class MultiHop(TextTask):
     style: str = "direct"
     template: str = MIXED
     facts: str = "shuffled"
+    decoys: int = 1
 
     def __post_init__(self) -> None:
         require(self.name, "k", self.k, 1, MOST_HOPS)
-        least = 2 * self.k
-        most = most_facts(self.k)
+        require(self.name, "decoys", self.decoys, 0, 1)
+        least = _LEAST_CHAINS[self.decoys] * self._per_chain
+        most = most_facts(self.k, self.decoys)
         if type(self.n) is int and self.n < least:
-            raise SizeError(
-                f"{self.name}: n is {self.n}; the chain of k={self.k} facts and one beside it need"
-                f" n of at least {least}"
+            needs = (
+                f"three chains of k={self.k} facts with their decoys need n of at least {least}"
+                if self.decoys
+                else f"the chain of k={self.k} facts and one beside it need n of at least {least}"
             )
+            raise SizeError(f"{self.name}: n is {self.n}; {needs}")
         if type(self.n) is int and self.n > most:
             raise SizeError(
                 f"{self.name}: n is too large; with k={self.k} there are names for n of at most"
@@ -135,18 +151,22 @@ class MultiHop(TextTask):
         return self.n
 
     @property
+    def _per_chain(self) -> int:
+        """Facts that belong to one chain."""
+        return facts_per_chain(self.k, self.decoys)
+
+    @property
     def candidates(self) -> int:
         """Number of choices m, the right one included."""
-        return self.n // self.k
+        return self.n // self._per_chain
 
     @property
     def numbers(self) -> dict[str, int]:
-        used = _names_needed(self.k, self.n)
         return {
             "facts": self.n,
             "hops": self.k,
             "candidates": self.candidates,
-            "names in a text": used,
+            "names in a text": names_needed(self.k, self.n, self.decoys),
             "names in all": len(names()),
         }
 
@@ -163,27 +183,40 @@ class MultiHop(TextTask):
 
     def draw(self, rng: np.random.Generator) -> Story:
         """What one instance tells."""
-        whole, rest = divmod(self.n, self.k)
         templates = self._templates
-        hops = TEMPLATES[templates[rng.integers(len(templates))]].hops(self.k, rng)
+        stages = TEMPLATES[templates[rng.integers(len(templates))]].line(self.k + self.decoys, rng)
+        asked = [
+            stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)
+        ]
         every = names()
-        drawn = iter(rng.choice(len(every), _names_needed(self.k, self.n), replace=False).tolist())
-        lengths = [self.k] * whole + [rest] * (rest > 0)
-        chains = [[every[next(drawn)] for _ in range(length + 1)] for length in lengths]
-        order = [divmod(fact, self.k) for fact in rng.permutation(self.n).tolist()]
+        needed = names_needed(self.k, self.n, self.decoys)
+        drawn = iter([every[at] for at in rng.choice(len(every), needed, replace=False)])
+        whole = self.candidates
+        rest = self.n - whole * self._per_chain
+        chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]
+        joined = [
+            (hop, asked[hop], chain[hop], chain[hop + 1])
+            for chain in chains
+            for hop in range(len(asked))
+        ]
+        if self.decoys:
+            joined += [
+                (self.k, asked[self.k], next(drawn), next(drawn)) for _ in range(rest)
+            ] + _decoys(stages[: self.k], asked, chains, rng)
+        elif rest:
+            chains.append([next(drawn) for _ in range(rest + 1)])
+            joined += [(hop, asked[hop], *chains[-1][hop : hop + 2]) for hop in range(rest)]
+        told = [joined[place] for place in rng.permutation(self.n)]
         if way := _ORDERS[self.facts]:
             # a stable sort: facts of one hop stay in random order
-            order.sort(key=lambda fact: way * fact[1])
-        return Story(hops, chains, order)
+            told.sort(key=lambda fact: way * fact[0])
+        return Story(tuple(asked[: self.k]), chains, [fact[1:] for fact in told])
 
     def write(self, story: Story) -> TextItem:
         """The instance that tells a story."""
         hops = story.hops
-        chains = story.chains
         asked = story.chains[0]
-        facts = [
-            hops[hop].tell(chains[chain][hop], chains[chain][hop + 1]) for chain, hop in story.order
-        ]
+        facts = [relation.tell(subject, object) for relation, subject, object in story.facts]
         thing = hops[0].subject.of(asked[0])
         for hop in hops[:-1]:
             thing = hop.phrase.format(s=thing)
@@ -191,12 +224,8 @@ class MultiHop(TextTask):
             f"{' '.join(facts)}{QUESTION}{hops[-1].question.format(s=thing)}\n{_CUES[self.style]}"
         )
         steps = tuple(hop.tell(asked[place], asked[place + 1]) for place, hop in enumerate(hops))
-        return TextItem(
-            prompt,
-            asked[-1],
-            steps,
-            tuple(sorted(chain[-1] for chain in chains[: self.candidates])),
-        )
+        ends = sorted(chain[self.k] for chain in story.chains[: self.candidates])
+        return TextItem(prompt, asked[self.k], steps, tuple(ends))
 
     def target(self, item: TextItem) -> str:
         return (
@@ -230,7 +259,7 @@ class MultiHop(TextTask):
                 f"{self.spec}: the question has {len(reading.hops)} hops; an instance has"
                 f" k={self.k}"
             )
-        tables = self._tables(reading)
+        tables = self._told(reading).tables(reading)
         chain = []
         at = reading.subject
         for table in tables:
@@ -243,67 +272,42 @@ class MultiHop(TextTask):
             at = table[at].object
         return chain
 
-    def _tables(self, reading: Reading) -> list[dict[str, Fact]]:
-        """For every hop its facts by subject, or SizeError where they are ambiguous or not those
-        of an instance.
-        """
-        hop_of = {hop.sentence: place for place, hop in enumerate(reading.hops)}
-        tables: list[dict[str, Fact]] = [{} for _ in reading.hops]
-        order: list[int] = []
-        for fact in reading.facts:
-            if fact.sentence not in hop_of:
-                raise SizeError(
-                    f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question"
-                )
-            order.append(hop_of[fact.sentence])
-            other = tables[order[-1]].setdefault(fact.subject, fact)
-            if other is not fact:
-                what = (
-                    "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
-                )
-                raise SizeError(f"{self.spec}: '{fact.text}' {what}")
-        if len(order) != self.n:
-            raise SizeError(
-                f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}"
-            )
-        self._check_chains(tables)
-        if (way := _ORDERS[self.facts]) and order != sorted(order, key=lambda hop: way * hop):
-            raise SizeError(
-                f"{self.spec}: the facts do not stand in the order of facts={self.facts}"
-            )
-        return tables
-
-    def _check_chains(self, tables: list[dict[str, Fact]]) -> None:
-        """Raises SizeError unless the facts form floor(n / k) chains of k facts, and one of the
-        rest, of names that differ.
-        """
-        for hop, table in enumerate(tables):
-            due = self.candidates + (hop < self.n % self.k)
-            if len(table) != due:
-                raise SizeError(
-                    f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}"
-                )
-            reached = {fact.object for fact in tables[hop - 1].values()} if hop else table.keys()
-            if not table.keys() <= reached:
-                raise SizeError(
-                    f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its"
-                    " chain is broken"
-                )
-        things = tables[0].keys() | {fact.object for table in tables for fact in table.values()}
-        if len(things) != _names_needed(self.k, self.n):
-            raise SizeError(
-                f"{self.spec}: two things bear one name, or two chains meet; the names of an"
-                " instance are distinct"
-            )
+    def _told(self, reading: Reading) -> Told:
+        stages = [stage for name in self._templates for stage in TEMPLATES[name].stages]
+        return Told(
+            spec=self.spec,
+            k=self.k,
+            n=self.n,
+            decoys=tuple(partner(hop, stages) for hop in reading.hops) if self.decoys else (),
+            onward=tuple(
+                relation
+                for name in self._templates
+                for relation in TEMPLATES[name].relations
+                if self.decoys and TEMPLATES[name].has((*reading.hops, relation))
+            ),
+            way=_ORDERS[self.facts],
+            order=self.facts,
+        )
 
 
-def _names_needed(k: int, n: int) -> int:
-    """Names of n facts: k + 1 for every whole chain, and those of the facts left over."""
-    return n // k * (k + 1) + (n % k + 1 if n % k else 0)
-
-
-def most_facts(k: int) -> int:
-    """The largest n that there are names for."""
-    whole, left = divmod(len(names()), k + 1)
-    # names left over make one shorter chain, which has one fact fewer than names
-    return whole * k + max(left - 1, 0)
+def _decoys(
+    stages: tuple[Stage, ...],
+    asked: list[Relation],
+    chains: list[list[str]],
+    rng: np.random.Generator,
+) -> list[tuple[int, Relation, str, str]]:
+    """Of every subject of a hop a fact by the other relation of its stage, which leads to another
+    chain.
+    """
+    places = np.arange(len(chains))
+    facts = []
+    for hop in range(len(stages)):
+        other = partner(asked[hop], stages)
+        to = rng.permutation(places)
+        while (to == places).any():
+            to = rng.permutation(places)
+        facts += [
+            (hop, other, chain[hop], chains[end][hop + 1])
+            for chain, end in zip(chains, to.tolist(), strict=True)
+        ]
+    return facts

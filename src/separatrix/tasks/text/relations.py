@@ -68,37 +68,55 @@ def relation(subject: Kind, object: Kind, *, words: tuple[str, str, str]) -> Rel
     )
 
 
+Stage = tuple[Relation, Relation]
+"""Two relations that lead from things of one kind to things of one kind: which of them is meant,
+only their words say.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """Relations that tell a story of one sort.
+    """Stages that tell a story of one sort.
 
     Those of `free` lead from people to people and stand in any order; each of `path` leads on to
     the next. The hops of an instance are a piece of the line of all of them, `free` shuffled before
-    `path`.
+    `path`, and of each stage one relation.
     """
 
     name: str
-    free: tuple[Relation, ...] = ()
-    path: tuple[Relation, ...] = ()
+    free: tuple[Stage, ...] = ()
+    path: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.free + self.path
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        return self.free + self.path
+        return tuple(relation for stage in self.stages for relation in stage)
 
-    def hops(self, k: int, rng: Any) -> tuple[Relation, ...]:
-        """k relations that follow one another, drawn with `rng`."""
+    def line(self, length: int, rng: Any) -> tuple[Stage, ...]:
+        """`length` stages that follow one another, drawn with `rng`."""
         line = [self.free[place] for place in rng.permutation(len(self.free))] + list(self.path)
-        start = rng.integers(len(line) - k + 1)
-        return tuple(line[start : start + k])
+        start = rng.integers(len(line) - length + 1)
+        return tuple(line[start : start + length])
 
-    def has(self, hops: Sequence[Relation]) -> bool:
-        """Whether `hops` can draw these relations."""
-        free = [hop for hop in hops if hop in self.free]
-        rest = tuple(hops[len(free) :])
-        # behind free relations the path stands from its start; without any, from anywhere
+    def has(self, relations: Sequence[Relation]) -> bool:
+        """Whether these are of stages that `line` can draw."""
+        stages = [stage for each in relations for stage in self.stages if each in stage]
+        if len(stages) != len(relations):
+            return False
+        free = [stage for stage in stages if stage in self.free]
+        rest = tuple(stages[len(free) :])
+        # behind free stages the path stands from its start; without any, from anywhere
         starts = range(1 if free else len(self.path) + 1)
         return (
             len(set(free)) == len(free)
-            and list(hops[: len(free)]) == free
+            and stages[: len(free)] == free
             and any(rest == self.path[at : at + len(rest)] for at in starts)
         )
+
+
+def partner(relation: Relation, stages: Sequence[Stage]) -> Relation:
+    """The other relation of the stage that a relation belongs to."""
+    return next(two if relation == one else one for one, two in stages if relation in (one, two))

@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask, parse_text_task
+from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextItem, TextTask, parse_text_task
 from separatrix.tasks.text.names import names
 from separatrix.tasks.text.templates import TEMPLATES
 
 TASKS = [
-    MultiHop(k=3, n=13, template=template, style=style)
+    MultiHop(k=3, n=n, template=template, style=style, decoys=decoys)
     for template in (*TEMPLATES, "mixed")
     for style in ("direct", "steps")
+    for n, decoys in ((13, 0), (23, 1))
 ]
 
 
@@ -29,7 +30,9 @@ TASKS = [
 def tasks(draw: Callable[..., Any]) -> MultiHop:
     k = draw(st.integers(1, 8))
     named = {name: draw(st.sampled_from(known)) for name, known in _NAMED.items()}
-    return MultiHop(k=k, n=draw(st.integers(2 * k, 2 * k + 20)), **named)
+    decoys = draw(st.integers(0, 1))
+    least = 3 * (2 * k + 1) if decoys else 2 * k
+    return MultiHop(k=k, n=draw(st.integers(least, least + 20)), decoys=decoys, **named)
 
 
 _NAMED = {
@@ -52,17 +55,15 @@ def test_every_text_task_is_in_the_dict() -> None:
 @given(tasks(), st.integers(0, 2**32))
 @settings(max_examples=150, deadline=None)
 def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
-    """The story is followed by hand: a table of (hop, subject), from the first name of the chain
-    asked for.
+    """The story is followed by hand: a table of (relation, subject), from the first name of the
+    chain asked for.
     """
     assert parse_text_task(task.spec) == task
     story = task.draw(np.random.default_rng(seed))
     [item] = task.sample(1, np.random.default_rng(seed))
-    table = {
-        (hop, chain[hop]): chain[hop + 1] for chain in story.chains for hop in range(len(chain) - 1)
-    }
+    table = {(relation, subject): object for relation, subject, object in story.facts}
     at = story.chains[0][0]
-    for hop in range(task.k):
+    for hop in story.hops:
         at = table[hop, at]
     assert len(table) == task.n
     assert item.answer == at == task.answer(item.prompt)
@@ -70,10 +71,12 @@ def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
     assert [sum(name in sentence for name in names_of(item.prompt)) for sentence in item.steps] == [
         2
     ] * task.k
-    last = {name for (hop, _), name in table.items() if hop == task.k - 1}
+    last = {name for (hop, _), name in table.items() if hop == story.hops[-1]}
     assert item.choices == tuple(sorted(last))
     assert Fraction(1, len(item.choices)) == task.chance
-    assert all(len(re.findall(rf"\b{name}\b", item.prompt)) == 1 for name in item.choices)
+    # by the relation asked for, by a decoy, and by what leads on
+    times = 3 if task.decoys else 1
+    assert all(len(re.findall(rf"\b{name}\b", item.prompt)) == times for name in item.choices)
 
 
 def names_of(prompt: str) -> set[str]:
@@ -89,7 +92,7 @@ def test_a_prompt_by_hand() -> None:
         " Gigzab?\nAnswer:"
     )
     for template in ("places", "mixed"):
-        task = MultiHop(k=2, n=4, template=template)
+        task = MultiHop(k=2, n=4, template=template, decoys=0)
         assert task.answer(prompt) == "Mofgan"
         assert task.steps(prompt) == [
             "The river Tapzil flows through the city of Gigzab.",
@@ -97,7 +100,7 @@ def test_a_prompt_by_hand() -> None:
         ]
         assert task.answer(prompt.replace("Gigzab?", "Nevzos?")) == "Rizgut"
     with pytest.raises(SpecError, match="no fact in the words of the template boxes"):
-        MultiHop(k=2, n=4, template="boxes").answer(
+        MultiHop(k=2, n=4, template="boxes", decoys=0).answer(
             prompt.replace(
                 "Which lake is fed by the river through the city of", "In which box is the coin"
             )
@@ -137,7 +140,7 @@ BY_HAND = {
 def test_one_hop_by_hand(template: str) -> None:
     told, question, answer = BY_HAND[template]
     prompt = f"{told}\n\nQuestion: {question}\nAnswer step by step:"
-    assert MultiHop(k=1, n=2, template=template, style="steps").answer(prompt) == answer
+    assert MultiHop(k=1, n=2, template=template, style="steps", decoys=0).answer(prompt) == answer
 
 
 def test_nesting_by_hand() -> None:
@@ -163,7 +166,7 @@ def test_nesting_by_hand() -> None:
         " with the box with the coin"
     )
     prompt = f"{told}\n\nQuestion: On which island is {inside} Jek?\nAnswer:"
-    task = MultiHop(k=8, n=16, template="boxes")
+    task = MultiHop(k=8, n=16, template="boxes", decoys=0)
     assert task.answer(prompt) == "Rek"
     assert task.steps(prompt) == [f"{sentence}." for sentence in told[:-1].split(". ")[8:]]
 
@@ -186,7 +189,7 @@ def test_order_of_facts(facts: str) -> None:
     """13 facts of 3 hops are 5 + 4 + 4; each step stands among those of its hop, at every place
     of them.
     """
-    task = MultiHop(k=3, n=13, facts=facts, template="boxes")
+    task = MultiHop(k=3, n=13, facts=facts, template="boxes", decoys=0)
     bounds = [(0, 5), (5, 9), (9, 13)] if facts == "forward" else [(8, 13), (4, 8), (0, 4)]
     seen: list[set[int]] = [set(), set(), set()]
     for item in task.sample(200, np.random.default_rng(6)):
@@ -203,7 +206,7 @@ def test_order_of_facts(facts: str) -> None:
 
 
 def test_deterministic() -> None:
-    task = MultiHop(k=2, n=9)
+    task = MultiHop(k=2, n=19)
     assert (
         task.sample(4, np.random.default_rng(1))
         == task.sample(4, np.random.default_rng(1))
@@ -213,7 +216,7 @@ def test_deterministic() -> None:
 
 def test_every_template_is_drawn_in_mixed() -> None:
     told = " ".join(
-        item.prompt for item in MultiHop(k=2, n=4).sample(200, np.random.default_rng(3))
+        item.prompt for item in MultiHop(k=2, n=15).sample(200, np.random.default_rng(3))
     )
     for sentence in (
         "oldest",
@@ -238,7 +241,7 @@ def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
     """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each
     candidate is right in equally many.
     """
-    task = MultiHop(k=k, n=n, template="family")
+    task = MultiHop(k=k, n=n, template="family", decoys=0)
     [item] = task.sample(1, np.random.default_rng(k * n))
     told, _, asked = item.prompt.partition("\n\n")
     sentences = [sentence.removesuffix(".") for sentence in told.split(". ")]
@@ -262,13 +265,15 @@ def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
     [
         ("k=0,n=4", "k is 0; it must be an integer from 1 to 8"),
         ("k=9,n=40", "k is 9; it must be an integer from 1 to 8"),
-        ("k=2,n=1", "n is 1; .* n of at least 4"),
-        ("k=2,n=3", "n is 3; .* n of at least 4"),
-        ("k=8,n=15", "n is 15; .* n of at least 16"),
-        ("k=2,n=-5", "n is -5; .* n of at least 4"),
+        ("k=2,n=1", "n is 1; .* n of at least 15"),
+        ("k=2,n=3,decoys=0", "n is 3; .* n of at least 4"),
+        ("k=8,n=50", "n is 50; .* n of at least 51"),
+        ("k=8,n=15,decoys=0", "n is 15; .* n of at least 16"),
+        ("k=2,n=-5", "n is -5; .* n of at least 15"),
+        ("k=2,n=40,decoys=2", "decoys is 2; it must be an integer from 0 to 1"),
         ("k=2,n=100000", "n is too large; with k=2 there are names for n of at most"),
         ("k=2,n=" + "9" * 40, "n is too large"),
-        ("k=2,n=many", "n is 'many'; it must be an integer from 4 to"),
+        ("k=2,n=many", "n is 'many'; it must be an integer from 15 to"),
         ("k=two,n=4", "k is 'two'"),
         ("k=2", "the size n is missing"),
         ("n=4", "the size k is missing"),
@@ -279,37 +284,153 @@ def test_bad_sizes(sizes: str, message: str) -> None:
         parse_text_task(f"multihop:{sizes}")
 
 
+@pytest.mark.parametrize("decoys", [0, 1])
 @pytest.mark.parametrize("k", range(1, 9))
-def test_the_largest_n_is_the_last_one_with_names(k: int) -> None:
-    """Chains of k + 1 names, and facts left over that take one name more than there are facts."""
+def test_the_largest_n_is_the_last_one_with_names(k: int, decoys: int) -> None:
+    """Chains of k + 1 names, and facts left over that take one name more than there are facts; with
+    decoys chains of k + 2 names, and two for every fact left over.
+    """
 
     def needed(n: int) -> int:
+        if decoys:
+            return n // (2 * k + 1) * (k + 2) + 2 * (n % (2 * k + 1))
         return n // k * (k + 1) + (n % k + 1 if n % k else 0)
 
     with pytest.raises(SizeError) as error:
-        MultiHop(k=k, n=10**6)
+        MultiHop(k=k, n=10**6, decoys=decoys)
     most = int(re.findall("[0-9]+", str(error.value))[-1])
-    assert needed(most) <= len(names()) < needed(most + 1)
-    [item] = MultiHop(k=k, n=most).sample(1, np.random.default_rng(0))
-    assert MultiHop(k=k, n=most).answer(item.prompt) == item.answer
+    assert max(needed(n) for n in range(most - 20, most + 1)) <= len(names()) < needed(most + 1)
+    [item] = MultiHop(k=k, n=most, decoys=decoys).sample(1, np.random.default_rng(0))
+    assert MultiHop(k=k, n=most, decoys=decoys).answer(item.prompt) == item.answer
+
+
+def facts_by_words(item: TextItem) -> dict[str, dict[str, str]]:
+    """Of every name, where its facts lead: wording -> the other name. In the family a fact is
+    "The <relation> of <subject> is <object>."
+    """
+    told: dict[str, dict[str, str]] = {}
+    for sentence in item.prompt.partition("\n\n")[0].removesuffix(".").split(". "):
+        relation, subject, object = re.findall("The (.*) of ([A-Z]\\w+) is ([A-Z]\\w+)", sentence)[
+            0
+        ]
+        told.setdefault(subject, {})[relation] = object
+    return told
+
+
+def test_words_and_hops_decide() -> None:
+    """Who takes another fact at any one hop, or goes on to the end of the chain, is never right;
+    who takes facts without a look at their words is right once in 2^k at most by 0.2.
+    """
+    task = MultiHop(k=2, n=60, template="family")
+    items = task.sample(400, np.random.default_rng(4))
+    rng = np.random.default_rng(5)
+    blind = wrong = onward = 0
+    for item in items:
+        told = facts_by_words(item)
+        question = item.prompt.partition("Question: ")[2]
+        second, first, subject = re.findall("Who is the (.*) of the (.*) of (\\w+)", question)[0]
+        assert told[told[subject][first]][second] == item.answer
+        for skipped in range(2):
+            at = subject
+            for hop, relation in enumerate((first, second)):
+                ways = {
+                    word: end
+                    for word, end in told[at].items()
+                    if (word != relation) == (hop == skipped)
+                }
+                assert len(ways) == 1
+                at = next(iter(ways.values()))
+            wrong += at == item.answer
+        at = subject
+        for _ in range(2):
+            at = list(told[at].values())[rng.integers(2)]
+        blind += at == item.answer
+        while at in told:
+            at = next(iter(told[at].values()))
+        onward += at == item.answer
+    assert (wrong, onward) == (0, 0)
+    assert blind / len(items) < 1 / 4 + 0.1
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 12), (2, 20)])
+def test_only_the_decoy_is_ruled_out_before_the_last_link(k: int, n: int) -> None:
+    """Hide what one hop joins: of all ways to join its subjects with its objects that agree with no
+    decoy, each candidate but one is right in equally many, and that one in none.
+    """
+    task = MultiHop(k=k, n=n, template="family")
+    [item] = task.sample(1, np.random.default_rng(k * n))
+    told = facts_by_words(item)
+    question = item.prompt.partition("Question: ")[2].partition("?")[0]
+    hops = question.removeprefix("Who is the ").split(" of the ")
+    *rest, last = hops
+    relation, subject = last.rsplit(" of ", 1)
+    hops = [*rest, relation][::-1]
+    for hidden in hops:
+        subjects = [name for name, ways in told.items() if hidden in ways and len(ways) == 2]
+        objects = [told[name][hidden] for name in subjects]
+        decoy = [next(o for word, o in told[name].items() if word != hidden) for name in subjects]
+        right = dict.fromkeys(item.choices, 0)
+        for way in permutations(objects):
+            if any(one == other for one, other in zip(way, decoy, strict=True)):
+                continue
+            joined = dict(zip(subjects, way, strict=True))
+            at = subject
+            for hop in hops:
+                at = joined[at] if hop == hidden else told[at][hop]
+            right[at] += 1
+        assert sorted(right.values())[0] == 0
+        assert len(set(sorted(right.values())[1:])) == 1
+        assert right[item.answer] > 0
+
+
+DECOYS = " ".join(
+    (
+        "The mother of Bek is Lun. The mother of Tor is Sim. The mother of Pod is Gan.",
+        "The father of Bek is Sim. The father of Tor is Gan. The father of Pod is Lun.",
+        "The godmother of Lun is Vos. The godmother of Sim is Rig. The godmother of Gan is Mak.",
+    )
+)
+ASKED = "\n\nQuestion: Who is the father of Tor?\nAnswer:"
+
+
+def test_decoys_by_hand() -> None:
+    task = MultiHop(k=1, n=9, template="family")
+    assert task.answer(DECOYS + ASKED) == "Gan"
+    assert task.answer((DECOYS + ASKED).replace("father of Tor?", "mother of Tor?")) == "Sim"
+    for old, new, said in (
+        ("The father of Pod is Lun", "The father of Pod is Gan", "the decoys of hop 1"),
+        ("The mother of Tor is Sim", "The mother of Tor is Gan", "the decoys of hop 1"),
+        ("The mother of Tor is Sim", "The mother of Rig is Sim", "the decoys of hop 1"),
+        ("The godmother of Gan is Mak", "The godfather of Gan is Mak", "by one relation"),
+        ("The godmother of Gan is Mak", "The godmother of Tor is Mak", "no fact leads on from Gan"),
+        ("The godmother of Gan is Mak", "The godmother of Gan is Rig", "two things bear one name"),
+        ("The godmother of Gan is Mak", "The mother of Gan is Mak", "the decoys of hop 1"),
+        (" The godmother of Gan is Mak.", "", "the prompt has 8 facts"),
+    ):
+        with pytest.raises(SizeError, match=said):
+            task.answer((DECOYS + ASKED).replace(old, new))
+    agreeing = DECOYS.replace("mother of Bek is Lun", "mother of Bek is Gan")
+    agreeing = agreeing.replace("mother of Pod is Gan", "mother of Pod is Lun")
+    with pytest.raises(SizeError, match=r"'The mother of Pod is Lun\.' leads where 'The father"):
+        task.answer(agreeing + ASKED)
 
 
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
         (
-            "multihop:k=2,n=4,style=stepwise",
+            "multihop:k=2,n=15,style=stepwise",
             UnknownNameError,
             "unknown style of multihop 'stepwise'. Did you mean 'steps'",
         ),
         (
-            "multihop:k=2,n=4,template=familie",
+            "multihop:k=2,n=15,template=familie",
             UnknownNameError,
             "unknown template of multihop 'familie'. Did you mean 'family'",
         ),
-        ("multihop:k=2,n=4,template=7", UnknownNameError, "unknown template of multihop '7'"),
-        ("multihop:k=2,n=4,facts=sorted", UnknownNameError, "unknown facts of multihop 'sorted'"),
-        ("multihop:k=2,n=4,hops=2", UnknownNameError, "unknown size 'hops' of task 'multihop'"),
+        ("multihop:k=2,n=15,template=7", UnknownNameError, "unknown template of multihop '7'"),
+        ("multihop:k=2,n=15,facts=sorted", UnknownNameError, "unknown facts of multihop 'sorted'"),
+        ("multihop:k=2,n=15,hops=2", UnknownNameError, "unknown size 'hops' of task 'multihop'"),
         ("multihop:k=2,n", SpecError, "expected size=value, found 'n'"),
         ("multihop:", SpecError, "expected size=value"),
         ("multihop:k=2,k=2", SpecError, "size 'k' is given twice"),
@@ -325,7 +446,7 @@ def test_bad_texts(text: str, error: type[Exception], message: str) -> None:
 @pytest.mark.parametrize("batch", [0, -1, 2.0, True, "3"])
 def test_bad_batches(batch: Any) -> None:
     with pytest.raises(SizeError, match="batch is"):
-        MultiHop(k=1, n=2).sample(batch, np.random.default_rng(0))
+        MultiHop(k=1, n=9).sample(batch, np.random.default_rng(0))
 
 
 def test_too_much_text_at_once() -> None:

@@ -19,7 +19,7 @@ FACTS = [
     "Sim was born in the village of Gan.",
 ]
 QUESTION = "In which village was the teacher of Tor born?"
-TASK = MultiHop(k=2, n=4, template="places")
+TASK = MultiHop(k=2, n=4, template="places", decoys=0)
 
 
 def prompt(facts: list[str], question: str = QUESTION, cue: str = "Answer:") -> str:
@@ -192,7 +192,7 @@ def test_refused(text: Any, error: type[Exception], message: str) -> None:
 
 
 def test_the_order_promised() -> None:
-    backward = MultiHop(k=2, n=4, template="places", facts="backward")
+    backward = MultiHop(k=2, n=4, template="places", facts="backward", decoys=0)
     with pytest.raises(SizeError, match="do not stand in the order of facts=backward"):
         backward.answer(prompt(FACTS))
     assert backward.answer(prompt([FACTS[3], FACTS[1], FACTS[0], FACTS[2]])) == "Gan"
@@ -200,7 +200,7 @@ def test_the_order_promised() -> None:
 
 def test_the_chain_left_over() -> None:
     """A fifth fact is the beginning of a chain that stops short: nothing may be asked about it."""
-    task = MultiHop(k=2, n=5, template="places")
+    task = MultiHop(k=2, n=5, template="places", decoys=0)
     facts = [*FACTS, "The teacher of Pod is Rig."]
     assert task.answer(prompt(facts)) == "Gan"
     with pytest.raises(SizeError, match="the chain breaks at Rig"):
@@ -215,7 +215,7 @@ def test_a_word_more_or_less(seed: int, at: int, how: str) -> None:
     """A word cut, said twice, or put before its neighbour is an error, or (two words swapped)
     another instance with one of the choices.
     """
-    task = MultiHop(k=2, n=5)
+    task = MultiHop(k=2, n=5, decoys=0)
     [item] = task.sample(1, np.random.default_rng(seed))
     words = item.prompt.split(" ")
     at %= len(words) - 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.relations import HOLE, Relation, Template
+from separatrix.tasks.text.relations import HOLE, Relation, Template, partner
 from separatrix.tasks.text.templates import BOOKS, FAMILY, MOST_HOPS, PLACES, TEMPLATES
 
 RELATIONS = [relation for template in TEMPLATES.values() for relation in template.relations]
@@ -99,20 +99,29 @@ def test_every_wording_is_one_sentence(relation: Relation) -> None:
 
 
 def test_told_by_hand() -> None:
-    flows = PLACES.path[4]
+    flows, takes = PLACES.path[4]
     assert flows.tell("Zegfin", "Mavgeb") == "The river Mavgeb flows through the city of Zegfin."
-    assert PLACES.path[0].tell("Zegfin", "Mavgeb") == "Zegfin was born in the village of Mavgeb."
-    assert FAMILY.free[0].tell("Zegfin", "Mavgeb") == "The mother of Zegfin is Mavgeb."
+    assert takes.tell("Zegfin", "Mavgeb") == "The city of Zegfin takes water from the river Mavgeb."
+    assert PLACES.path[0][0].tell("Zegfin", "Mavgeb") == "Zegfin was born in the village of Mavgeb."
+    assert FAMILY.free[0][1].tell("Zegfin", "Mavgeb") == "The father of Zegfin is Mavgeb."
+
+
+def test_the_two_relations_of_a_stage_join_the_same_kinds() -> None:
+    for template in TEMPLATES.values():
+        for one, other in template.stages:
+            assert (one.subject, one.object) == (other.subject, other.object)
+            assert partner(one, template.stages) == other != one == partner(other, template.stages)
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda template: template.name)
 def test_hops_follow_one_another(template: Template) -> None:
     rng = np.random.default_rng(0)
     drawn = set()
-    for k in range(1, MOST_HOPS + 1):
+    for length in range(1, MOST_HOPS + 2):
         for _ in range(60):
-            hops = template.hops(k, rng)
-            assert len(set(hops)) == k
+            stages = template.line(length, rng)
+            assert len(set(stages)) == length
+            hops = [stage[rng.integers(2)] for stage in stages]
             assert all(hop.object == later.subject for hop, later in pairwise(hops))
             assert template.has(hops)
             drawn |= set(hops)
@@ -120,24 +129,27 @@ def test_hops_follow_one_another(template: Template) -> None:
 
 
 def test_pieces_of_the_line_by_hand() -> None:
-    teacher, doctor, dentist, born, district = PLACES.relations[:5]
+    teacher, doctor, dentist, barber, tailor, baker, born, married, district, _ = PLACES.relations[
+        :10
+    ]
     for hops in (
         [dentist, teacher],
-        [doctor, born, district],
-        [born],
+        [baker, born, district],
+        [married],
         [district],
-        [teacher, dentist, doctor, born],
+        [teacher, barber, tailor, born],
     ):
         assert PLACES.has(hops)
     for hops in (
         [born, teacher],
         [doctor, district],
         [doctor, doctor],
-        [born, born],
+        [doctor, teacher],
+        [born, married],
         [district, born],
-        [BOOKS.path[1]],
+        [BOOKS.path[1][0]],
     ):
         assert not PLACES.has(hops)
-    poem, author, tutor, academy = BOOKS.path[:4]
+    poem, author, tutor, academy = (stage[0] for stage in BOOKS.path[:4])
     assert BOOKS.has([poem, author, tutor, academy])
     assert not BOOKS.has([poem, author, academy])
