@@ -103,6 +103,7 @@ class MultiHop(TextTask):
     )
     source: ClassVar[str] = "[Peng24], [CPW], told as text"
     pattern: ClassVar[str] = PATTERN
+    shortcuts: ClassVar[tuple[str, ...]] = ("ends",)
     grid: ClassVar[tuple[str, ...]] = (
         "k=2,n=25",
         "k=2,n=40",
