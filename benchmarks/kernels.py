@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from separatrix.mixers import backend, linear, loglinear, rglru
+from separatrix.mixers import backend, linear, loglinear
 from separatrix.mixers.base.recurrent import unit
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.kernels.backends import missing
-from separatrix.mixers.ops import decay, delta_rule
+from separatrix.mixers.ops import decay, delta_rule, scan
 from separatrix.mixers.rwkv import DECAY
 
 BATCH = 1
@@ -105,7 +105,7 @@ def low_rank(*tensors: Tensor) -> Tensor:
 
 
 def scanned(log_a: Tensor, added: Tensor) -> Tensor:
-    return rglru.scan(log_a, added, chunk=CHUNK)
+    return scan.scan(log_a, added, chunk=CHUNK)
 
 
 def levelled(q: Tensor, k: Tensor, v: Tensor, weights: Tensor) -> Tensor:

@@ -97,6 +97,14 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "hgrn2": ("hgrn2", {"conv": 3}),
     "retnet": ("retnet", {"head_dim": 4, "gate": "silu"}),
     "lightning": ("lightning", {"conv": 2}),
+    "mamba": (
+        "mamba",
+        {"width": 5, "state": 3, "conv": 4, "rank": 2, **dict.fromkeys(_SIZES, ...)},
+    ),
+    "mamba norms": (
+        "mamba",
+        {"width": 4, "state": 1, "norms": True, **dict.fromkeys(_SIZES, ...)},
+    ),
     "mamba2": (
         "mamba2",
         {"heads": 4, "head_dim": 3, "state": 5, "groups": 2, "conv": 4, "value_dim": ...},
@@ -177,6 +185,7 @@ _CORNERS = frozenset(
             "loglinear elu",
             "loglinear relu",
             "loglinear key_heads",
+            "mamba norms",
             "mla unrotated",
             "rglru",
             "rwkv",

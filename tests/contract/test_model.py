@@ -24,7 +24,7 @@ from separatrix.tasks import parse_task
 
 pytestmark = pytest.mark.usefixtures("nan_memory")
 
-CHANNELS = ("rglru", "shortconv")
+CHANNELS = ("mamba", "rglru", "shortconv")
 """Mechanisms without heads."""
 BLOCKED = ("sparse", "moba")
 """Mechanisms with blocks, which shall be full within a short prompt."""
@@ -207,8 +207,8 @@ def test_build_for_a_task(layer: str) -> None:
 
 
 def test_build_refuses_what_has_no_mixer() -> None:
-    with pytest.raises(SizeError, match="'mamba' has declared sizes but no mixer yet"):
-        build(Architecture.parse("full + mamba"), parse_task("eva:n=6,V=5"))
+    with pytest.raises(SizeError, match="'rwkv4' has declared sizes but no mixer yet"):
+        build(Architecture.parse("full + rwkv4"), parse_task("eva:n=6,V=5"))
 
 
 def test_prompts_that_do_not_fit() -> None:

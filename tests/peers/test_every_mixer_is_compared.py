@@ -37,6 +37,7 @@ COMPARED: dict[str, tuple[str, str]] = {
     ),
     "gla": ("gla", "not there"),
     "hgrn2": ("gla at k = 1 - f, as fla's layer calls it", "not there"),
+    "mamba": ("not there: its layer calls mamba_ssm", "mamba; falcon_mamba, jamba (norms)"),
     "mamba2": (
         "simple_gla at k = D B",
         "mamba2, up to its norm (bamba, nemotron_h and zamba2 have the same scan)",

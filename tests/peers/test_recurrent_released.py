@@ -10,6 +10,8 @@ Where the layers differ from ours by definition, and how each is matched:
 - Mamba-2, MiniMax and RecurrentGemma have a tail of their own (norm over all heads, gate): it is
   cut off, their heads' outputs go through our output map. Biases of their convolutions, and of
   RecurrentGemma's input map, are 0: ours have none.
+- Mamba, Falcon Mamba and Jamba have a gate silu(z): z is made 1. Biases of their maps and
+  convolutions are 0: ours have none but the step size's.
 - RecurrentGemma leaves out sqrt(1 - a^2) at place 0 and has block-diagonal gates: places count from
   1 here, our gates have 0 off the blocks.
 - MiniMax puts SiLU on q, k and v: our convolution of kernel 1 with weight 1 does just that. Its
@@ -256,6 +258,100 @@ def mamba2() -> tuple[Mixer, Layer, Any]:
     return m, heads, modeling.DynamicCache(config=config)
 
 
+def mamba() -> tuple[Mixer, Layer, Any]:
+    """The selective scan."""
+    modeling, configuration = released("mamba")
+    config = configuration.MambaConfig(
+        hidden_size=WIDTH,
+        expand=2,
+        state_size=VALUE,
+        time_step_rank=3,
+        num_hidden_layers=1,
+        conv_kernel=CONV,
+        use_conv_bias=False,
+        use_bias=True,
+    )
+    return _selective(modeling.MambaMixer(config, 0), modeling.DynamicCache(config=config))
+
+
+def falcon_mamba() -> tuple[Mixer, Layer, Any]:
+    """The selective scan with norms that have no weights."""
+    modeling, configuration = released("falcon_mamba")
+    config = configuration.FalconMambaConfig(
+        hidden_size=WIDTH,
+        expand=2,
+        state_size=VALUE,
+        time_step_rank=3,
+        num_hidden_layers=1,
+        conv_kernel=CONV,
+        use_conv_bias=False,
+        use_bias=True,
+    )
+    layer = modeling.FalconMambaMixer(config, 0, initialize_mixer_weights=False)
+    return _selective(layer, modeling.DynamicCache(config=config), read=torch.ones(VALUE))
+
+
+def jamba() -> tuple[Mixer, Layer, Any]:
+    """The selective scan with norms: the weights of B's and C's are one."""
+    modeling, configuration = released("jamba")
+    config = configuration.JambaConfig(
+        hidden_size=WIDTH,
+        mamba_expand=2,
+        mamba_d_state=VALUE,
+        mamba_dt_rank=3,
+        mamba_d_conv=CONV,
+        mamba_conv_bias=False,
+        mamba_proj_bias=True,
+        num_hidden_layers=1,
+        attn_layer_period=2,
+        attn_layer_offset=1,
+        use_mamba_kernels=False,
+    )
+    layer: Any = draw(modeling.JambaMambaMixer(config, 0))
+    read = layer.b_layernorm.weight * layer.c_layernorm.weight
+    scaled = layer.dt_proj.weight * layer.dt_layernorm.weight
+    cache = modeling.DynamicCache(config=config)
+    return _selective(layer, cache, read=read, step=scaled, drawn=True)
+
+
+def _selective(
+    layer: Any,
+    cache: Any,
+    *,
+    read: Tensor | None = None,
+    step: Tensor | None = None,
+    drawn: bool = False,
+) -> tuple[Mixer, Layer, Any]:
+    """A layer whose gate is silu(1) whatever comes in, which is made a part of the output map."""
+    if not drawn:
+        draw(layer)
+    channels = layer.intermediate_size
+    with torch.no_grad():
+        layer.in_proj.weight[channels:] = 0
+        layer.in_proj.bias[:channels] = 0
+        layer.in_proj.bias[channels:] = 1
+        layer.out_proj.bias.zero_()
+    down, b, c = layer.x_proj.weight.split([layer.time_step_rank, VALUE, VALUE])
+    norms = {} if read is None else {"read": read}
+    m = filled(
+        "mamba",
+        {"width": channels, "state": VALUE, "conv": CONV, "rank": 3, "norms": bool(norms)},
+        width=WIDTH,
+        v__weight=layer.in_proj.weight[:channels],
+        o__weight=layer.out_proj.weight * nn.functional.silu(torch.tensor(1.0)),
+        b__weight=b,
+        c__weight=c,
+        conv__weight=kernel(layer.conv1d),
+        dt__down__weight=down,
+        dt__up__weight=layer.dt_proj.weight if step is None else step,
+        dt__up__bias=layer.dt_proj.bias,
+        rate=layer.A_log,
+        skip=layer.D,
+        **norms,
+    )
+    return m, lambda x, cache=None, start=0: layer(x, cache_params=cache), cache
+
+
 def minimax() -> tuple[Mixer, Layer, Any]:
     """Lightning attention of a first layer, up to its norm; several of its blocks of 32 tokens."""
     modeling, configuration = released("minimax")
@@ -383,7 +479,10 @@ def lfm2() -> tuple[Mixer, Layer, Any]:
 
 LAYERS = {
     f.__name__: f
-    for f in (olmo_hybrid, qwen3_next, kimi_linear, mamba2, minimax, recurrent_gemma, xlstm, lfm2)
+    for f in (
+        *(olmo_hybrid, qwen3_next, kimi_linear, mamba, falcon_mamba, jamba, mamba2),
+        *(minimax, recurrent_gemma, xlstm, lfm2),
+    )
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, integer
+from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, flag, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 
 
@@ -25,11 +25,18 @@ class Mamba(Stateful):
         elsewhere=("transformers: linear_attention of jamba, falcon_mamba; mamba; fla: Mamba"),
     )
     diagonal: ClassVar[bool] = True
-    declared_only: ClassVar[bool] = True
 
     width: int = integer(256, "channels (d_inner)")
     state: int = integer(16, "state size N per channel")
     conv: int = integer(0, "kernel size of the short convolution on x; 0 for none")
+    rank: int | None = integer(
+        None, "numbers that the step size comes from (dt_rank); model width / 16 if not given"
+    )
+    norms: bool = flag(
+        False,
+        "whether B, C and what the step size comes from are RMS-normed (Falcon Mamba, Jamba)",
+        alters=True,
+    )
 
     @property
     def inner_width(self) -> int:

@@ -21,6 +21,7 @@ from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import LogLinearMixer
 from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
 from separatrix.mixers.loglinear_mamba2 import LogLinearMamba2Mixer
+from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mamba2 import Mamba2Mixer
 from separatrix.mixers.mla import LatentMixer
 from separatrix.mixers.mlstm import MLSTMMixer
@@ -57,6 +58,7 @@ MIXERS: dict[str, type[Mixer]] = {
     "retnet": RetNetMixer,
     "gla": GLAMixer,
     "hgrn2": HGRN2Mixer,
+    "mamba": MambaMixer,
     "mamba2": Mamba2Mixer,
     "mlstm": MLSTMMixer,
     "deltanet": DeltaNetMixer,

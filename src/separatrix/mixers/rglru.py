@@ -21,6 +21,7 @@ from separatrix.mechanisms import RGLRU
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.ops.scan import scan
 
 SCALE = 8.0
 DECAY = (0.9, 0.999)
@@ -85,30 +86,3 @@ class RGLRUMixer(Mixer):
         # the root's slope at 0 is infinite: below the smallest normal number it is taken as flat
         root = (-torch.expm1(2 * log_a)).clamp_min(torch.finfo(log_a.dtype).tiny).sqrt()
         return log_a, root * wide(self.g(u)).sigmoid() * wide(u)
-
-
-def scan(
-    log_a: Float[Tensor, "b t c"], added: Float[Tensor, "b t c"], *, chunk: int
-) -> Float[Tensor, "b t c"]:
-    """h_i = a_i h_{i-1} + added_i for every i, from h = 0."""
-    tokens = log_a.shape[1]
-    size = min(chunk, tokens)
-    log_a, added = (
-        F.pad(x, (0, 0, 0, -tokens % size)).unflatten(1, (-1, size)) for x in (log_a, added)
-    )  # b n s c
-    h = torch.zeros_like(added[:, :, 0])
-    parts = []
-    for a, new in zip(log_a.exp().unbind(2), added.unbind(2), strict=True):
-        h = torch.addcmul(new, a, h)
-        parts.append(h)
-    y = torch.stack(parts, 2)
-    if y.shape[1] > 1:
-        # no log a is above 0, so products of decays stay at most 1
-        kept = log_a.cumsum(2).exp()
-        state = torch.zeros_like(h[:, 0])
-        before = []
-        for keep, end in zip(kept[:, :, -1].unbind(1), h.unbind(1), strict=True):
-            before.append(state)
-            state = torch.addcmul(end, keep, state)
-        y = torch.addcmul(y, kept, torch.stack(before, 1)[:, :, None])
-    return y.flatten(1, 2)[:, :tokens]

@@ -113,7 +113,7 @@ def test_adversarial_inputs_at_4096() -> None:
         ("full(value_dim=3)", "value_dim >= 4"),
         ("full @ bf16", "at least 32 bits"),
         ("full(accumulator=bf16)", "at least 32 bits"),
-        ("full + mamba", "mamba"),
+        ("full + rwkv4", "rwkv4"),
         ("full(conv=4)", "conv"),
     ],
 )

@@ -161,7 +161,7 @@ def test_bad_input() -> None:
         with pytest.raises(SizeError, match="both must be positive"):
             refute(gdn, TASK, **bad)  # type: ignore[arg-type]
     with pytest.raises(SizeError, match="no mixer yet"):
-        refute(Architecture.parse("mamba"), TASK)
+        refute(Architecture.parse("rwkv4"), TASK)
 
 
 def test_answers_are_the_oracles() -> None:

@@ -95,9 +95,16 @@ def plain_attention(fields: Fields, *, head_dim: Size | None = None) -> Draft:
     return full_attention(fields, head_dim=head_dim)
 
 
-def mamba(fields: Fields, *, width: Size, state: tuple[str, ...], conv: tuple[str, ...]) -> Draft:
+def mamba(
+    fields: Fields,
+    *,
+    width: Size,
+    state: tuple[str, ...],
+    conv: tuple[str, ...],
+    norms: bool = False,
+) -> Draft:
     """Mamba of `width` channels; `state` and `conv` are spellings of the state size and the
-    kernel.
+    kernel. `norms`: whether B, C and the step size's input are normed.
     """
     return Draft(
         Mamba,
@@ -105,6 +112,7 @@ def mamba(fields: Fields, *, width: Size, state: tuple[str, ...], conv: tuple[st
             "width": width,
             "state": fields.size(*state),
             "conv": fields.size(*conv),
+            "norms": norms,
             "format": fields.model_format(),
             "state_format": "fp32",
         },

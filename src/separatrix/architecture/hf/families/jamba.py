@@ -30,7 +30,9 @@ def jamba(fields: Fields) -> Reading:
         offset = fields.needed("attn_layer_offset", low=0, high=period - 1)
         kinds = ["full" if i % period == offset else "recurrent" for i in range(fields.layers())]
     width = scaled(fields, fields.size("hidden_size"), "mamba_expand")
-    recurrent = mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
+    recurrent = mamba(
+        fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",), norms=True
+    )
     attention = plain_attention(fields, head_dim=attention_head_dim(fields))
     return Reading.of(
         [attention if kind == "full" else recurrent for kind in kinds], assumed(fields)

@@ -25,16 +25,16 @@ def mamba_1(fields: Fields) -> Reading:
 
 
 def falcon_mamba(fields: Fields) -> Reading:
-    """All layers Mamba of `intermediate_size` channels: `expand` of the released files says
-    something else.
+    """All layers Mamba of `intermediate_size` channels, normed: `expand` of the released files
+    says something else.
     """
     fields.harmless("expand")
-    return _mamba_1(fields, fields.size("intermediate_size"))
+    return _mamba_1(fields, fields.size("intermediate_size"), norms=True)
 
 
-def _mamba_1(fields: Fields, width: Size) -> Reading:
+def _mamba_1(fields: Fields, width: Size, *, norms: bool = False) -> Reading:
     spelled(fields, _LISTS)
-    layer = mamba(fields, width=width, state=("state_size",), conv=("conv_kernel",))
+    layer = mamba(fields, width=width, state=("state_size",), conv=("conv_kernel",), norms=norms)
     return Reading.of([layer] * fields.layers(), assumed(fields, attention=False))
 
 
