@@ -296,5 +296,10 @@ UNKNOWN = {
 }
 """Files of model types that nobody reads, which say enough."""
 
-WITHOUT_RECURRENCE = ("alternating", "decoders", "deepseek", "minimax_softmax", "own_heads")
+WITHOUT_RECURRENCE = (
+    *("alternating", "decoders", "deepseek", "minimax_softmax", "own_heads"),
+    *("fla_softmax", "looped", "own_spelling"),
+)
 """The files of families with softmax attention alone; all other families have recurrent layers."""
+COUNTED_BY_HAND = ("fla_gated",)
+"""Files of families whose small configurations stand in test_unusual_counts.py."""

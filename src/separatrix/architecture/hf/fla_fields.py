@@ -19,13 +19,18 @@ STATE = (
 
 
 def hybrid(
-    fields: Fields, recurrent: list[Draft], *, convolution: bool, beside: tuple[Draft, ...] = ()
+    fields: Fields,
+    recurrent: list[Draft] | list[tuple[Draft, ...]],
+    *,
+    convolution: bool,
+    beside: tuple[Draft, ...] = (),
 ) -> Reading:
     """The reading of a stack whose layers are `recurrent` but where `attn` names them. `attn` is
     null, an object, or a list of objects, each with `layers` (numbered from 0), `num_heads`,
     `num_kv_heads`, `window_size`. Attention layers carry `beside` too.
     """
-    layers: list[tuple[Draft, ...]] = [(draft,) for draft in recurrent]
+    fields.harmless("attnres_block_size", "attn_mode", "use_lower_bound")
+    layers = [draft if isinstance(draft, tuple) else (draft,) for draft in recurrent]
     taken: dict[int, str] = {}
     for name, part in _specs(fields):
         attention = _attention(part, name)

@@ -15,6 +15,7 @@ from separatrix.architecture.hf.families import CLASSES
 from separatrix.architecture.hf.families.mamba_ssm import is_native
 from separatrix.architecture.hf.fields import LARGEST, MOST_LAYERS, Fields, shown
 from separatrix.architecture.hf.rotary_fields import (
+    BASES,
     LISTS,
     NAMES,
     SHARED,
@@ -79,6 +80,8 @@ def rotary(spot: Spot, usual: Usual) -> Seen:
 
 
 def _turned(spot: Spot, usual: Usual) -> Seen:
+    if BASES in spot.lists and spot.lists[BASES][spot.index] == 0:
+        return Seen("none")
     if spot.rotated is not None and spot.fields.size(spot.rotated, low=0) == 0:
         return Seen("none")
     if usual.counted and spot.rotated is None:
@@ -252,6 +255,7 @@ _UNSTATED = _based(None)
 _LINES: dict[tuple[str, ...], Way] = {
     (
         *("llama", "olmo", "olmo2", "olmoe", "phi3", "granite", "granitemoe", "granitemoeshared"),
+        *("jetmoe", "granite_swa", "granitemoe_swa", "ouro", "hrm_text", "deci"),
         *("arcee", "jais2", "hunyuan_v1_dense", "hunyuan_v1_moe", "mistral"),
         *("ministral", "starcoder2", "seed_oss", "gemma", "qwen2", "qwen3", "qwen2_moe"),
         *("qwen3_moe", "dots1", "dbrx", "deepseek_v2", "deepseek_v3", "deepseek_v32", "axk1"),
@@ -272,6 +276,8 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("minimax_m2",): _based(5_000_000),
     ("minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"): _based(5_000_000, dims=64),
     ("helium",): _based(100_000),
+    ("longcat_flash",): _based(10_000_000),
+    ("mellum",): _based(500_000, local=10_000),
     ("hy_v3",): _based(11_158_840),
     ("olmo3",): _based(500_000, local_scaled=False),
     ("step3p5", "step3p7"): Way(usual=Usual(local_scaled=False)),
@@ -298,6 +304,7 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("hymba",): Way(where("rope"), Usual(None)),
     ("kimi_k2", "internlm3", "minimax_text_01", "minimax_m1", "smallthinker"): _UNSTATED,
     ("gla", "retnet", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda"): Way(fla),
+    ("transformer", "mla", "moba", "nsa", "hgrn", "gsa", "comba"): Way(fla),
     ("hgrn2", "linear_attn", "rwkv6", "rwkv7", "samba", "log_linear_mamba2"): Way(fla),
 }
 WAYS: dict[str, Way] = {kind: way for kinds, way in _LINES.items() for kind in kinds}

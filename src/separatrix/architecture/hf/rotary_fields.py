@@ -24,7 +24,9 @@ _TYPES = ("full_attention", "sliding_attention", "chunked_attention", "main", "c
 """Kinds of layers for which files give objects of their own."""
 _PLAIN = (None, "default", "mrope", "axial")
 """Types whose angles, for text, are those of the plain rotation."""
-LISTS = ("rope_theta", "partial_rotary_factors")
+BASES = "layer_rope_theta"
+"""A base for every layer, 0 where it does not rotate (Granite with windows)."""
+LISTS = ("rope_theta", BASES, "partial_rotary_factors")
 """Fields that may hold an entry per layer."""
 NAMES = (
     *(*_BASES, *_LOCAL, *_GLOBAL, *_COMPRESSED, *_PARTS, *_DIMS, *LISTS, *_SECTIONS),
@@ -189,6 +191,7 @@ def _base(spot: Spot, usual: Usual) -> tuple[int, tuple[str, ...]] | str:
     compressed = spot.words[0] == "compress"
     own = _COMPRESSED if compressed else _LOCAL if spot.local else _GLOBAL
     path = spot.own.get("rope_theta") or spot.find(*own)
+    path = BASES if BASES in spot.lists else path
     apart = spot.local and usual.local is not None
     if path is None and not apart and not compressed:
         path = spot.find(*_BASES)
@@ -247,7 +250,7 @@ def _dims(spot: Spot, usual: Usual, *, pairs: bool) -> tuple[int | None, tuple[s
 
 def _part(spot: Spot) -> str | None:
     """The field that says which part of a head is rotated."""
-    lists = LISTS[1]
+    lists = LISTS[-1]
     return lists if lists in spot.lists else spot.own.get(_PARTS[0]) or spot.find(*_PARTS)
 
 

@@ -1,5 +1,5 @@
 """Families that alternate sliding and full attention: Gemma 2 and 3, gpt-oss, Cohere 2, OLMo 3,
-EXAONE 4, AFM, CWM, Llama 4.
+EXAONE 4, AFM, CWM, Granite with windows, Llama 4.
 """
 
 from __future__ import annotations
@@ -53,20 +53,27 @@ def exaone(fields: Fields) -> Reading:
     return attention_reading(fields, drafts(fields, kinds, head_dim=head_dim_or_quotient(fields)))
 
 
-def cwm(fields: Fields) -> Reading:
-    """CWM: `layer_types`; where they are absent, full attention in the first and every fourth layer
-    after it.
+def first_of_four(*, heads: bool = False) -> Family:
+    """A reader of `layer_types`; where they are absent, of full attention in the first and every
+    fourth layer after it. `heads`: whether the model class defines key heads and head_dim by others
+    where they are absent.
     """
-    kinds = listed(fields)
-    notes = []
-    if kinds is None:
-        fields.refuse_recurrent_looks()
-        kinds = ["full" if i % 4 == 0 else "window" for i in range(fields.layers())]
-        notes = [
-            "full attention in every 4th layer from the first on (assumed): the file does not say,"
-            " and transformers takes it so"
-        ]
-    return attention_reading(fields, drafts(fields, kinds), notes)
+
+    def read(fields: Fields) -> Reading:
+        kinds = listed(fields)
+        notes = []
+        if kinds is None:
+            fields.refuse_recurrent_looks()
+            kinds = ["full" if i % 4 == 0 else "window" for i in range(fields.layers())]
+            notes = [
+                "full attention in every 4th layer from the first on (assumed): the file does not"
+                " say, and transformers takes it so"
+            ]
+        d = head_dim_or_quotient(fields) if heads else None
+        kv = kv_heads_or_heads(fields) if heads else None
+        return attention_reading(fields, drafts(fields, kinds, head_dim=d, kv_heads=kv), notes)
+
+    return read
 
 
 def gemma_3n(fields: Fields) -> Reading:
@@ -104,12 +111,15 @@ FAMILIES: dict[str, Family] = {
     "olmo3": alternating(4, kv_heads=True, head_dim=True),
     **dict.fromkeys(("exaone4", "exaone_moe"), exaone),
     "afmoe": alternating(4, field="global_attn_every_n_layers", kv_heads=True),
-    "cwm": cwm,
+    "cwm": first_of_four(),
+    **dict.fromkeys(("granite_swa", "granitemoe_swa"), first_of_four(heads=True)),
     **dict.fromkeys(("llama4", "llama4_text"), llama4),
 }
 CLASSES: dict[str, str] = {
     "Olmo3ForCausalLM": "olmo3",
     "Cohere2ForCausalLM": "cohere2",
+    "GraniteSWAForCausalLM": "granite_swa",
+    "GraniteMoeSWAForCausalLM": "granitemoe_swa",
     "Gemma2ForCausalLM": "gemma2",
     "Gemma3ForCausalLM": "gemma3_text",
     "Gemma3ForConditionalGeneration": "gemma3",

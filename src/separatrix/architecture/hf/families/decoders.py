@@ -90,12 +90,12 @@ _HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
 
 def multi_head(fields: Fields) -> Reading:
     """GPT-2 and its time: full attention with as many key as query heads."""
-    return _older(fields, fields.size(*_HEADS))
+    return older(fields, fields.size(*_HEADS))
 
 
 def multi_query(fields: Fields) -> Reading:
     """GPT-BigCode: one key head if `multi_query`, else as many as query heads."""
-    return _older(fields, _one_or(fields, fields.size(*_HEADS)))
+    return older(fields, _one_or(fields, fields.size(*_HEADS)))
 
 
 def falcon(fields: Fields) -> Reading:
@@ -104,14 +104,14 @@ def falcon(fields: Fields) -> Reading:
     """
     given = fields.optional_size("num_kv_heads", "n_head_kv")
     grouped = fields.size(*_HEADS) if given is None else given
-    return _older(
+    return older(
         fields, grouped if fields.flag("new_decoder_architecture") else _one_or(fields, grouped)
     )
 
 
 def dbrx(fields: Fields) -> Reading:
     """DBRX: key heads in `attn_config.kv_n_heads`."""
-    return _older(fields, fields.section("attn_config").size("attn_config.kv_n_heads"))
+    return older(fields, fields.section("attn_config").size("attn_config.kv_n_heads"))
 
 
 def _one_or(fields: Fields, otherwise: Size) -> Size:
@@ -121,8 +121,13 @@ def _one_or(fields: Fields, otherwise: Size) -> Size:
     return 1 if one else otherwise
 
 
-def _older(fields: Fields, kv_heads: Size) -> Reading:
+def older(fields: Fields, kv_heads: Size | None) -> Reading:
+    """Full attention in the spellings of GPT-2 and its time, with as many key as query heads if
+    `kv_heads` is None.
+    """
     fields.refuse_recurrent_looks()
+    if kv_heads is None:
+        return older(fields, fields.size(*_HEADS))
     heads = fields.size(*_HEADS)
     head_dim = fields.quotient(fields.size(*_HIDDEN), heads, "hidden_size / num_attention_heads")
     if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
@@ -158,7 +163,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3": _QWEN3,
     "dots1": dots1,
     **dict.fromkeys(("qwen2_moe", "qwen3_moe", "smollm3"), undecided),
-    **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom", "mpt"), multi_head),
+    **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom"), multi_head),
     **dict.fromkeys(("codegen", "persimmon", "xglm"), multi_head),
     "gpt_bigcode": multi_query,
     "falcon": falcon,

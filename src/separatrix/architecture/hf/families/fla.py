@@ -105,8 +105,8 @@ def _negative(fields: Fields, cls: type[Mechanism]) -> dict[str, Size]:
 
 
 def hgrn2(fields: Fields) -> Reading:
-    """HGRN-2: `expand_ratio` numbers per channel; heads are hidden_size / expand_ratio unless
-    given, and the other way round.
+    """HGRN-2: `expand_ratio` numbers per channel, in hidden_size / expand_ratio heads whatever
+    `num_heads` says; where it is null, hidden_size / num_heads.
     """
     hidden = fields.size("hidden_size")
     heads = fields.optional_size("num_heads")
@@ -115,9 +115,7 @@ def hgrn2(fields: Fields) -> Reading:
         ratio = fields.quotient(hidden, heads, "hidden_size / num_heads")
     # where neither is given: the unknown size names both fields
     ratio = fields.size("expand_ratio", "num_heads") if ratio is None else ratio
-    number = (
-        fields.quotient(hidden, ratio, "hidden_size / expand_ratio") if heads is None else heads
-    )
+    number = fields.quotient(hidden, ratio, "hidden_size / expand_ratio")
     values = fields.quotient(hidden, number, "hidden_size / num_heads")
     return _reading(
         fields,

@@ -1,0 +1,113 @@
+"""flash-linear-attention's models of softmax attention alone: its transformer, latent attention,
+mixture of block attention and native sparse attention.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture.hf.attention import ACCUMULATORS, UNCACHED, cache_note
+from separatrix.architecture.hf.draft import Draft, Reading, Size, Value
+from separatrix.architecture.hf.family import Family
+from separatrix.architecture.hf.fields import Fields
+from separatrix.mechanisms import Full, Latent, MoBA, Sparse, Window
+
+_LATENT = (
+    "latents are what is cached (assumed), as in the paper; flash-linear-attention's own layer"
+    " caches the keys and values made from them"
+)
+_MOBA = (
+    "'moba_topk' blocks are read, the own one among them; flash-linear-attention reads all tokens"
+    " while it decodes"
+)
+_NSA = (
+    "one compressed key and value per block is cached (assumed); flash-linear-attention's layer"
+    " makes them again from the keys and values of all tokens"
+)
+
+
+def transformer(fields: Fields) -> Reading:
+    """Grouped attention, all of it sliding if there is a `window_size`."""
+    sizes = _grouped(fields)
+    window = fields.optional_size("window_size")
+    layer = Draft(Full, sizes) if window is None else Draft(Window, sizes | {"size": window})
+    return _reading(fields, layer)
+
+
+def mla(fields: Fields) -> Reading:
+    """Latent attention, spelled as DeepSeek spells it but for `num_heads`."""
+    fields.harmless(*UNCACHED)
+    layer = Draft(
+        Latent,
+        {
+            "heads": fields.size("num_heads"),
+            "head_dim": fields.size("qk_nope_head_dim"),
+            "value_dim": fields.size("v_head_dim"),
+            "latent": fields.size("kv_lora_rank"),
+            "rope_dim": fields.size("qk_rope_head_dim", low=0),
+            **_formats(fields),
+        },
+    )
+    return _reading(fields, layer, _LATENT)
+
+
+def moba(fields: Fields) -> Reading:
+    """Mixture of block attention: `moba_topk` blocks of `moba_chunk_size` tokens."""
+    fields.harmless("use_flash_moba")
+    topk = fields.size("moba_topk", low=2)
+    sizes = _grouped(fields) | {"block": fields.size("moba_chunk_size"), "topk": topk - 1}
+    return _reading(fields, Draft(MoBA, sizes), _MOBA)
+
+
+def nsa(fields: Fields) -> Reading:
+    """Native sparse attention: `block_counts` blocks of `block_size` tokens, and a window."""
+    sizes = _grouped(fields, head_dim=fields.size("head_dim"))
+    window = fields.optional_size("window_size", low=0)
+    sizes |= {
+        "block": fields.size("block_size"),
+        "topk": fields.size("block_counts"),
+        "window": 0 if window is None else window,
+        "gates": True,
+    }
+    return _reading(fields, Draft(Sparse, sizes), _NSA)
+
+
+def _grouped(fields: Fields, *, head_dim: Size | None = None) -> dict[str, Value]:
+    heads = fields.size("num_heads")
+    kv = fields.optional_size("num_kv_heads")
+    if kv is not None:
+        fields.divisor("num_kv_heads", "num_heads")
+    whole = fields.size("hidden_size")
+    return {
+        "heads": heads,
+        "kv_heads": heads if kv is None else kv,
+        "head_dim": (
+            fields.quotient(whole, heads, "hidden_size / num_heads")
+            if head_dim is None
+            else head_dim
+        ),
+        **_formats(fields),
+    }
+
+
+def _formats(fields: Fields) -> dict[str, Value]:
+    return {"format": fields.model_format(), "accumulator": "fp32", "running_max": True}
+
+
+def _reading(fields: Fields, layer: Draft, *notes: str) -> Reading:
+    # attention over the outputs of earlier layers at the same token
+    fields.harmless("attnres_block_size")
+    dtype = fields.model_format()
+    return Reading.of([layer] * fields.layers(), [*notes, cache_note(dtype), ACCUMULATORS])
+
+
+FAMILIES: dict[str, Family] = {
+    "transformer": transformer,
+    "mla": mla,
+    "moba": moba,
+    "nsa": nsa,
+}
+CLASSES: dict[str, str] = {
+    "TransformerForCausalLM": "transformer",
+    "MLAForCausalLM": "mla",
+    "MoBAForCausalLM": "moba",
+    "NSAForCausalLM": "nsa",
+}
