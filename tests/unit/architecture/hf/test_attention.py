@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.hf_attention_configs import (
     ATTENTION,
+    COUNTED_BY_HAND,
     DEEPSEEK,
     DEEPSEEK_INDEXED,
     DEEPSEEK_V4,
@@ -99,7 +100,13 @@ READERS = {
 def test_every_reader_has_a_small_file() -> None:
     small = {READERS[str(config["model_type"])] for config in ATTENTION.values()}
     assert set(BY_HAND) | {"deepseek_v4", "deepseek_v4 typed"} == set(ATTENTION)
-    assert set(READERS.values()) == small
+    # the others stand in test_unusual_counts.py
+    here = {
+        read
+        for read in READERS.values()
+        if read.__module__.rpartition(".")[2] not in COUNTED_BY_HAND
+    }
+    assert here == small
     assert set(CLASSES.values()) <= set(FAMILIES)
 
 
