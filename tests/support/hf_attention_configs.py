@@ -243,6 +243,7 @@ ATTENTION: dict[str, dict[str, Any]] = {
         "exaone4": EXAONE,
         "afmoe": AFM,
         "cwm": CWM,
+        "granite_swa": {**_BASE, **_HEADS, "model_type": "granite_swa", "sliding_window": 11},
     },
     **{
         "gemma4_text": GEMMA4,

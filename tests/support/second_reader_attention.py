@@ -320,6 +320,9 @@ ATTENTION: dict[str, Callable[[Config], Layers]] = {
     "cwm": lambda c: typed(
         c, lambda: "".join("fwww"[i % 4] for i in range(c["num_hidden_layers"]))
     ),
+    "granite_swa": lambda c: typed(
+        c, lambda: "".join("fwww"[i % 4] for i in range(c["num_hidden_layers"]))
+    ),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified_text"), gemma4),
     **dict.fromkeys(("llama4", "llama4_text"), llama4),
     "mimo_v2_flash": mimo,

@@ -65,6 +65,7 @@ BY_HAND = {
     "exaone4": ("wwfwwf", 2 * 96, 4 * 11 * 96),
     "afmoe": ("wwfwwf", 2 * 120, 4 * 11 * 120),
     "cwm": ("fwwwfw", 2 * 120, 4 * 11 * 120),
+    "granite_swa": ("fwwwfw", 2 * 96, 4 * 11 * 96),
     "gemma4_text": ("wfwwwf", 2 * 2 * 2 * 28, 4 * 11 * 120),
     "gemma4_unified_text": ("wfwwwf", 2 * 2 * 2 * 28, 4 * 11 * 120),
     "llama4_text": ("cfccfc", 2 * 120, 4 * 13 * 120),
