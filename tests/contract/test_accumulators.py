@@ -40,7 +40,7 @@ FUSED = "_scaled_dot_product_flash_attention_for_cpu"
 def made(name: str, form: str) -> Mixer:
     known = mechanism(name).sizes()
     sizes = {size: value for size, value in SIZES.items() if size in known}
-    sizes |= {"block": 1, "latent": None} if name == "indexed" else {}
+    sizes |= {"block": 1} if name == "indexed" else {}
     part = mixer(mechanism(name, format=form, **sizes), width=8)
     part.reset(torch.Generator().manual_seed(0))
     return part.to(DTYPES[form])

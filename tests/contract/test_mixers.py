@@ -143,6 +143,16 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "chunked 2000": ("chunked", {"size": 2000}),
     "mla": ("mla", {"latent": 7, "rope_dim": 4, "conv": 3}),
     "mla unrotated": ("mla", {"latent": 3}),
+    "dsa": (
+        "dsa",
+        {"latent": 7, "rope_dim": 2, "query_latent": 5, "index_heads": 3, "index_dim": 4}
+        | {"topk": 8},
+    ),
+    "dsa 40 unrotated conv": (
+        "dsa",
+        {"latent": 3, "rope_dim": 2, "rope": False, "index_dim": 3, "topk": 40, "conv": 3},
+    ),
+    "dsa 2": ("dsa", {"latent": 4, "index_heads": 2, "index_dim": 4, "topk": 2}),
     "indexed 8 GQA": (
         "indexed",
         {"topk": 8, "index_heads": 3, "index_dim": 2, "heads": 4, "kv_heads": 2},
@@ -206,6 +216,8 @@ _CORNERS = frozenset(
             "indexed 2",
             "indexed 40 rope conv",
             "indexed 300",
+            "dsa 40 unrotated conv",
+            "dsa 2",
         ),
     }
 )

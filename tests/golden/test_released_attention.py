@@ -39,8 +39,8 @@ FILES = {
         "fwww" * 11 + "f", 12 * 2 * 8 * 128 * 2, 33 * 512 * 2 * 8 * 128 * 2
     ),
     "MiniMaxAI--MiniMax-M3": Released("fff" + "i" * 57, (60 * 2 * 4 * 128 + 57 * 128) * 2, 0),
-    "deepseek-ai--DeepSeek-V3.2": Released("i" * 61, 61 * (512 + 64 + 128) * 2, 0),
-    "zai-org--GLM-5": Released("i" * 78, 78 * (512 + 64 + 128) * 2, 0),
+    "deepseek-ai--DeepSeek-V3.2": Released("D" * 61, 61 * (512 + 64 + 128) * 2, 0),
+    "zai-org--GLM-5": Released("D" * 78, 78 * (512 + 64 + 128) * 2, 0),
 }
 
 
@@ -85,7 +85,7 @@ def test_what_an_indexer_reads() -> None:
         model(name).layers[5][0].sizes()
         for name in ("deepseek-ai--DeepSeek-V3.2", "zai-org--GLM-5", "MiniMaxAI--MiniMax-M3")
     ]
-    assert [(s["topk"], s["block"], s["index_dim"], s["index_heads"]) for s in sizes] == [
+    assert [(s["topk"], s.get("block", 1), s["index_dim"], s["index_heads"]) for s in sizes] == [
         (2048, 1, 128, 64),
         (2048, 1, 128, 32),
         (16, 128, 128, 4),

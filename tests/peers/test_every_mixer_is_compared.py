@@ -29,6 +29,7 @@ COMPARED: dict[str, tuple[str, str]] = {
     ),
     "chunked": ("not there", "llama4 (RoPE, GQA), without its norms of queries and keys"),
     "indexed": ("dsa, indexer and attention", "deepseek_v32, up to its norms and rotation"),
+    "dsa": ("not there: dsa has no latents", "deepseek_v32"),
     "linear": ("linear_attn (elu, relu, identity); based (taylor)", "not there"),
     "retnet": ("retention", "not there"),
     "lightning": (

@@ -10,6 +10,10 @@ flash-linear-attention's function is ours as it is. transformers' layer is match
   copied to every head.
 - Q is divided by sqrt(d) as in test_softmax_peers.py; factors of the index scores do not change the
   choice.
+`dsa` is compared with transformers' layer as it is: its norms, its rotations, its latents. Weights
+of the norms of both latents become a part of the maps after them. That layer turns neighbouring
+numbers of queries and keys, ours halves (ops/rope.py): rows of the maps are sorted so. Its indexer
+turns halves.
 Of equal scores ours takes the earlier token, torch.topk any. All scores are 0 where no index head
 is positive, so there are enough heads that this is rare, and `decided` asserts that no choice rests
 on it.
@@ -169,6 +173,92 @@ def deepseek(topk: int) -> tuple[Mixer, Any, Any]:
         )[0]
 
     return m, peer, modeling.DynamicCache(config=config)
+
+
+def with_latents(topk: int) -> tuple[Mixer, Any, Any]:
+    """As `deepseek`, of `dsa` and nothing taken out of the layer."""
+    modeling, configuration = released("deepseek_v32")
+    turned = 4
+    config = configuration.DeepseekV32Config(
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        num_hidden_layers=1,
+        q_lora_rank=9,
+        kv_lora_rank=LATENT,
+        qk_nope_head_dim=DIM,
+        qk_rope_head_dim=turned,
+        v_head_dim=VALUE,
+        index_n_heads=INDEX["index_heads"],
+        index_head_dim=INDEX["index_dim"],
+        index_topk=topk,
+        attn_implementation="eager",
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+    )
+    layer: Any = draw(modeling.DeepseekV32Attention(config, 0))
+    turn = modeling.DeepseekV32RotaryEmbedding(config)
+    halves = torch.tensor([0, 2, 1, 3])
+    asking = layer.q_a_layernorm.weight
+    q = layer.q_b_proj.weight.unflatten(0, (HEADS, -1)) * asking * (DIM + turned) ** -0.5
+    q = torch.cat([q[:, :DIM], q[:, DIM:][:, halves]], 1).flatten(0, 1)
+    latent, shared = layer.kv_a_proj_with_mqa.weight.split([LATENT, turned])
+    up = (layer.kv_b_proj.weight * layer.kv_a_layernorm.weight).unflatten(0, (HEADS, -1))
+    m = filled(
+        "dsa",
+        {
+            "heads": HEADS,
+            "head_dim": DIM,
+            "value_dim": VALUE,
+            "latent": LATENT,
+            "rope_dim": turned,
+            "rope_base": 500,
+            "query_latent": 9,
+            "topk": topk,
+            **INDEX,
+        },
+        width=WIDTH,
+        a__weight=layer.q_a_proj.weight,
+        q__weight=q,
+        c__weight=latent,
+        r__weight=shared[halves],
+        k__weight=up[:, :DIM].flatten(0, 1),
+        v__weight=up[:, DIM:].flatten(0, 1),
+        o__weight=layer.o_proj.weight,
+        index_q__weight=layer.indexer.wq_b.weight * asking,
+        index_k__weight=layer.indexer.wk.weight,
+        index_w__weight=layer.indexer.weights_proj.weight,
+        index_norm__weight=layer.indexer.k_norm.weight,
+        index_norm__bias=layer.indexer.k_norm.bias,
+    )
+
+    def peer(x: Tensor, cache: Any = None, start: int = 0) -> Tensor:
+        places = torch.arange(start, start + x.shape[1])[None]
+        seen = modeling.create_causal_mask(
+            config=config,
+            inputs_embeds=x,
+            attention_mask=None,
+            past_key_values=cache,
+            position_ids=places,
+            allow_is_causal_skip=False,
+        )
+        return layer(
+            x,
+            position_embeddings=turn(x, places),
+            attention_mask=seen,
+            past_key_values=cache,
+            position_ids=places,
+        )[0]
+
+    return m, peer, modeling.DynamicCache(config=config)
+
+
+@pytest.mark.parametrize("topk", CHOSEN)
+def test_released_as_it_is(topk: int) -> None:
+    m, peer, cache = with_latents(topk)
+    agree(m, peer)
+    agree_in_steps(m, peer, cache)
+    # the cache as the layer keeps it: latents and rotated keys, or keys and values written out
+    differ_when_perturbed(m, peer, length=max(LENGTHS))
 
 
 @pytest.mark.parametrize("topk", CHOSEN)

@@ -247,7 +247,7 @@ def latents(c: Config) -> Layers:
 
 
 def indexed(c: Config) -> Layers:
-    return [[Part("i", kv=c["kv_lora_rank"] + c["qk_rope_head_dim"] + c["index_head_dim"])]] * c[
+    return [[Part("D", kv=c["kv_lora_rank"] + c["qk_rope_head_dim"] + c["index_head_dim"])]] * c[
         "num_hidden_layers"
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
-from separatrix.mechanisms import Latent, Mechanism
+from separatrix.mechanisms import LatentCache, Mechanism
 
 _SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 
@@ -26,6 +26,6 @@ def sizes_of(config: dict[str, Any]) -> Architecture:
 
 def _plain(part: Mechanism) -> Mechanism:
     # rope_dim of latent attention is a size of its cache
-    kept = {"rope_dim"} if isinstance(part, Latent) else set[str]()
+    kept = {"rope_dim"} if isinstance(part, LatentCache) else set[str]()
     defaults = {f.name: f.default for f in fields(part) if f.name in _SAYS and f.name not in kept}
     return replace(part, **defaults) if defaults else part

@@ -12,6 +12,7 @@ from separatrix.mechanisms.chunked import Chunked
 from separatrix.mechanisms.compressed import Compressed
 from separatrix.mechanisms.deltanet import DeltaNet
 from separatrix.mechanisms.deltaproduct import DeltaProduct
+from separatrix.mechanisms.dsa import DSA
 from separatrix.mechanisms.fox import Fox
 from separatrix.mechanisms.full import Full
 from separatrix.mechanisms.gdn import GatedDeltaNet
@@ -19,6 +20,7 @@ from separatrix.mechanisms.gla import GLA
 from separatrix.mechanisms.hgrn2 import HGRN2
 from separatrix.mechanisms.indexed import Indexed
 from separatrix.mechanisms.kda import KDA
+from separatrix.mechanisms.latent_cache import LatentCache
 from separatrix.mechanisms.lightning import Lightning
 from separatrix.mechanisms.linear import Linear
 from separatrix.mechanisms.loglinear import LogLinear
@@ -39,6 +41,7 @@ from separatrix.mechanisms.sparse import Sparse
 from separatrix.mechanisms.window import Window
 
 __all__ = [
+    "DSA",
     "GLA",
     "HGRN2",
     "KDA",
@@ -59,6 +62,7 @@ __all__ = [
     "GatedDeltaNet",
     "Indexed",
     "Latent",
+    "LatentCache",
     "LayerKind",
     "Lightning",
     "Linear",
@@ -89,6 +93,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         Sparse,
         MoBA,
         Indexed,
+        DSA,
         Compressed,
         Linear,
         Lightning,

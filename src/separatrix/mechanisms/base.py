@@ -97,6 +97,18 @@ class OpenedBlocks(NamedTuple):
     """Last tokens that are read in any case."""
 
 
+class TokenChoice(NamedTuple):
+    """An indexer that chooses single tokens, for all heads at once."""
+
+    topk: int
+    dims: int
+    """Dimensions in which its keys tell bits of addresses, each as +-1."""
+    head: Head
+    """One of the heads that read what it chose."""
+    asking: int | None = None
+    """Numbers that queries, the indexer's too, are maps of, where these are few."""
+
+
 def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
     """A field that holds an integer of at least 1 (0 where the default is 0), or None where the
     default is None.
@@ -341,6 +353,13 @@ class Mechanism:
     @property
     def rotation(self) -> Rotation | None:
         """What turns its queries and keys by their places; None without a rotation."""
+        return None
+
+    @property
+    def token_choice(self) -> TokenChoice | None:
+        """How an indexer chooses the tokens that are read; None without one, where it chooses
+        blocks, or where its scores are not exact.
+        """
         return None
 
     @property

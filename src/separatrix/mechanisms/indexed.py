@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, Head, LayerKind, Varied, integer
+from separatrix.mechanisms.base import (
+    EXACT_FORMATS,
+    CacheItem,
+    Facts,
+    LayerKind,
+    TokenChoice,
+    Varied,
+    integer,
+)
 from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 from separatrix.numbers.bits import Bits
 
@@ -14,8 +22,7 @@ from separatrix.numbers.bits import Bits
 @dataclass(frozen=True, kw_only=True)
 class Indexed(Softmax):
     """Indexed attention: an indexer with its own small key per token scores the past, and attention
-    reads the `topk` best tokens (DeepSeek Sparse Attention) or blocks (MiniMax-M3), the open block
-    always.
+    reads the `topk` best tokens or blocks (MiniMax-M3), the open block always. Over a latent: dsa.
     """
 
     name: ClassVar[str] = "indexed"
@@ -30,26 +37,16 @@ class Indexed(Softmax):
     facts: ClassVar[Facts] = Facts(
         carried=f"({KEYS_VALUES} + index_dim) t",
         read=f"topk (1 + {KEYS_VALUES})",
-        elsewhere=("transformers: indexed_attention; deepseek_v32, glm_moe_dsa; fla: ops.dsa"),
+        elsewhere="transformers: minimax_m3_sparse; fla: ops.dsa",
     )
 
-    latent: int | None = integer(
-        None,
-        "numbers cached per token and shared by all heads (MLA); keys and values of all kv heads if"
-        " not given",
-    )
     index_heads: int = integer(1, "query heads of the indexer")
     index_dim: int = integer(64, "numbers of the indexer's key per token")
     topk: int = integer(64, "tokens (or blocks) read")
     block: int = integer(1, "tokens per unit that the indexer chooses; 1: single tokens")
 
-    @property
-    def read_numbers(self) -> int:
-        """Numbers that reading one token takes: d_c of theory.md."""
-        return self.kv_numbers if self.latent is None else self.latent
-
     def _stored(self, tokens: int) -> Bits:
-        return Bits.of(tokens * (self.read_numbers + self.index_dim), self.p)
+        return Bits.of(tokens * (self.kv_numbers + self.index_dim), self.p)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (CacheItem("kv", self._stored(t)), self._convolution(t))
@@ -60,18 +57,15 @@ class Indexed(Softmax):
         k best of each head (theory.md, section 1).
         """
         if self.block == 1:
-            return self.topk * (self.accumulator_bits + self.read_numbers * self.p)
-        value = self.dv if self.latent is None else max(self.dv, self.latent)
-        return self.heads * self.topk * (value + 3) * self.accumulator_bits
+            return self.topk * (self.accumulator_bits + self.kv_numbers * self.p)
+        return self.heads * self.topk * (self.dv + 3) * self.accumulator_bits
 
     def open_bits(self, t: int) -> int:
         return self._stored(min(t, self.block - 1)).total
 
     def flops(self, t: int) -> int:
         """The indexer scores every token, attention reads the chosen ones."""
-        seen = min(t, self.topk * self.block)
-        attend = self._attend(seen if self.latent is None else 0, t)
-        attend += 0 if self.latent is None else 4 * self.heads * self.latent * seen
+        attend = self._attend(min(t, self.topk * self.block), t)
         return 2 * self.index_heads * self.index_dim * t + attend
 
     def assumptions(self) -> tuple[str, ...]:
@@ -87,8 +81,10 @@ class Indexed(Softmax):
         )
 
     @property
-    def head(self) -> Head:
-        return Head(self.head_dim, self.dv, self.format, self.latent)
+    def token_choice(self) -> TokenChoice | None:
+        if self.block > 1 or not self.free_scores or not self.formats <= EXACT_FORMATS:
+            return None
+        return TokenChoice(self.topk, self.index_dim, self.head)
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"topk": "topk"} if self.block == 1 else {"topk": "topk", "block": "block"}

@@ -7,8 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms.accumulating import Accumulating
 from separatrix.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
@@ -16,19 +14,13 @@ from separatrix.mechanisms.base import (
     Head,
     LayerKind,
     convolution,
-    flag,
-    integer,
-    positions_field,
-    rotation_scaling,
 )
-from separatrix.mechanisms.heads import Heads
-from separatrix.mechanisms.softmax import ROPE_SCALING
+from separatrix.mechanisms.latent_cache import LatentCache
 from separatrix.numbers.bits import Bits
-from separatrix.numbers.rotary import Rotation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent(Heads, Accumulating):
+class Latent(LatentCache):
     """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
     r_j; full causal softmax attention.
     """
@@ -44,34 +36,6 @@ class Latent(Heads, Accumulating):
         read="heads (max(value_dim, latent) + 1 + running_max)",
         elsewhere="transformers: deepseek_v2, deepseek_v3; fla: MultiheadLatentAttention",
     )
-
-    latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
-    rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
-    rope: bool = flag(True, "whether the shared key of rope_dim numbers is rotated by its place")
-    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
-    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: str = positions_field()
-
-    def _check(self) -> None:
-        if self.rope_dim % 2:
-            raise SizeError(
-                f"mla: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions"
-            )
-
-    @property
-    def rotation(self) -> Rotation | None:
-        if not self.rope or not self.rope_dim:
-            return None
-        return Rotation(self.rope_base, self.rope_dim, self.rope_scaling)
-
-    @property
-    def kv_numbers(self) -> int:
-        """Numbers cached per token, for all heads together."""
-        return self.latent + self.rope_dim
-
-    @property
-    def _channels(self) -> int:
-        return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (

@@ -8,6 +8,7 @@ from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
+from separatrix.mixers.dsa import DSAMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
@@ -23,7 +24,7 @@ from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
 from separatrix.mixers.loglinear_mamba2 import LogLinearMamba2Mixer
 from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mamba2 import Mamba2Mixer
-from separatrix.mixers.mla import LatentMixer
+from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.retnet import RetNetMixer
@@ -47,12 +48,13 @@ __all__ = [
 MIXERS: dict[str, type[Mixer]] = {
     "full": FullMixer,
     "fox": FoxMixer,
-    "mla": LatentMixer,
+    "mla": MLAMixer,
     "window": WindowMixer,
     "chunked": ChunkedMixer,
     "sparse": SparseMixer,
     "moba": MoBAMixer,
     "indexed": IndexedMixer,
+    "dsa": DSAMixer,
     "linear": LinearMixer,
     "lightning": LightningMixer,
     "retnet": RetNetMixer,

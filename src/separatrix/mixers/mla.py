@@ -21,118 +21,32 @@ Parallel form: keys and values written out.
 
 from __future__ import annotations
 
-import torch
-from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms import Latent
-from separatrix.mixers.base.heads import merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
-from separatrix.mixers.base.softmax import causal_softmax, softmax
-from separatrix.mixers.ops.convolution import Convolution
-from separatrix.mixers.ops.rope import rotate
-
-EPS = 1e-6
+from separatrix.mixers.base.heads import merge_heads
+from separatrix.mixers.base.latent import LatentMixer
+from separatrix.mixers.base.mixer import State
+from separatrix.mixers.base.softmax import causal_softmax
 
 
-class LatentMixer(Mixer):
-    """Maps q (queries), c (latent), r (rotated key, absent if rope_dim = 0), k and v (up from
-    the latent), o.
-    """
+class MLAMixer(LatentMixer):
+    """Full attention from latents."""
 
     def __init__(self, mechanism: Latent, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.heads = mechanism.heads
-        self.head_dim = mechanism.head_dim
-        self.dv = mechanism.dv
-        self.latent = mechanism.latent
-        self.rope_dim = mechanism.rope_dim
-        self.rotation = mechanism.rotation
-        self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
-        self.q = linear(width, self.channels[0])
-        self.c = linear(width, self.latent)
-        self.r = linear(width, self.rope_dim) if self.rope_dim else None
-        self.k = linear(self.latent, self.heads * self.head_dim)
-        self.v = linear(self.latent, self.heads * self.dv)
-        self.o = linear(self.heads * self.dv, width)
-        self.conv = (
-            Convolution(sum(self.channels), mechanism.conv, silu=False) if mechanism.conv else None
-        )
-
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        fan_in_normal(self.q.weight, generator, gain=(self.head_dim + self.rope_dim) ** -0.5)
-
-    def shapes(self, t: int) -> Shapes:
-        shapes: Shapes = {"latents": (t, self.latent)}
-        if self.rope_dim:
-            shapes["rotated"] = (t, self.rope_dim)
-        if self.conv is not None:
-            shapes["conv"] = self.conv.shape(t)
-        return shapes
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        q, c, r = self._split(self._convolved(x), 0)
-        shared = repeat(r, "b t d -> b h t d", h=self.heads)
-        k = torch.cat([split_heads(self.k(c), self.heads), shared], -1)
-        return self.o(merge_heads(causal_softmax(q, k, split_heads(self.v(c), self.heads))))
+        q, c, r = self._latents(x)
+        return self.o(merge_heads(causal_softmax(q, *self._written_out(c, r))))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
-        q, c, r = self._split(self._convolved(x), 0)
+        q, c, r = self._latents(x)
         return self._read(q[:, :, -1:], c, r)
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
-        new: State = {}
-        parts = self._projected(x[:, None])
-        if self.conv is not None:
-            y, new["conv"] = self.conv.step(parts[:, 0], state["conv"])
-            parts = y[:, None]
-        q, c, r = self._split(parts, t)
-        new["latents"] = torch.cat([state["latents"], c], 1)
-        if self.rope_dim:
-            r = new["rotated"] = torch.cat([state["rotated"], r], 1)
-        return self._read(q, new["latents"], r), new
-
-    def _projected(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t c"]:
-        parts = [self.q(x), self.c(x)]
-        if self.r is not None:
-            parts.append(self.r(x))
-        return torch.cat(parts, -1)
-
-    def _convolved(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t c"]:
-        parts = self._projected(x)
-        return parts if self.conv is None else self.conv(parts)
-
-    def _split(self, parts: Float[Tensor, "b t c"], start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at
-        `start`, ...
-        """
-        q, c, r = parts.split(self.channels, -1)
-        c = (wide(c) * (wide(c).square().mean(-1, keepdim=True) + EPS).rsqrt()).to(c.dtype)
-        q = split_heads(q, self.heads)
-        if self.rotation is not None:
-            turned = rotate(q[..., self.head_dim :], self.rotation, start=start)
-            q = torch.cat([q[..., : self.head_dim], turned], -1)
-            r = rotate(r[:, None], self.rotation, start=start)[:, 0]
-        return q, c, r
-
-    def _read(
-        self, q: Float[Tensor, "b h 1 d"], c: Float[Tensor, "b t l"], r: Float[Tensor, "b s p"]
-    ) -> Float[Tensor, "b w"]:
-        """The output of the last of t tokens from latents and rotated keys."""
-        up_k, up_v = (
-            rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v)
-        )
-        q = wide(q)
-        # <W^K c_j, q> = <c_j, W^K' q>: no keys are written out
-        asked = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k)
-        scores = asked @ wide(c)[:, None].transpose(-1, -2)
-        if self.rope_dim:
-            scores = scores + q[..., self.head_dim :] @ wide(r)[:, None].transpose(-1, -2)
-        # W^V is linear: it maps the mean of the latents instead of every latent
-        mean = softmax(scores, wide(c)[:, None].expand(-1, self.heads, -1, -1))
-        y = torch.einsum("bhil,hel->bhie", mean, up_v)
-        return self.o(merge_heads(y.to(c.dtype)))[:, 0]
+        parts, new = self._extended(x, state, t)
+        return self._read(*parts), new

@@ -19,7 +19,7 @@ from separatrix.mechanisms import (
     Compressed,
     Full,
     GatedDeltaNet,
-    Latent,
+    LatentCache,
     Linear,
     Mamba2,
     Mechanism,
@@ -70,8 +70,10 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes["rope_dim"] = 2 * draw(st.integers(1, sizes["head_dim"] // 2))
         if sizes.get("shared"):
             sizes.pop("shared")
-    if cls is Latent and "rope_dim" in sizes:
+    if issubclass(cls, LatentCache) and "rope_dim" in sizes:
         sizes["rope_dim"] = 2 * draw(st.integers(0, 150))
+        if "index_dim" in {f.name for f in fields(cls)}:
+            sizes["index_dim"] = sizes["rope_dim"] + draw(st.integers(1, 150))
     if cls is Compressed and ("topk" in sizes) != ("index_dim" in sizes):
         sizes |= {"topk": 7, "index_dim": 3}
     return cls(**sizes)

@@ -59,7 +59,7 @@ def test_recurrent_state_and_convolution(
     ("name", "sizes", "per_token"),
     [
         ("mla", {"heads": 32, "head_dim": 128, "latent": 512, "rope_dim": 64}, 576),
-        ("indexed", {"heads": 128, "latent": 576, "index_dim": 128, "topk": 2048}, 704),
+        ("dsa", {"heads": 128, "latent": 512, "rope_dim": 64, "index_dim": 128, "topk": 2048}, 704),
         (
             "indexed",
             {
@@ -137,7 +137,7 @@ def test_read_bits() -> None:
         mechanism("mla", heads=2, head_dim=8, value_dim=20, latent=16, format="bf16").read_bits()
         == 2 * 22 * 32
     )
-    tokens = mechanism("indexed", heads=4, latent=24, index_dim=8, topk=5, format="bf16")
+    tokens = mechanism("dsa", heads=4, latent=20, rope_dim=4, index_dim=8, topk=5, format="bf16")
     assert tokens.read_bits() == 5 * (32 + 24 * 16)  # theory.md: k (1 + d_c) numbers
     blocks = mechanism(
         "indexed",

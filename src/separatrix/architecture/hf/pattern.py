@@ -105,11 +105,8 @@ def _made(fields: Fields, name: str) -> Draft:
         "window": _window,
         "chunked": lambda fields: chunked_attention(fields, head_dim=head_dim_or_quotient(fields)),
         "mla": latent_attention,
-        "indexed": lambda f: (
-            indexed_latents(f)
-            if f.has("kv_lora_rank")
-            else indexed_blocks(f.section("sparse_attention_config"))
-        ),
+        "indexed": lambda f: indexed_blocks(f.section("sparse_attention_config")),
+        "dsa": indexed_latents,
     }
     return softmax[name](fields) if name in softmax else _recurrent(fields, name)
 

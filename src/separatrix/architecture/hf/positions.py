@@ -26,7 +26,7 @@ from separatrix.architecture.hf.rotary_fields import (
 )
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
-from separatrix.mechanisms import Chunked, Compressed, Latent, Mechanism, Window
+from separatrix.mechanisms import Chunked, Compressed, LatentCache, Mechanism, Window
 
 _ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -335,7 +335,7 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
                 drafts.append(draft)
                 continue
             size = settings.over(draft.cls, draft.sizes, among).get(
-                "rope_dim" if draft.cls is Latent else "head_dim"
+                "rope_dim" if issubclass(draft.cls, LatentCache) else "head_dim"
             )
             words = _WORDS.get(draft.cls, ("full_attention",))
             known = size if isinstance(size, int) else None
@@ -448,7 +448,7 @@ def _with(draft: Draft, seen: Seen, cap: int, *, bounded: bool) -> Draft:
     sizes: dict[str, Value] = {"positions": seen.positions, "rope": seen.turned is not None}
     if seen.turned is not None:
         sizes |= {"rope_base": seen.turned.base, "rope_scaling": seen.turned.scaling}
-        sizes |= {} if draft.cls is Latent else {"rope_dim": seen.turned.dims}
+        sizes |= {} if issubclass(draft.cls, LatentCache) else {"rope_dim": seen.turned.dims}
     sizes |= {"softcap": cap} if cap else {}
     sizes |= {"bounded": True} if bounded else {}
     return Draft(draft.cls, {**sizes, **draft.sizes})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Indexed
-from separatrix.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Eva, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import places
@@ -24,8 +22,8 @@ class IndexedRetrieval(Theorem):
     premises = (
         (
             "an indexer whose score of a token grows with the product of one query and the token's"
-            " key, with room for the address bits and two tags, no rotation among them; or one that"
-            " reads every token"
+            " key, with room for the address bits and two tags, no rotation among them, twice"
+            " behind a LayerNorm; or one that reads every token"
         ),
         (
             "a head with room for the address bits and two tags in its keys and for the answer's"
@@ -51,32 +49,34 @@ class IndexedRetrieval(Theorem):
         payload = bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
-                if not isinstance(part, Indexed) or not part.formats <= EXACT_FORMATS:
-                    continue
-                if part.block != 1 or not part.free_scores:
+                choice = part.token_choice
+                if choice is None:
                     continue
                 found = places(
                     architecture,
                     part,
-                    part.head,
+                    choice.head,
                     index=index,
                     address=address + TAGS,
                     payload=payload,
                     tokens=task.length,
                 )
                 # an indexer that reads every token need not choose
-                every = part.topk >= task.length
+                every = choice.topk >= task.length
                 if found is None or not (
-                    every or (found.address and part.index_dim >= address + TAGS)
+                    every or (found.address and choice.dims >= address + TAGS)
                 ):
                     continue
+                turned = 0 if part.rotation is None else part.rotation.dims
+                if choice.asking is not None and choice.asking < (found.address or turned):
+                    continue
                 asked = found.asked or (
-                    f"{address} address bits and {TAGS} tags of {part.index_dim} index dimensions"
-                    f" and {part.head_dim} key dimensions"
+                    f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the"
+                    f" indexer and {choice.head.head_dim} key dimensions"
                 )
                 sentence = (
                     f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
-                    f" bits of {part.dv} value dimensions"
+                    f" bits of {choice.head.dv} value dimensions"
                 )
                 return self.verdict(
                     architecture,

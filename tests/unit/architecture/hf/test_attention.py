@@ -38,7 +38,7 @@ from support.unplaced import sizes_of
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
 from separatrix.architecture.outline import UnknownSizes
 from separatrix.errors import ConfigError
-from separatrix.mechanisms import Compressed, Full, Indexed, Latent, Window
+from separatrix.mechanisms import DSA, Compressed, Full, Indexed, Latent, Window
 
 BF16: dict[str, Any] = {"format": "bf16", "accumulator": "fp32", "running_max": True}
 
@@ -76,7 +76,7 @@ BY_HAND = {
     "minimax_m3": ("ffiifi", 3 * 120 + 3 * (120 + 14), 0),
     "minimax_m3_vl_text": ("fififi", 3 * 120 + 3 * (120 + 14), 0),
     "deepseek_v3": ("aaaaaa", 6 * (40 + 8), 0),
-    "deepseek_v32": ("iiiiii", 6 * (40 + 8 + 14), 0),
+    "deepseek_v32": ("DDDDDD", 6 * (40 + 8 + 14), 0),
 }
 
 
@@ -134,8 +134,16 @@ def test_sizes_of_single_layers() -> None:
     assert sizes_of(DEEPSEEK).layers[0] == (
         Latent(heads=6, head_dim=16, value_dim=24, latent=40, rope_dim=8, **BF16),
     )
-    indexed = Indexed(
-        heads=6, head_dim=24, value_dim=24, latent=48, index_heads=5, index_dim=14, topk=9, **BF16
+    indexed = DSA(
+        heads=6,
+        head_dim=16,
+        value_dim=24,
+        latent=40,
+        rope_dim=8,
+        index_heads=5,
+        index_dim=14,
+        topk=9,
+        **BF16,
     )
     assert sizes_of(DEEPSEEK_INDEXED).layers[0] == (indexed,)
     blocks = Indexed(
@@ -244,7 +252,7 @@ UNKNOWN_BY_HAND = {
     "period": ("wwfwwf", 240, 4 * 11 * 120),
     "switched": ("ffffww", 4 * 96, 2 * 11 * 96),
     "latent": ("aaaaaa", 6 * 48, 0),
-    "indexed": ("iiiiii", 6 * 62, 0),
+    "indexed": ("DDDDDD", 6 * 62, 0),
     "blocks": ("ffiifi", 3 * 120 + 3 * 134, 0),
     "own heads": ("fwwfww", 192, 4 * 11 * 144),
 }
@@ -416,7 +424,7 @@ def test_contradictions_and_what_is_not_read(config: dict[str, Any], said: str) 
         (without(LLAMA4, "attention_chunk_size"), "chunked.size"),
         (without(MIMO, "swa_v_head_dim"), "window.value_dim"),
         (without(GEMMA4, "global_head_dim"), "full.head_dim"),
-        (without(DEEPSEEK_INDEXED, "index_topk"), "indexed.topk"),
+        (without(DEEPSEEK_INDEXED, "index_topk"), "dsa.topk"),
         (without(DEEPSEEK_V4_TYPED, "compress_rates"), "compressed.ratio"),
         (without(LLAMA, "torch_dtype"), "dtype"),
         (without(UNKNOWN["conv"], "conv_L_cache"), "shortconv.conv"),

@@ -66,7 +66,7 @@ def test_mamba_2_of_nemotron() -> None:
 def test_the_pattern_wins_over_a_known_model_type() -> None:
     assert "".join(layer[0].symbol for layer in read(MISTRAL, "full*3 + window*3")) == "fffwww"
     assert read(DEEPSEEK_INDEXED, "mla*6").cache(1)["kv"].numbers == 6 * 48
-    assert read(DEEPSEEK_INDEXED, "indexed*6") == from_config(DEEPSEEK_INDEXED)
+    assert read(DEEPSEEK_INDEXED, "dsa*6") == from_config(DEEPSEEK_INDEXED)
 
 
 def test_sizes_that_no_field_holds_are_named() -> None:

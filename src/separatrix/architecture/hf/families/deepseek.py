@@ -10,7 +10,7 @@ from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.stack import attention_reading, listed
 from separatrix.evidence.canonical import json_list
-from separatrix.mechanisms import Compressed, Indexed, Window
+from separatrix.mechanisms import DSA, Compressed, Window
 
 _INDEXED = {"indexed_attention": "indexed", "deepseek_sparse_attention": "indexed"}
 _COMPRESSED = {
@@ -44,18 +44,19 @@ def mla(fields: Fields) -> Reading:
 
 
 def indexed_latents(fields: Fields) -> Draft:
-    """Indexed attention over latents: kv_lora_rank + qk_rope_head_dim numbers per token, and the
+    """DeepSeek sparse attention: kv_lora_rank + qk_rope_head_dim numbers per token, and the
     indexer's key of index_head_dim.
     """
-    rope = fields.size("qk_rope_head_dim", low=0)
     fields.harmless(*UNCACHED)
     return Draft(
-        Indexed,
+        DSA,
         {
             "heads": fields.size("num_attention_heads"),
-            "head_dim": fields.size("qk_nope_head_dim") + rope,
+            "head_dim": fields.size("qk_nope_head_dim"),
             "value_dim": fields.size("v_head_dim"),
-            "latent": fields.size("kv_lora_rank") + rope,
+            "latent": fields.size("kv_lora_rank"),
+            "rope_dim": fields.size("qk_rope_head_dim", low=0),
+            "query_latent": fields.optional_size("q_lora_rank"),
             "index_heads": fields.size("index_n_heads"),
             "index_dim": fields.size("index_head_dim"),
             "topk": fields.size("index_topk"),
@@ -67,7 +68,7 @@ def indexed_latents(fields: Fields) -> Draft:
 
 
 def dsa(fields: Fields) -> Reading:
-    """All layers indexed attention over latents (DeepSeek-V3.2, GLM-5). Raises ConfigError where
+    """All layers DeepSeek sparse attention (DeepSeek-V3.2, GLM-5). Raises ConfigError where
     layers share an indexer.
     """
     if listed(fields, words=_INDEXED) is None:
