@@ -13,7 +13,7 @@ from separatrix.numbers.partitions import Partitions
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.trees import crossed, grown, joined, shuffled, uniform_trees
+from separatrix.tasks.drawing.trees import crossed, grown, joined, long_ones, shuffled
 
 WORDS = Words(
     asks="IsTree: is the graph whose edges stand in the prompt a tree?",
@@ -32,25 +32,28 @@ WORDS = Words(
         edge given twice are cycles: every sequence of 2(n - 1) vertices is an instance.
     """,
     drawn="""
-        n >= 3 vertices; drawn for n >= 7. Sampled so that both answers have probability 1/2
-        exactly.
+        n >= 3 vertices; drawn for n >= 24 (under a shift 7). Sampled so that both answers have
+        probability 1/2 exactly.
 
-        A uniform tree, and of 64 uniform pairs of its edges the first a-b and c-d with at least two
-        steps from b to c on the path a, b, ..., c, d, with a of the degree of c, and b of that of d
-        (where none of the pairs is such, another tree is drawn). The tree is shown, or by a fair
-        coin the tree with a-d and b-c instead: a cycle through b and c, and a tree beside it that a
-        and d belong to. Edges and ends of edges stand in uniform order, renaming the vertices
-        changes no probability, and no edge is a loop or given twice.
+        p = ceil(3n/4) of the vertices, the trunk, are a path; or, by a fair coin, a cycle of c of
+        them, c uniform from floor(p/3), but 6 at least, to p minus that, and a path of the others.
+        One edge differs. Then every other vertex joins a uniform one of those that stand already.
+        Vertices have uniform names, edges and ends of edges stand in uniform order, and no edge is
+        a loop or given twice.
 
-        Every vertex keeps its degree, and its neighbours keep theirs: a and c lose and get a
-        neighbour of one degree, b and d those of another. So the degrees of all vertices have the
-        same law under both answers; so has any edge together with the degrees of its ends, and any
-        two edges with those of theirs, since as many meet at vertices of the same degrees. What
-        tells are at least three edges at once. (Where n < 7 no tree has such edges: b and c have
-        two neighbours on the path, so d and a have two as well, and the path goes on beyond them to
-        seven vertices.)
+        So no cycle and no tree beside a cycle has fewer than floor(p/3) vertices, about n/4:
+        whoever looks fewer steps than half of that round every vertex sees trees under both
+        answers. What
+        hangs on the trunk has a law that no exchange of its vertices changes, and s neighbours in a
+        row on the trunk, s <= p/3, stand there equally often under both answers: p - s + 1 times.
+        So whatever is counted of s neighbours in a row, with all that hangs on them, has one mean
+        under both answers, and so have degrees, edges with the degrees of their ends, and walks.
+        Cycles of all lengths from n/4 to n/2 occur. Whoever follows edges that far finds them, and
+        has solved the task.
 
-        Shifts grow the tree vertex by vertex under the same coin and exchange.
+        Shifts grow a tree vertex by vertex, which is shown, or by a fair coin with two of its edges
+        a-b and c-d, on a path a, b, ..., c, d, exchanged for a-d and b-c, which leaves the degrees
+        of all vertices and of their neighbours: short cycles tell there.
     """,
     counted="""
         S(n, b) + 1 for prefixes of n - b edges, S being the number of partitions of n vertices into
@@ -72,7 +75,11 @@ WORDS = Words(
     """,
 )
 
-_LEAST_DRAWN = 7
+_LEAST_DRAWN = 24
+_LEAST_SHIFTED = 7
+"""Where n < 7 no tree has two edges to exchange: b and c have two neighbours on the path, so d and
+a have two as well, and the path goes on beyond them to seven vertices.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +103,8 @@ class IsTree(Decision):
             " chains, told from one end"
         ),
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=8", "n=12", "n=20", "n=33", "n=65", "n=257")
+    shortcuts: ClassVar[tuple[str, ...]] = ("cycles",)
+    grid: ClassVar[tuple[str, ...]] = ("n=24", "n=33", "n=48", "n=65", "n=129", "n=257")
 
     n: int
     shift: str = PLAIN
@@ -141,30 +149,43 @@ class IsTree(Decision):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        if self.n < _LEAST_DRAWN:
+        fewest = _LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED
+        if self.n < fewest:
             raise SizeError(
-                f"{self.spec}: no two edges of a tree on {self.n} vertices can be exchanged for a"
-                f" cycle with all neighbours' degrees kept; n must be at least {_LEAST_DRAWN}"
+                f"{self.spec}: so few edges show every cycle at a look; n must be at least {fewest}"
             )
-        edges = np.empty((batch, self.n - 1, 2), np.int64)
-        left = np.arange(batch)
         labels = rng.integers(2, size=batch)
-        # the coin was thrown before, so that a tree without such edges says nothing about it
-        while len(left):
-            trees = (
-                uniform_trees(len(left), self.n, rng)
-                if self.shift == PLAIN
-                else grown(len(left), self.n, rng, chains=self.shift == "local")
-            )
-            swapped, fits = crossed(*trees, labels[left] == 0, rng)
-            edges[left[fits]] = swapped[fits]
-            left = left[~fits]
-        # without it they stand in the order of growth, or of numbers now forgotten
-        edges = shuffled(edges, rng, order=self.shift == "recursive")
+        edges = self._long(labels, rng) if self.shift == PLAIN else self._exchanged(labels, rng)
+        # without it they stand in the order of growth
+        edges = shuffled(edges, rng, order=self.shift != "local")
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
         return Batch(
             np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels
         )
+
+    def _long(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
+        """The edges (batch, n - 1, 2) of graphs with a trunk, as `words.drawn` has them."""
+        trunk = self.n - self.n // 4
+        least = max(6, trunk // 3)
+        cycle = rng.integers(least, trunk - least + 1, size=len(labels))
+        return long_ones(
+            len(labels), self.n, path=trunk, cycle=np.where(labels == 1, 0, cycle), rng=rng
+        )
+
+    def _exchanged(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
+        """The edges (batch, n - 1, 2) of trees grown under a shift, two of them exchanged where the
+        answer is 0.
+        """
+        batch = len(labels)
+        edges = np.empty((batch, self.n - 1, 2), np.int64)
+        left = np.arange(batch)
+        # the coin was thrown before, so that a tree without such edges says nothing about it
+        while len(left):
+            trees = grown(len(left), self.n, rng, chains=self.shift == "local")
+            swapped, fits = crossed(*trees, labels[left] == 0, rng)
+            edges[left[fits]] = swapped[fits]
+            left = left[~fits]
+        return edges
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

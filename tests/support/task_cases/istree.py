@@ -17,9 +17,8 @@ def tree(task: IsTree, prompt: list[int]) -> int:
 CASE = Case(
     kind=IsTree,
     examples=[
-        IsTree(n=7),
-        IsTree(n=8),
-        IsTree(n=11),
+        IsTree(n=24),
+        IsTree(n=29),
         IsTree(n=40),
         IsTree(n=9, shift="recursive"),
         IsTree(n=12, shift="local"),

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 SMALL = 5
 """Vertices of the largest cycle and the largest group that a short look shows as a whole."""
-_STEPS = 6
+_STEPS = 3
 """Edges of the longest walks that are counted."""
 
 
 def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     """The vertices on a cycle and those of the smallest group, where they are at most 3, 4 or 5;
-    and how many walks of 2 to 6 edges there are that never turn back.
+    and how many walks of 1, 2 and 3 edges there are that never turn back.
     """
     n = task.n
     row = n * np.arange(len(tokens))[:, None]

@@ -1,5 +1,5 @@
-"""Many small graphs at once, in NumPy: random trees, an exchange of two edges that makes a cycle
-and keeps all degrees, connectedness.
+"""Many small graphs at once, in NumPy: trees with a long path or cycle, random trees, an exchange
+of two edges that makes a cycle and keeps all degrees, connectedness.
 """
 
 from __future__ import annotations
@@ -15,29 +15,20 @@ _AT_ONCE = 16
 """Pairs of edges tried per tree, and in one go."""
 
 
-def uniform_trees(batch: int, n: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-    """Parents (batch, n) and roots (batch,) of independent trees, uniform over all n^(n-2); a root
-    is its own parent.
+def long_ones(batch: int, n: int, *, path: int, cycle: Tokens, rng: np.random.Generator) -> Tokens:
+    """The edges (batch, n - 1, 2) of trees whose first `path` vertices are a path, and every other
+    vertex joins a uniform earlier one.
 
-    Joyal's bijection takes a uniform map f of the vertices into themselves to a uniform tree with
-    two marked vertices. The vertices c_1 < ... < c_k on cycles of f give a path f(c_1), ...,
-    f(c_k), whose ends are marked; every other vertex v hangs on f(v). Here f(c_k) is the root.
+    Where `cycle` (batch,) is not 0 the path's first so many vertices are a cycle instead: the edge
+    that leads on from the last of them leads back to the first.
     """
-    row = n * np.arange(batch)[:, None]
-    f = (rng.integers(n, size=(batch, n)) + row).ravel()
-    far = f
-    # f taken n times or more leads onto a cycle, and to all of it
-    for _ in range((n - 1).bit_length()):
-        far = far[far]
-    on_cycle = np.zeros(batch * n, bool)
-    on_cycle[far] = True
-    cyclic = np.flatnonzero(on_cycle)
-    path = f[cyclic]
-    # a path ends where the next vertex on a cycle is of another row
-    last = np.append(np.diff(cyclic // n) > 0, True)
-    parents = f.copy()
-    parents[path] = np.where(last, path, np.append(path[1:], 0))
-    return parents.reshape(batch, n) - row, path[last] - row[:, 0]
+    rows = np.flatnonzero(cycle)
+    edges = np.empty((batch, n - 1, 2), np.int64)
+    edges[:, :, 1] = np.arange(1, n)
+    edges[:, : path - 1, 0] = np.arange(path - 1)
+    edges[:, path - 1 :, 0] = rng.integers(np.arange(path, n), size=(batch, n - path))
+    edges[rows, cycle[rows] - 1, 1] = 0
+    return edges
 
 
 def grown(batch: int, n: int, rng: np.random.Generator, *, chains: bool) -> tuple[Tokens, Tokens]:
