@@ -110,6 +110,12 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"heads": 4, "head_dim": 3, "state": 5, "groups": 2, "conv": 4, "value_dim": ...},
     ),
     "rwkv": ("rwkv", {"width": 6}),
+    "rwkv6": ("rwkv", {"width": 6, "version": 6, "shifts": 2}),
+    "rwkv6 key_heads": (
+        "rwkv",
+        {"width": 6, "version": 6, "key_heads": 1, "gate": "silu", "conv": 2},
+    ),
+    "rwkv channel mixing": ("rwkv", {"width": 6, "shifts": 2}),
     "rwkv key_heads": ("rwkv", {"width": 6, "key_heads": 1, "gate": "norm", "conv": 2}),
     "mlstm": ("mlstm", {"conv": 4}),
     "rglru": ("rglru", {"width": 5, **dict.fromkeys(_SIZES, ...)}),
@@ -199,6 +205,8 @@ _CORNERS = frozenset(
             "mla unrotated",
             "rglru",
             "rwkv",
+            "rwkv6 key_heads",
+            "rwkv channel mixing",
         ),
         *(
             "gdn 1x1",

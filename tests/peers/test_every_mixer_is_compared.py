@@ -48,8 +48,8 @@ COMPARED: dict[str, tuple[str, str]] = {
     "deltaproduct": ("gated_delta_product", "not there"),
     "kda": ("kda", "kimi_linear"),
     "rwkv": (
-        "generalized_delta_rule/dplr; rwkv7 itself has CUDA kernels only",
-        "not there: rwkv is RWKV-4",
+        "generalized_delta_rule/dplr; rwkv7 itself has CUDA kernels only; rwkv6 (version 6)",
+        "not there: rwkv is RWKV-4, whose channel mixing is version 6's",
     ),
     "mlstm": ("not there", "xlstm, up to its norm"),
     "rglru": ("hgrn, the same recurrence", "recurrent_gemma from place 1 on"),

@@ -228,6 +228,19 @@ def rwkv(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     return out(m, head_first(y)[0] + (r * k * m.bonus).sum(-1, keepdim=True) * v), state
 
 
+def rwkv6(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
+    """The paper's mixes of inputs by plain torch, then fla's recurrence."""
+    change = torch.cat([before[:, None], x[:, :-1]], 1) - x
+    low = torch.tanh((x + change * m.mu) @ m.down.weight.T).unflatten(-1, (4, -1))
+    mix = m.mus + torch.einsum("btmr,mwr->btmw", low, m.up)
+    x_r, x_k, x_v, x_w = (x[:, :, None] + change[:, :, None] * mix).unbind(2)
+    r, k, v = (split(y @ part.weight.T, HEADS) for y, part in ((x_r, m.q), (x_k, m.k), (x_v, m.v)))
+    log_w = -low_rank(m.w, x_w, torch.tanh).exp()
+    operator = naive("rwkv6", file="recurrent_naive").naive_recurrent_rwkv6
+    y, state = operator(*head_first(r, k, v, log_w), m.bonus, 1.0, state, True)
+    return out(m, head_first(y)[0]), state
+
+
 def rglru(m: Any, x: Tensor, state: Tensor | None, before: Tensor) -> Outputs:
     """A gated diagonal recurrence, as HGRN's operator runs it."""
     u = x @ m.v.weight.T
@@ -285,6 +298,7 @@ CASES: dict[str, Case] = {
         "mamba2", mamba2, {"heads": HEADS, "head_dim": VALUE, "state": DIM, "groups": 2}
     ),
     "rwkv": Case("rwkv", rwkv, RWKV_SIZES),
+    "rwkv, version 6": Case("rwkv", rwkv6, RWKV_SIZES | {"version": 6}),
     "rglru": Case("rglru", rglru, {"width": 16}, state="h"),
 }
 

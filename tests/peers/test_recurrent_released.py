@@ -35,6 +35,7 @@ from support.peer_tools import (
     draw,
     filled,
     gap,
+    ours,
     released,
     same,
     tokens,
@@ -510,3 +511,23 @@ def test_the_epsilon_of_the_norm_is_seen(model: str) -> None:
     same(m(x), layer(x), "small values")
     vars(m)["epsilon"] = EPSILON
     assert gap(m(x), layer(x)) > RELATIVE
+
+
+def test_channel_mixing_of_rwkv() -> None:
+    """Version 6 has that of RWKV-4, whose mu weighs the token itself, ours that before."""
+    modeling, configuration = released("rwkv")
+    config = configuration.RwkvConfig(hidden_size=WIDTH, intermediate_size=7 * WIDTH // 2)
+    layer: Any = draw(modeling.RwkvFeedForward(config))
+    sizes = {"heads": HEADS, "head_dim": DIM, "width": WIDTH, "version": 6, "shifts": 2}
+    mixing: Any = ours("rwkv", sizes, width=WIDTH).get_submodule("mixing")
+    with torch.no_grad():
+        mixing.mu[0] = 1 - layer.time_mix_key.flatten()
+        mixing.mu[1] = 1 - layer.time_mix_receptance.flatten()
+        for mine, theirs in (
+            (mixing.k, layer.key),
+            (mixing.v, layer.value),
+            (mixing.r, layer.receptance),
+        ):
+            mine.weight.copy_(theirs.weight)
+        x = tokens(WIDTH)
+        same(mixing(x, nn.functional.pad(x[:, :-1], (0, 0, 1, 0))), layer(x)[0], "channel mixing")

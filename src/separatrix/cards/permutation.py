@@ -52,7 +52,7 @@ class PermutationTracking(Question):
             for part in layer
             if part.group == "recurrent"
         ]
-        diagonal = bool(recurrences) and all(part.diagonal for part in recurrences)
+        diagonal = bool(recurrences) and all(part.is_diagonal for part in recurrences)
         prefix = "diagonal recurrence; " if diagonal and not architecture.reading else ""
         return Words(
             f"{prefix}no theorem here covers it",

@@ -163,7 +163,7 @@ class Mechanism:
     mixes_tokens: ClassVar[bool] = True
     """False for a layer in which no token sees another."""
     diagonal: ClassVar[bool] = False
-    """Whether it is a recurrence that scales each number of its state by itself."""
+    """Whether it is, at all sizes, a recurrence that scales each number of its state by itself."""
     compresses_blocks: ClassVar[bool] = False
     """Whether each full block of tokens leaves one key and one value that scores choose by."""
 
@@ -270,6 +270,13 @@ class Mechanism:
         return all(
             getattr(self, f.name) == f.default for f in fields(self) if f.metadata.get("alters")
         )
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether at these sizes it is a recurrence that scales each number of its state by
+        itself.
+        """
+        return self.diagonal
 
     @property
     def inner_width(self) -> int:

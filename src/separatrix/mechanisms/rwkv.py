@@ -1,4 +1,4 @@
-"""RWKV-7."""
+"""RWKV-6 and -7."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ class RWKV(MatrixState):
         super()._check()
         if self.version not in (6, 7):
             raise SizeError(f"rwkv: version is {self.version}; it must be 6 or 7")
+
+    @property
+    def is_diagonal(self) -> bool:
+        return self.version == 6
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         width = self.inner_width if self.width is None else self.width

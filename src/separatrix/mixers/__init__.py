@@ -30,6 +30,7 @@ from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.retnet import RetNetMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
+from separatrix.mixers.rwkv6 import RWKV6Mixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
@@ -76,6 +77,7 @@ MIXERS: dict[str, type[Mixer]] = {
 OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {
     ("loglinear", "base", "gdn"): LogLinearGDNMixer,
     ("loglinear", "base", "mamba2"): LogLinearMamba2Mixer,
+    ("rwkv", "version", 6): RWKV6Mixer,
 }
 """(mechanism, size, value) -> the mixer of a mechanism where that size has that value."""
 

@@ -13,10 +13,11 @@ reading z^m_i = x_i + (x'_i - x_i) * mu^m:
 W_1 and A_1 map to 32 numbers; g, h, p are learned numbers per head and dimension. With `gate=`, the
 norm is taken of S_i r_i, before the token's own term is added, and is an RMS norm; released layers
 have a group norm there, and their gate has a low-rank map of its own mix of inputs. The value
-residual from the first layer is between layers and left out.
+residual from the first layer is between layers and left out. shifts=2: channel mixing follows
+(base/shifted.py), V relu(K z)^2 through 4 width numbers, which also remembers a token.
 Source: Peng et al. 2025, arXiv 2503.14456, section 4.
-State: S^T (heads, head_dim, value_dim) and the last input (width). Parallel form: chunks
-(ops/delta_rule.py, general form).
+State: S^T (heads, head_dim, value_dim), the last input (width), and channel mixing's (width).
+Parallel form: chunks (ops/delta_rule.py, general form).
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ from __future__ import annotations
 from math import exp
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
 from separatrix.mechanisms import RWKV
 from separatrix.mixers.base.heads import Projected, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, wide
+from separatrix.mixers.base.mixer import State, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, unit
+from separatrix.mixers.base.recurrent import unit
+from separatrix.mixers.base.shifted import ShiftedMixer, mixes
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
 from separatrix.mixers.ops.gates import LowRank
@@ -69,32 +69,13 @@ class DiagonalPlusRankOne(Recurrence):
         return r @ new, {"S": new}
 
 
-class RWKVMixer(RecurrentMixer):
-    """RWKV-7's time mixing. Raises SizeError for version 6, for a token shift of another width
-    than the model, and for that of channel mixing.
-
-    The token shift comes before the maps, so `_forward` and `_step` are its own.
-    """
+class RWKVMixer(ShiftedMixer):
+    """RWKV-7's time mixing, and channel mixing with shifts=2."""
 
     recurrence = DiagonalPlusRankOne()
 
     def __init__(self, mechanism: RWKV, *, width: int) -> None:
-        shifted = mechanism.inner_width if mechanism.width is None else mechanism.width
-        if mechanism.version != 7:
-            raise SizeError(
-                f"rwkv: version={mechanism.version} has declared sizes but no mixer; set version=7"
-            )
-        if shifted != width:
-            raise SizeError(
-                f"rwkv: its token shift holds width={shifted} numbers, but the model's width is"
-                f" {width}; set width={width}"
-            )
-        if mechanism.shifts != 1:
-            raise SizeError(
-                f"rwkv: shifts={mechanism.shifts} counts the token shift of channel mixing, which"
-                " is no part of the mixer; set shifts=1"
-            )
-        super().__init__(mechanism, width=width)
+        super().__init__(mechanism, width=width, hidden=4 * width, gated=False)
         numbers = self.heads * self.head_dim
         self.mu = nn.Parameter(torch.empty(INPUTS, width))
         self.w = LowRank(width, RANK, numbers, tanh=True)
@@ -113,50 +94,21 @@ class RWKVMixer(RecurrentMixer):
             self.written.fill_(1)
             self.bonus.zero_()
 
-    def shapes(self, t: int) -> Shapes:
-        return {
-            "S": (self.heads, self.head_dim, self.dv),
-            "shift": (min(t, 1), self.width),
-        } | self._conv_shapes(t)
-
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
-        mixed = self._mixed(x, F.pad(x[:, :-1], (0, 0, 1, 0)))
-        projected = self._convolve(self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]))
-        terms = self._mixed_terms(self._heads_of(projected), mixed[3], mixed[4])
-        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y, x, self._current(*terms[:3]))
-
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
-        mixed = self._mixed(x, state["shift"].sum(1))  # of no token before: 0
-        projected, conv = self._convolve_step(
-            self.q(mixed[0]), self.k(mixed[1]), self.v(mixed[2]), state
-        )
-        terms = self._mixed_terms(self._heads_of(projected), mixed[3][:, None], mixed[4][:, None])
-        y, new = self.recurrence.step(terms, self._summed(state), t)
-        y = self._out(y, x[:, None], self._current(*terms[:3]))[:, 0]
-        return y, self._store(**new, **conv, shift=x[:, None])
-
     def _mixed(
         self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
     ) -> list[Float[Tensor, "*b w"]]:
-        """The inputs z of r, k, v, w, a."""
-        change = before - x
-        return [torch.addcmul(x, change, mu) for mu in self.mu.unbind(0)]
+        return mixes(x, before, self.mu)
 
-    def _mixed_terms(
-        self, qkv: Projected, for_w: Float[Tensor, "b t w"], for_a: Float[Tensor, "b t w"]
-    ) -> Terms:
+    def _mixed_terms(self, qkv: Projected, gates: list[Float[Tensor, "b t w"]]) -> Terms:
         """r, k, v, then log w, c and a * c (all b h t d)."""
         r, f, v = qkv
+        for_w, for_a = gates
         log_w = DECAY * wide(split_heads(self.w(for_w), self.heads)).sigmoid()
         a = wide(split_heads(self.a(for_a), self.heads)).sigmoid()
         erase = unit(f * self.erased[:, None])
         return r, f * (1 + (a - 1) * self.written[:, None]), v, log_w, erase, a * erase
 
-    def _current(
-        self, r: Float[Tensor, "b h t d"], k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"]
-    ) -> Float[Tensor, "b h t e"]:
+    def _own(self, terms: Terms) -> Float[Tensor, "b h t e"]:
         """The extra weight of the token itself."""
+        r, k, v = terms[:3]
         return (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v

@@ -207,7 +207,17 @@ class Mixer(nn.Module, ABC):
 
 
 BUFFERS = frozenset(
-    {"conv", "shift", "keys", "values", "latents", "rotated", "index_keys", "gates"}
+    {
+        "conv",
+        "shift",
+        "channel_shift",
+        "keys",
+        "values",
+        "latents",
+        "rotated",
+        "index_keys",
+        "gates",
+    }
 )
 """Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent
 states.
