@@ -19,7 +19,6 @@ from separatrix.tasks.base.task import (
     Tokens,
 )
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.distinct import one_of
 
 WORDS = Words(
     asks="Disjointness: have two sets, given as strings of n bits, no element in common?",
@@ -29,14 +28,17 @@ WORDS = Words(
         target     .     ...   .     .     ...   1 if no i has u_i = v_i = 1, else 0
     """,
     drawn="""
-        n >= 2 (with one element counts would tell). Sampled so that both answers have probability
+        n >= 2. Sampled so that both answers have probability
         1/2 exactly.
 
-        Every element falls into u only, v only or neither, each with probability 1/3, drawn again
-        while a set is empty. Under answer 0 a uniform element of v is then exchanged for a uniform
-        one of u, which is the only one in common. So u, and how many elements either set has, do
-        not depend on the answer, and v is uniform among the sets of its size under both: neither
-        half says anything, nor does any count or single place.
+        Every element falls into u only, v only or neither, each with probability 1/3. Then a pair
+        of neighbours is chosen, uniform among those of an odd place and the next (of odd n, the
+        last place or the first is left out, by a fair coin), and one of the two, by a fair coin: it
+        belongs to u, the other does not, and v has one of them: under answer 1 the other one, under
+        answer 0 the same, which is the only element in common. So u does not depend on the answer,
+        nor does v, nor how many elements either has in any part of an even number of places from an
+        odd one on (halves, quarters): neither half says anything, nor does any count or single
+        place.
     """,
     counted="""
         2^n: two sets u differ at some element, and the set v of this element alone meets one of
@@ -61,7 +63,8 @@ class Disjointness(Decision):
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=8", "n=16", "n=20", "n=64", "n=256")
+    shortcuts: ClassVar[tuple[str, ...]] = ("quarters",)
+    grid: ClassVar[tuple[str, ...]] = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     n: int
     shift: str = PLAIN
@@ -100,21 +103,15 @@ class Disjointness(Decision):
         labels = rng.integers(2, size=batch)
         rows = np.arange(batch)
         # of an element: 1 in u alone, 2 in v alone, any other number in neither
-        kinds = np.zeros((batch, self.n), np.int8)
-        left = rows
-        while len(left):
-            kinds[left] = rng.integers(
-                3 if self.shift == PLAIN else 8, size=(len(left), self.n), dtype=np.int8
-            )
-            # drawn again until both sets have elements, for each gives one to the moves below
-            left = left[~((kinds[left] == 1).any(1) & (kinds[left] == 2).any(1))]
+        kinds = rng.integers(3 if self.shift == PLAIN else 8, size=(batch, self.n), dtype=np.int8)
         u = kinds == 1
         v = kinds == 2
-        common = one_of(u, rng)
-        lost = one_of(v, rng)
-        # one of the two moves: u and the size of v are the same under both answers
-        v[rows, common] = labels == 0
-        v[rows, lost] = labels == 1
+        one = 2 * rng.integers(self.n // 2, size=batch) + rng.integers(1 + self.n % 2, size=batch)
+        which = rng.integers(2, size=batch)
+        # one of the two is in u, and one in v: the same under label 0
+        for place in (0, 1):
+            u[rows, one + place] = which == place
+            v[rows, one + place] = (which == place) ^ (labels == 1)
         return Batch(np.concatenate((u, v), axis=1).astype(np.int64), labels)
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -33,16 +33,18 @@ WORDS = Words(
         n >= 1. Sampled so that both answers have probability 1/2 exactly.
 
         n >= 8: u holds p10s at one place and p01s at another, an even number of places apart,
-        either first, with p and s of r = min(3, floor(n/8) - 1) uniform bits each; places and all
-        other bits are uniform. v is u, or u with the two exchanged, so that v is distributed like
-        u, and u and v together say nothing but whether they are equal: under both answers they have
-        the same ones, the same ones at even places, the same sum of i u_i, and, for n >= 16, the
-        same number of runs and of every r + 1 neighbours (n = 8..15: r = 0, runs of the halves
-        tell).
+        either first, with p and s of r uniform bits each; places and all other bits are uniform. r
+        is as large as can be up to log2 n - 1, rounded down, while the two take at most two thirds
+        of the string, r <= n/6 - 1. v is u, or u with the two exchanged, so that v is distributed
+        like u, and u and v together say nothing but whether they are equal: under both answers they
+        have the same ones, the same ones at even places, the same sum of i u_i, and the same number
+        of every r + 1 neighbours, which for n >= 24 is log2 n rounded down, and so (from r = 1, n =
+        12, on) the same runs.
 
-        What remains are other fingerprints, which no sampler avoids: log2 n random bits and as many
-        of memory check equality nearly always, and so do fixed sums such as that of i^2 u_i. Four
-        places differ, so comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
+        What remains are other fingerprints, which no sampler avoids: bags of more neighbours, of
+        which there are more kinds than places; log2 n random bits and as many of memory check
+        equality nearly always, and so do fixed sums such as that of i^2 u_i. Four places differ, so
+        comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
 
         n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair
         of unequal bits exchanged. So v is as uniform as u, both have the same ones under both
@@ -55,6 +57,9 @@ WORDS = Words(
     """,
     origin="[Bha24]; theory.md, sections 2 and 3",
 )
+
+_LEAST_HIDDEN = 24
+"""Smallest n of which bags of log2 n neighbours are the same in both strings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,8 @@ class Equality(Decision):
             "where u and v differ, v is a uniform other string with as many ones, most places apart"
         )
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=8", "n=16", "n=24", "n=64", "n=256")
+    shortcuts: ClassVar[tuple[str, ...]] = ("halves",)
+    grid: ClassVar[tuple[str, ...]] = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
     n: int
     shift: str = PLAIN
@@ -89,8 +95,17 @@ class Equality(Decision):
         return 2
 
     def level(self, probe: str) -> Fraction:
-        """1 for what sees both tokens where there are two, else chance."""
+        """1 for what sees both tokens where there are two, and for bags of neighbours that a short
+        string has no room to hide; else chance.
+        """
+        if probe == "halves" and self.n < _LEAST_HIDDEN:
+            return Fraction(1)
         return Fraction(1) if self.n == 1 and probe in ("counts", "last tokens") else self.chance
+
+    @property
+    def _margin(self) -> int:
+        """r, the bits on either side of what is exchanged."""
+        return min(self.n.bit_length() - 2, self.n // 6 - 1)
 
     @property
     def prefix_length(self) -> int:
@@ -137,7 +152,7 @@ class Equality(Decision):
         answer is 0.
         """
         rows = np.arange(len(equal))
-        margin = min(3, self.n // 8 - 1)
+        margin = self._margin
         width = 2 * margin + 2
         # of two starts, an even number and at least one width apart, every choice is equally likely
         gaps = np.arange(width, self.n - width + 1, 2)

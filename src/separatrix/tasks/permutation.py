@@ -44,7 +44,8 @@ WORDS = Words(
         counts. What does tell is the parity: the sign of the product is the product of the signs,
         and a model that tracks this bit alone is right with probability 2/k!. (Likewise for the
         images of S_4 in S_3.) It is state tracking of a smaller group, not a way around it, and no
-        sampler over all of S_k avoids it. (Of fewer than 8 tokens a look at the last three is much
+        sampler over all of S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the
+        sizes below begin with k = 4. (Of fewer than 8 tokens a look at the last three is much
         of the prompt, and comparing all of them with the last one tells more than chance: for k = 3
         by 0.05 where n = 3, 0.0002 where n = 7. Where k = 2 the parity is all there is: the answer
         is whether id 1 occurs an odd number of times.)
@@ -91,9 +92,9 @@ class Permutation(Composition, Task):
             "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin"
         ),
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("parities",)
     grid: ClassVar[tuple[str, ...]] = (
-        "n=16,k=3",
-        "n=24,k=3",
+        "n=16,k=4",
         "n=32,k=4",
         "n=16,k=5",
         "n=64,k=5",
@@ -130,7 +131,9 @@ class Permutation(Composition, Task):
         return Fraction(1, self.answers)
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for k = 2, where the answer is whether id 1 occurs an odd number of times.
+        """Parities tell the sign, and no more: of the groups that S_k has as an image only this
+        one commutes. Else chance, but for k = 2, where the answer is whether id 1 occurs an odd
+        number of times.
 
         Counts: guessing by whether id 1 occurs more than m times is right in 2^(n-1) +- binom(n-1,
         m) of the 2^n prompts. For binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
@@ -140,6 +143,8 @@ class Permutation(Composition, Task):
         n the two differ. Of the others, those that end in b have parity 1 - b in 2^(n-2) cases, one
         more than parity b: right in 1 + 2^(n-1).
         """
+        if probe == "parities":
+            return Fraction(2, self.answers)
         if self.k > 2 or probe not in ("counts", "nearest key"):
             return self.chance
         # binom(n-1, m)/2^n falls with n, so that this is no less than the level

@@ -47,10 +47,16 @@ WORDS = Words(
 
         First the pairs are drawn; then the answer, without a look at them; then a key that has it.
         So the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
-        form=last, where every key is written at least once and the others again, V or n/2 or as
-        near to the larger as leaves a repeat and an absent key. Their m = min(V, D) different
-        values are as many as can be. The answer is uniform over these, or "none" with probability
-        1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
+        form=last, where every key is written at least twice, V or n/3 or as near to the larger as
+        n/2 and an absent key allow (at least 2, so that for n = 3 one of them is written once).
+        Their m = min(V, D) different values are as many as can be: where V < D values repeat, else
+        the keys of a prompt have different ones. The answer is uniform over these, or "none" with
+        probability 1/(V+1): then all answers are equally likely. Overwritten values come from the
+        same m.
+
+        What was written first (form=last) is overwritten for n >= 4, and so right with probability
+        1/m. What was written second counts for the keys written twice: uniform keys are written
+        n - 2D times more, so that a key is not among them with probability (1 - 1/D)^(n - 2D).
 
         Where V > D, values that do not stand in the prompt are no answer, whatever the sampler:
         naming one that does is right with probability 1/D (given that it is not "none"). And the
@@ -92,6 +98,7 @@ class Recall(Task):
         "few": f"values are among the first {FEW} only and all keys are asked for alike",
         "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("first writes",)
     grid: ClassVar[tuple[str, ...]] = (
         "n=8,K=16,V=4",
         "n=8,K=12,V=6,form=absent",
@@ -146,8 +153,13 @@ class Recall(Task):
         """D, the different keys of a prompt that is drawn."""
         if self.form != "last":
             return self.n
-        many = isqrt(self.n) if self.shift == "repeats" else max(self.V, -(-self.n // 2))
-        return max(2, min(many, self.n - 1, self.K - 1))
+        many = isqrt(self.n) if self.shift == "repeats" else max(self.V, self.n // 3)
+        return max(2, min(many, self.n // 2, self.K - 1))
+
+    @property
+    def _each(self) -> int:
+        """How often every written key is written at least."""
+        return 2 if self.form == "last" and self.n >= 2 * self.written else 1
 
     @property
     def _asked(self) -> Fraction:
@@ -160,7 +172,10 @@ class Recall(Task):
         return max(1 - self._asked, self._asked * lookup_chance(self.V, drawn))
 
     def level(self, probe: str) -> Fraction:
-        """Counts, the token at a place and the one before the query show values of the prompt. With
+        """First and second writes: those that are the last ones count, the others are any of the
+        values; and they tell whether the key is there.
+
+        Counts, the token at a place and the one before the query show values of the prompt. With
         V <= D all values stand there and none is likelier than another, but for the one behind the
         nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D values differ,
         and each of the D is the answer equally often. The one behind the nearest key is not it.
@@ -175,6 +190,11 @@ class Recall(Task):
         V = self.V
         if probe == "constant":
             return self.chance
+        if probe == "first writes":
+            # whether nothing is written beyond the writes that every key has
+            last = Fraction(D - 1, D) ** (self.n - self._each * D)
+            seen = last + (1 - last) * Fraction(1, min(V, D))
+            return 1 - self._asked + self._asked * seen
         known = 1 - self._asked if probe == "counts" else Fraction(0)
         if V <= D:
             return max(
@@ -263,7 +283,11 @@ class Recall(Task):
             return np.broadcast_to(np.arange(D), (batch, D)), values
         every = np.broadcast_to(np.arange(D), (batch, D))
         which = rng.permuted(
-            np.concatenate((every, rng.integers(D, size=(batch, self.n - D))), axis=1), axis=1
+            np.concatenate(
+                (*[every] * self._each, rng.integers(D, size=(batch, self.n - self._each * D))),
+                axis=1,
+            ),
+            axis=1,
         )
         if self.shift in ("zipf", "few"):
             written = independent(batch, self.n, self.V, self.shift, rng)

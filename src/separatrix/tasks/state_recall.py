@@ -14,10 +14,12 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, shuffled
+from separatrix.tasks.drawing.swaps import kept, leading, partners
 
 WORDS = Words(
     asks="""
@@ -48,19 +50,25 @@ WORDS = Words(
           read off the memory alone is right with probability 1/V. The other tokens know no values.
           If n = rV + e with e > 0, e uniform values stand in one cell more: to count them is worth
           (r+1)/n, and a single cell 1/n + (1 - 1/n) P(two cells agree).
-        - A pointer is chosen that is to be asked for in the end. The first swap brings what it
-          points to to a uniform one of the P pointers; the others are uniform, and so is the first,
-          seen alone. So what is asked for is where it was at the beginning with probability 1/P
-          exactly.
+        - The pointer asked for is uniform, and where what it points to in the end was at the
+          beginning is a uniform one of the P pointers, whatever is asked. The swaps are uniform
+          among all that lead from there to there: one by one from the last, each with the
+          probability that swaps drawn at random would have. So what is asked for is where it was at
+          the beginning with probability 1/P exactly, and no swap is special.
+
+        Who follows the swaps but the first j is right about a pointer with probability a_j, a
+        little above e_j = (1 + (P - 1) x^j)/P, x = 1 - 2/(P - 1): of K swaps the last one alone is
+        worth e_(K-1) ((1 - 2/P)/(P e_K) + 2/(P^2 d_K)), d_K = (1 - x^K)/P. That is 1/P but for
+        x^(K-1), which is why the sizes below have K >= 3 P.
 
         What is asked for is one of the P values pointed to, each with probability 1/P. So naming
         the most frequent of these, with no swap followed, is right with probability E[M]/P, M the
         largest number of pointers to one value; no sampler avoids it, since any P values have a
         mode. (M is at most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P
         in the product over the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.)
-        Where V divides n and every cell is pointed to, P = n, this is 1/V, as in the first sizes of
-        the grid; else it is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195
-        at n = 16, V = 8, P = 5; 0.21 at n = 32, V = 8, P = 16.
+        Where V divides n and every cell is pointed to, P = n, this is 1/V, as in all but the last
+        of the sizes below; else it is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P =
+        5; 62/195 at n = 16, V = 8, P = 5; 0.21 at n = 32, V = 8, P = 16.
 
         The chain goes back from the question: the pointer that stood for the one asked for before
         the last swap, ..., before the first, then its cell, then the value there.
@@ -96,15 +104,14 @@ class StateRecall(Composition, Task):
             "values, pointers, swaps and the question all independent and uniform, as in the paper"
         )
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("pointed",)
     grid: ClassVar[tuple[str, ...]] = (
-        *(
-            "n=6,V=2,K=4,P=6",
-            "n=8,V=4,K=8,P=8",
-            "n=12,V=6,K=12,P=12",
-            "n=32,V=8,K=24,P=16",
-            "n=64,V=16,K=64,P=16",
-            "n=512,V=32,K=128,P=32",
-        ),
+        "n=6,V=2,K=24,P=6",
+        "n=8,V=4,K=32,P=8",
+        "n=12,V=6,K=48,P=12",
+        "n=32,V=8,K=96,P=32",
+        "n=64,V=16,K=192,P=64",
+        "n=512,V=32,K=128,P=32",
     )
 
     n: int
@@ -169,11 +176,14 @@ class StateRecall(Composition, Task):
             each * (each - 1) * (self.V - more) + (each + 1) * each * more,
             self.n * max(1, self.n - 1),
         )
-        return (
-            Fraction(1, self.n) + Fraction(self.n - 1, self.n) * agree
-            if probe == "position"
-            else self.chance
-        )
+        if probe == "position":
+            return Fraction(1, self.n) + Fraction(self.n - 1, self.n) * agree
+        if probe == "pointed":
+            cells = max(Fraction(1, self.P), kept(self.P, self.K))
+            return max(
+                share_of_those_pointed_to(self.n, self.V, self.P), cells + (1 - cells) * agree
+            )
+        return self.chance
 
     @property
     def prefix_length(self) -> int:
@@ -203,10 +213,12 @@ class StateRecall(Composition, Task):
         else:
             memory[:] = rng.integers(self.V, size=memory.shape)
         pointers = self._different(batch, rng)
-        swaps = rng.integers(self.swaps, size=(batch, self.K))
         asked = rng.integers(self.P, size=batch)
-        if self.shift == PLAIN:
-            swaps[:, 0], asked = self._moved(asked, swaps[:, 1:], rng)
+        swaps = (
+            leading(asked, rng.integers(self.P, size=batch), self.P, self.K, rng)
+            if self.shift == PLAIN
+            else rng.integers(self.swaps, size=(batch, self.K))
+        )
         tokens[:, self.n : self.n + self.P] = cell + pointers
         tokens[:, self.n + self.P : -1] = swap + swaps
         tokens[:, -1] = query + asked
@@ -238,28 +250,11 @@ class StateRecall(Composition, Task):
             pointers[:, chosen] = new
         return pointers
 
-    def _moved(
-        self, pointer: Tokens, later: Tokens, rng: np.random.Generator
-    ) -> tuple[Tokens, Tokens]:
-        """A first swap that brings what `pointer` points to to a uniform pointer, and where it
-        stands after the later swaps.
-        """
-        ids = _ids(self.P)
-        batch = len(pointer)
-        target = rng.integers(self.P, size=batch)
-        # one that stays: any two of the P-1 others
-        one = rng.integers(1, self.P, size=batch)
-        two = 1 + (one - 1 + rng.integers(1, self.P - 1, size=batch)) % (self.P - 1)
-        others = ids[(pointer + one) % self.P, (pointer + two) % self.P]
-        first = np.where(target == pointer, others, ids[pointer, target])
-        # tracing takes the last swap first: of reversed ones that is forwards in time
-        return first, self._traced(later[:, ::-1], target)[:, -1] if later.shape[1] else target
-
     def _traced(self, swaps: Tokens, pointer: Tokens) -> Tokens:
         """(batch, K): where what a pointer points to stood before the last swap, before the last
         but one, ..., before the first.
         """
-        partner = _partners(self.P)
+        partner = partners(self.P)
         chain = np.empty(swaps.shape, np.int64)
         for place in range(swaps.shape[1]):
             chain[:, place] = pointer = partner[swaps[:, -1 - place], pointer]
@@ -323,26 +318,7 @@ class StateRecall(Composition, Task):
         return chain
 
 
-def _ids(P: int) -> Tokens:
-    """(P, P): the number of the swap of two pointers."""
-    ids = np.zeros((P, P), np.int64)
-    one, two = np.triu_indices(P, 1)
-    ids[one, two] = ids[two, one] = np.arange(len(one))
-    return ids
-
-
 @lru_cache
 def _swapped(P: int) -> list[tuple[int, int]]:
     """The two pointers of every swap."""
     return list(combinations(range(P), 2))
-
-
-def _partners(P: int) -> Tokens:
-    """(swaps, P): which pointer each swap exchanges a pointer with; itself where it takes no
-    part.
-    """
-    one, two = np.triu_indices(P, 1)
-    partners = np.tile(np.arange(P), (len(one), 1))
-    every = np.arange(len(one))
-    partners[every, one], partners[every, two] = two, one
-    return partners

@@ -36,22 +36,23 @@ def test_sizes_and_answers_by_hand() -> None:
 
 
 def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
-    """Probability of every prompt, an element being in neither set with weight `others` beside 1
-    for each set.
+    """Probability of every prompt: each element in u, in v or, with weight `others`, in neither; of
+    two neighbours one is in u, and one in v, the same if the answer is 0.
     """
-    kinds = [kind for kind in itertools.product("uv-", repeat=n) if "u" in kind and "v" in kind]
-    weights = [Fraction(others) ** kind.count("-") for kind in kinds]
     found: dict[Prompt, Fraction] = {}
-    for kind, weight in zip(kinds, weights, strict=True):
-        p = weight / sum(weights) / 2
-        u = tuple(int(k == "u") for k in kind)
-        v = [int(k == "v") for k in kind]
-        found[*u, *v] = found.get((*u, *v), Fraction(0)) + p
-        pairs = [(i, j) for i in range(n) for j in range(n) if (kind[i], kind[j]) == ("u", "v")]
-        for i, j in pairs:
-            w = v.copy()
-            w[i], w[j] = 1, 0
-            found[*u, *w] = found.get((*u, *w), Fraction(0)) + p / len(pairs)
+    starts = [2 * pair + odd for odd in range(1 + n % 2) for pair in range(n // 2)]
+    weight = {"u": 1, "v": 1, "-": others}
+    for start in starts:
+        for kind in itertools.product("uv-", repeat=n - 2):
+            p = Fraction(1, 8 * len(starts))
+            for each in kind:
+                p *= Fraction(weight[each], 2 + others)
+            # twice for each of the two orders of the pair
+            for mine, other in itertools.product(((1, 0), (0, 1)), repeat=2):
+                u = [int(k == "u") for k in kind]
+                v = [int(k == "v") for k in kind]
+                u[start:start], v[start:start] = mine, other
+                found[*u, *v] = found.get((*u, *v), Fraction(0)) + 2 * p
     return found
 
 
@@ -100,3 +101,20 @@ def test_neither_half_nor_any_count_tells(n: int) -> None:
 def test_the_family_grows_with_n() -> None:
     tasks = Disjointness(n=7, shift="sparse").family()
     assert (tasks.smallest, tasks.largest, tasks.at(12)) == (2, 10**12, Disjointness(n=12))
+
+
+@pytest.mark.parametrize("n", [8, 16, 24])
+def test_quarters_say_nothing(n: int) -> None:
+    """How many elements u and v have in each quarter: chi-square of their joint law between the
+    answers.
+    """
+    tokens, targets = Disjointness(n=n).sample(40_000, np.random.default_rng(3))
+    quarter = n // 4
+    counts = tokens.reshape(len(tokens), 8, quarter).sum(2)
+    for part in range(4):
+        codes = counts[:, part] * (quarter + 1) + counts[:, 4 + part]
+        table = np.stack([np.bincount(codes[targets == label]) for label in (0, 1)])
+        table = table[:, table.sum(0) > 20]
+        expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
+        cells = table.shape[1] - 1
+        assert ((table - expected) ** 2 / expected).sum() < cells + 5 * (2 * cells) ** 0.5 + 5

@@ -103,16 +103,21 @@ def fingerprints(strings: np.ndarray, r: int) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize(("n", "r"), [(8, 0), (15, 0), (16, 1), (24, 2), (33, 3), (90, 3)])
+@pytest.mark.parametrize(
+    ("n", "r"), [(8, 0), (15, 1), (16, 1), (24, 3), (33, 4), (64, 5), (600, 8)]
+)
 def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
-    """The halves differ in four places and agree in all of these, from n = 16 on in their runs
-    too; one exchange would show in the sum of i u_i.
+    """The halves differ in four places and agree in all of these, from n = 12 on in their runs
+    too, from n = 24 on in every log2 n neighbours, rounded down. One exchange would show in the
+    sum of i u_i.
     """
     tokens, targets = Equality(n=n).sample(2_000, np.random.default_rng(1))
     u = tokens[:, :n]
     v = tokens[:, n:]
     assert (fingerprints(u, r) == fingerprints(v, r)).all()
     assert set((u != v).sum(1)[targets == 0].tolist()) == {4}
+    assert n < 24 or r + 1 == int(np.log2(n))
+    assert Equality(n=n).level("halves") == (1 if n < 24 else Fraction(1, 2))
     assert (
         fingerprints(np.eye(n, dtype=np.int64)[:1], 0)
         != fingerprints(np.eye(n, dtype=np.int64)[1:2], 0)

@@ -5,6 +5,7 @@ had cheaply, shifts.
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -149,3 +150,16 @@ def test_bad_sizes(bad: object) -> None:
 def test_an_unknown_shift() -> None:
     with pytest.raises(UnknownNameError, match="unknown shift of permutation 'zipf'"):
         Permutation(n=4, k=3, shift="zipf")
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_the_sign_is_worth_what_is_stated(k: int) -> None:
+    """Of k! products half have a sign: who knows it is right with probability 2/k!, and counts
+    modulo 2 tell no more.
+    """
+    task = Permutation(n=8, k=k)
+    assert task.level("parities") == Fraction(2, math.factorial(k))
+    every = list(itertools.permutations(range(k)))
+    odd = np.array([sum(a > b for a, b in itertools.combinations(p, 2)) % 2 for p in every])
+    tokens, targets = task.sample(20_000, np.random.default_rng(2))
+    assert (odd[tokens].sum(1) % 2 == odd[targets]).all()

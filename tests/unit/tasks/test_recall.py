@@ -168,3 +168,29 @@ def test_counts_grow_with_the_family(task: Recall) -> None:
 def test_a_shift_is_no_part_of_the_family() -> None:
     assert Recall(n=16, K=9, V=7, form="last", shift="few").family().at(4).shift == "none"
     assert Index(n=4, V=3, shift="zipf").family().at(4) == Index(n=4, V=3)
+
+
+@pytest.mark.parametrize(("n", "K", "V"), [(16, 12, 4), (30, 40, 12), (9, 5, 20)])
+def test_what_was_written_first_is_overwritten(n: int, K: int, V: int) -> None:
+    """Every key is written twice at least. The first value is right as often as any of the m; the
+    second as often as stated, both within 4.5 standard errors.
+    """
+    task = Recall(n=n, K=K, V=V, form="last")
+    total = 20_000
+    tokens, targets = task.sample(total, np.random.default_rng(9))
+    found = tokens[:, 0:-1:2] == tokens[:, -1:]
+    there = targets < V
+    assert (found.sum(1)[there] >= 2).all()
+    rows = np.arange(total)
+    first = found.argmax(1)
+    later = found.copy()
+    later[rows, first] = False
+    D = task.written
+    last = (1 - 1 / D) ** (n - 2 * D)
+    for place, right in ((first, 0.0), (later.argmax(1), last)):
+        share = right + (1 - right) / min(V, D)
+        seen = (tokens[rows, 2 * place + 1] == targets)[there].mean()
+        assert abs(seen - share) < 4.5 * (share * (1 - share) / there.sum()) ** 0.5
+    absent = 1 / (V + 1)
+    stated = absent + (1 - absent) * (last + (1 - last) / min(V, D))
+    assert abs(float(task.level("first writes")) - stated) < 1e-12

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
+from math import comb, isqrt
 
 from separatrix.tasks.base.sizes import require
 
@@ -82,3 +82,42 @@ def _at_most(n: int, V: int, k: int) -> int:
             row.append(values * (row[m] - (choices[m] * below[m - k] if m >= k else 0)))
         below = row
     return below[n]
+
+
+@lru_cache(maxsize=64)
+def share_of_those_pointed_to(n: int, V: int, P: int) -> Fraction:
+    """E[M]/P, M the largest number of P different uniform cells that hold one value, of n cells
+    that hold V values as equally often as can be.
+
+    M is at most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the
+    product over the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.
+    """
+    each, more = divmod(n, V)
+    every = comb(n, P)
+    fewer = 0
+    for most in range(P):
+        usual, larger = (
+            [comb(cells, j) for j in range(min(most, cells) + 1)] for cells in (each, each + 1)
+        )
+        fewer += _times(_power(usual, V - more, P), _power(larger, more, P), P)[P]
+    return Fraction(P * every - fewer, P * every)
+
+
+def _power(base: list[int], exponent: int, degree: int) -> list[int]:
+    """A power of a polynomial, up to x^degree."""
+    result = [1]
+    while exponent:
+        if exponent % 2:
+            result = _times(result, base, degree)
+        base = _times(base, base, degree)
+        exponent //= 2
+    return result
+
+
+def _times(one: list[int], other: list[int], degree: int) -> list[int]:
+    """A product of two polynomials, up to x^degree."""
+    result = [0] * (degree + 1)
+    for i, a in enumerate(one):
+        for j, b in enumerate(other[: degree + 1 - i]):
+            result[i + j] += a * b
+    return result
