@@ -32,6 +32,8 @@ class Outline:
     notes: tuple[str, ...] = ()
     vocabulary: int | None = None
     context: int | None = None
+    like: str | None = None
+    """The preset that has the sizes, where one is known."""
 
     def __str__(self) -> str:
         return self.name

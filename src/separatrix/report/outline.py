@@ -85,6 +85,7 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
         if number and kind != "total"
     )
     sets = " ".join(f"--set {name}=..." for name in outline.missing)
+    like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
     return Group(
         Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
         Text(" ".join(data["pattern"])),
@@ -99,7 +100,7 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
         Text(),
         Text("Not known", "bold"),
         Padding(Text(", ".join(data["unknown"])), (0, 0, 0, 2)),
-        Padding(Text(f"sizes are not guessed; supply them: {sets}"), (0, 0, 0, 2)),
+        Padding(Text(f"sizes are not guessed; supply them: {sets}{like}"), (0, 0, 0, 2)),
     )
 
 

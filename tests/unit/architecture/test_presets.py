@@ -10,6 +10,7 @@ from support.hf_configs import QWEN
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
+from separatrix.architecture.outline import UnknownSizes
 from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.resolve import resolve
 from separatrix.errors import ConfigError, SeparatrixError, SizeError, SpecError, UnknownNameError
@@ -198,3 +199,27 @@ def test_architecture_json_with_a_wrong_field(change: dict[str, object], message
         resolve(json.dumps(data))
     assert message in str(caught.value)
     assert "the JSON given" in str(caught.value)
+
+
+def test_a_file_without_sizes_names_the_preset_that_has_them() -> None:
+    native = {"d_model": 2560, "n_layer": 64, "ssm_cfg": {"layer": "Mamba2"}, "vocab_size": 50277}
+    for layer, like in (("Mamba2", "mamba2-2.7b"), ("Mamba1", "mamba-2.8b")):
+        with pytest.raises(UnknownSizes) as caught:
+            from_config(native | {"ssm_cfg": {"layer": layer}}, "file")
+        assert caught.value.outline.like == like
+        assert f"or take the preset '{like}', which has them" in str(caught.value)
+    # another depth, or a size that contradicts the preset: no model that is known
+    config = dict(PRESETS["mamba2-2.7b"]["config"]) | {"torch_dtype": None, "state_size": 64}
+    for other in (native | {"n_layer": 63}, config):
+        with pytest.raises(UnknownSizes) as caught:
+            from_config(other, "file")
+        assert caught.value.outline.like is None
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-next-80b", "mamba2-2.7b", "glm-5"])
+def test_a_preset_without_its_dtype_is_told_by_its_sizes(name: str) -> None:
+    config = dict(PRESETS[name]["config"])
+    config = {key: value for key, value in config.items() if "dtype" not in key}
+    with pytest.raises(UnknownSizes) as caught:
+        from_config(config, "file")
+    assert caught.value.outline.like == name

@@ -20,6 +20,7 @@ from separatrix.architecture.hf.families.mamba_ssm import is_native, mamba_ssm
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.file import config_file, label, load_json
+from separatrix.architecture.hf.kv_format import STATED, stored
 from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
@@ -30,7 +31,10 @@ from separatrix.evidence.canonical import json_list, json_object
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
 
 _NESTED = ("text_config", "llm_config", "language_config")
-_ABOVE = ("dtype", "torch_dtype", "model_type", "architectures", "quantization_config")
+_ABOVE = (
+    *("dtype", "torch_dtype", "model_type", "architectures"),
+    *("quantization_config", "quantization", "compression_config", *STATED),
+)
 """Fields that a nested configuration may leave to the one around it."""
 
 
@@ -66,8 +70,9 @@ def from_config(
     chosen = settings or Settings()
     refuse_not_causal(fields, [*outer, fields.data])
     if pattern is not None:
-        return built(placed(by_pattern(fields, pattern), fields, chosen), fields, name, chosen)
-    reading = placed(_family(fields)(fields), fields, chosen)
+        reading = stored(placed(by_pattern(fields, pattern), fields, chosen), fields)
+        return built(reading, fields, name, chosen)
+    reading = stored(placed(_family(fields)(fields), fields, chosen), fields)
     refuse_unread(fields, reading, outer)
     return built(reading, fields, name, chosen)
 

@@ -9,6 +9,7 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf.draft import Draft, Reading, Unknown
 from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.like import preset_like
 from separatrix.architecture.outline import Outline, Part, UnknownSizes
 from separatrix.architecture.settings import Settings
 from separatrix.errors import SizeError
@@ -52,8 +53,9 @@ def built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Ar
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = settings.noted(reading.notes)
     if missing:
-        outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context)
-        raise UnknownSizes(_message(missing, fields), outline)
+        like = preset_like(fields.data, layers, name)
+        outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context, like)
+        raise UnknownSizes(_message(missing, fields, like), outline)
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
 
@@ -65,10 +67,10 @@ def _mechanism(draft: Draft, sizes: dict[str, Any], fields: Fields) -> Mechanism
         raise fields.error(f"the sizes of a layer do not go together: {error}") from None
 
 
-def _message(missing: dict[str, Unknown], fields: Fields) -> str:
+def _message(missing: dict[str, Unknown], fields: Fields, like: str | None) -> str:
     looked = list(dict.fromkeys(text for value in missing.values() for text in value.looked_for))
     ways = " ".join(f"--set {name}=..." for name in missing)
     return (
         f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass"
-        f" {ways}"
+        f" {ways}" + (f"; or take the preset '{like}', which has them" if like else "")
     )

@@ -17,7 +17,7 @@ from separatrix.evidence.canonical import json_list, json_object
 LARGEST = 10**9
 MOST_LAYERS = 10_000
 
-_FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
 _PATTERNS = (
     *(
@@ -187,9 +187,9 @@ class Fields:
             return None
         value = self.data[name]
         short = value.removeprefix("torch.") if isinstance(value, str) else ""
-        if short not in _FORMATS:
-            raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(_FORMATS)}")
-        return _FORMATS[short]
+        if short not in FORMATS:
+            raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(FORMATS)}")
+        return FORMATS[short]
 
     def model_format(self) -> str | Unknown:
         """The model's number format, from `dtype` or the older `torch_dtype`."""

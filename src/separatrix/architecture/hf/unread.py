@@ -15,6 +15,7 @@ from typing import Any
 from separatrix.architecture.hf.draft import Reading
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.harmless import WHOLE, harmless
+from separatrix.architecture.hf.kv_format import STATED
 from separatrix.errors import ConfigError
 from separatrix.evidence.canonical import json_list, json_object
 
@@ -64,6 +65,7 @@ def refuse_unread(fields: Fields, reading: Reading, outer: list[Mapping[str, Any
             raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
+    unasked.harmless(*STATED)
     for level in outer:
         for name, value in _unknown(level, unasked, ""):
             # some files repeat the language model's fields around it
