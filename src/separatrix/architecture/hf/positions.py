@@ -296,7 +296,7 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("bloom",): Way(always("alibi")),
     ("mpt",): Way(or_alibi(usually=True, otherwise=None)),
     ("gpt2", "gpt_bigcode", "opt", "xglm"): Way(always("embedded")),
-    ("jamba", "nemotron_h", "zamba"): Way(always("none")),
+    ("jamba", "nemotron_h", "zamba", "forgetting_transformer"): Way(always("none")),
     ("zamba2",): Way(where("use_mem_rope", otherwise=False)),
     ("granitemoehybrid",): Way(by_type),
     ("olmo_hybrid",): Way(unless_null),

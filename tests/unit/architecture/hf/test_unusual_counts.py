@@ -180,6 +180,11 @@ FLA = [
         ),
         2 * 48 * T * 16,
     ),
+    # and a gate in fp32 for each head of a token
+    (
+        fla("forgetting_transformer", num_heads=6, num_kv_heads=3, use_output_gate=True),
+        2 * (96 * 16 + 6 * 32) * T,
+    ),
     # a mean key for each of the six full blocks
     (
         fla("moba", num_heads=6, num_kv_heads=3, moba_chunk_size=16, moba_topk=4),
@@ -229,5 +234,5 @@ def test_models_of_flash_linear_attention_by_hand(config: dict[str, Any], bits: 
 
 
 def test_a_window_where_none_is_read_stops_the_file() -> None:
-    for config, _ in FLA[2:4]:
+    for config, _ in FLA[3:5]:
         assert "'window_size'" in refusal(config | {"window_size": 8})

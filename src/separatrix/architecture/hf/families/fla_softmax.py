@@ -1,5 +1,5 @@
-"""flash-linear-attention's models of softmax attention alone: its transformer, latent attention,
-mixture of block attention and native sparse attention.
+"""flash-linear-attention's models of softmax attention alone: its transformer, forgetting and
+latent attention, mixture of block attention and native sparse attention.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from separatrix.architecture.hf.attention import ACCUMULATORS, UNCACHED, cache_n
 from separatrix.architecture.hf.draft import Draft, Reading, Size, Value
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
-from separatrix.mechanisms import Full, Latent, MoBA, Sparse, Window
+from separatrix.mechanisms import Fox, Full, Latent, MoBA, Sparse, Window
 
 _LATENT = (
     "latents are what is cached (assumed), as in the paper; flash-linear-attention's own layer"
@@ -30,6 +30,15 @@ def transformer(fields: Fields) -> Reading:
     window = fields.optional_size("window_size")
     layer = Draft(Full, sizes) if window is None else Draft(Window, sizes | {"size": window})
     return _reading(fields, layer)
+
+
+def forgetting(fields: Fields) -> Reading:
+    """Forgetting attention: a forget gate per head beside keys and values, and no rotation."""
+    sizes = _grouped(fields) | {
+        "qk_norm": "each" if fields.flag("qk_norm") else "none",
+        "gate": "sigmoid" if fields.flag("use_output_gate") else "none",
+    }
+    return _reading(fields, Draft(Fox, sizes))
 
 
 def mla(fields: Fields) -> Reading:
@@ -101,12 +110,14 @@ def _reading(fields: Fields, layer: Draft, *notes: str) -> Reading:
 
 FAMILIES: dict[str, Family] = {
     "transformer": transformer,
+    "forgetting_transformer": forgetting,
     "mla": mla,
     "moba": moba,
     "nsa": nsa,
 }
 CLASSES: dict[str, str] = {
     "TransformerForCausalLM": "transformer",
+    "ForgettingTransformerForCausalLM": "forgetting_transformer",
     "MLAForCausalLM": "mla",
     "MoBAForCausalLM": "moba",
     "NSAForCausalLM": "nsa",
