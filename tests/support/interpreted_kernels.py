@@ -45,6 +45,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "deltaproduct": ("deltaproduct", SIZES | {"householders": 2}),
     "kda": ("kda", SIZES | {"head_dim": 10}),
     "rwkv": ("rwkv", SIZES | {"width": WIDTH}),
+    "rwkv6": ("rwkv", SIZES | {"width": WIDTH, "version": 6}),
     "rglru": ("rglru", {"width": 40}),
     "loglinear": ("loglinear", SIZES),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from support.hf_recurrent_configs import RECURRENT
@@ -28,7 +30,7 @@ FAMILIES = (
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_a_small_file_of_the_family(family: str) -> None:
-    file = RECURRENT[family] | {"attn": None}
+    file: dict[str, Any] = RECURRENT[family] | {"attn": None}
     parts = {p for layer in from_config(file) for p in layer if p.group == "recurrent"}
     assert parts
     for part in parts:

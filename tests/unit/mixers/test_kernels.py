@@ -43,6 +43,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "deltaproduct": ("deltaproduct", SIZES | {"householders": 3}, "gated_delta_rule"),
     "kda": ("kda", SIZES, "kda"),
     "rwkv": ("rwkv", SIZES | {"width": WIDTH}, "rwkv7"),
+    "rwkv6": ("rwkv", SIZES | {"width": WIDTH, "version": 6}, "gla"),
     "rglru": ("rglru", {"width": 300}, "hgrn"),
     "loglinear": ("loglinear", SIZES, "log_linear"),
 }
@@ -396,6 +397,8 @@ def test_demanded_where_there_is_no_kernel() -> None:
         ("linear", SIZES | {"feature": "taylor"}),
         ("full", SIZES),
         ("loglinear", SIZES | {"base": "gdn"}),
+        ("loglinear", SIZES | {"base": "mamba2"}),
+        ("mamba", {"width": 5}),
     ):
         m = drawn(mixer(mechanism(name, **sizes), width=WIDTH)).float()
         x = torch.randn(1, 5, WIDTH)

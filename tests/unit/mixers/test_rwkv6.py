@@ -28,7 +28,7 @@ from separatrix.laws import inputs, stream
 from separatrix.mechanisms import mechanism
 from separatrix.mixers import Mixer, mixer
 
-SIX = {"version": 6, "width": WIDTH}
+SIX: dict[str, Any] = {"version": 6, "width": WIDTH}
 
 
 def shifted(x: Array) -> Array:

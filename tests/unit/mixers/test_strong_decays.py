@@ -115,15 +115,22 @@ def _outputs_and_gradients(m: Mixer, x: Tensor) -> list[Tensor]:
     ]
 
 
-@pytest.mark.parametrize("name", ["mamba2", "gdn", "deltaproduct", "gla", "kda", "hgrn2", "rwkv"])
+@pytest.mark.parametrize(
+    "name", ["mamba", "mamba2", "gdn", "deltaproduct", "gla", "kda", "hgrn2", "rwkv", "rwkv6"]
+)
 @torch.no_grad()
 def test_float32_forms_agree_under_strong_gates(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         jaxtyping.config, "jaxtyping_disable", True
     )  # many steps; shapes are checked in the other tests
     # gates drawn far from their start: decays from 1 down to e^-1000 in one chunk
-    sizes: dict[str, Any] = {"head_dim": 4, "state": 4} if name == "mamba2" else {"head_dim": 4}
-    m = mixer(mechanism(name, heads=2, **sizes), width=8)
+    sizes: dict[str, Any] = {
+        "mamba": {"width": 8, "state": 4, "rank": 2},
+        "mamba2": {"heads": 2, "head_dim": 4, "state": 4},
+    }.get(name, {"heads": 2, "head_dim": 4})
+    if name == "rwkv6":
+        name, sizes = "rwkv", sizes | {"version": 6}
+    m = mixer(mechanism(name, **sizes), width=8)
     generator = torch.Generator().manual_seed(0)
     m.reset(generator)
     for parameter in (

@@ -112,11 +112,22 @@ def mamba(
             "width": width,
             "state": fields.size(*state),
             "conv": fields.size(*conv),
+            "rank": _rank(fields),
             "norms": norms,
             "format": fields.model_format(),
             "state_format": "fp32",
         },
     )
+
+
+def _rank(fields: Fields) -> int | None:
+    """The rank of the step size, where it is another than the model width / 16 (`auto`)."""
+    name = fields.find("time_step_rank", "mamba_dt_rank", "ssm_cfg.dt_rank")
+    if name is None or fields.data[name] == "auto":
+        return None
+    rank = fields.optional_size(name)
+    width = fields.optional_size("hidden_size", "d_model")
+    return None if width is not None and rank == -(-width // 16) else rank
 
 
 def mamba2(

@@ -37,6 +37,7 @@ from support.hf_recurrent_configs import (
 from support.unplaced import sizes_of
 
 from separatrix.architecture.hf import CLASSES, FAMILIES, from_config
+from separatrix.errors import ConfigError
 from separatrix.mechanisms import (
     GLA,
     HGRN2,
@@ -494,3 +495,17 @@ def test_assumptions_are_said(family: str) -> None:
     ]
     assert bool(softmax) == bool(parts & {"full", "window", "mla"})
     assert len(set(read.notes)) == len(read.notes)
+
+
+def test_the_rank_of_the_step_size() -> None:
+    # a 16th of the model width, as transformers' "auto", is what a mixer takes by itself
+    sixteenth = -(-MAMBA["hidden_size"] // 16)
+    for rank, read in (("auto", None), (sixteenth, None), (7, 7)):
+        (layer,) = set(from_config(MAMBA | {"time_step_rank": rank}).layers)
+        assert layer == (Mamba(width=64, state=8, conv=4, rank=read, **S),)
+    (layer,) = {
+        p for ps in from_config(JAMBA | {"mamba_dt_rank": 5}).layers for p in ps if p.symbol == "b"
+    }
+    assert layer.sizes()["rank"] == 5
+    with pytest.raises(ConfigError, match="'time_step_rank' is 0"):
+        from_config(MAMBA | {"time_step_rank": 0})

@@ -33,7 +33,13 @@ def hymba(fields: Fields) -> Reading:
     width = scaled(fields, hidden, "mamba_expand")
     head_dim = fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
     value_dim = fields.quotient(width, heads, "mamba_expand x hidden_size / num_attention_heads")
-    recurrent = mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
+    recurrent = mamba(
+        fields,
+        width=width,
+        state=("mamba_d_state",),
+        conv=("mamba_d_conv",),
+        norms=bool(fields.flag("mamba_inner_layernorms")),
+    )
     near = window_attention(fields, head_dim=head_dim)
     wide = full_attention(fields, head_dim=head_dim)
     pair = [Draft(draft.cls, {**draft.sizes, "value_dim": value_dim}) for draft in (near, wide)]
