@@ -12,12 +12,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from types import ModuleType
 from typing import Any
 
 import jaxtyping
 import pytest
 import torch
+from support.cheats import FURTHER, SEVEN
+from support.quick_laws import shorten
 from torch import Tensor
 
 import separatrix.mixers
@@ -26,11 +27,9 @@ from separatrix.errors import SizeError
 from separatrix.laws import (
     LAWS,
     LawBroken,
-    bounds,
     broken_laws,
     close,
     drawn,
-    forms,
     gradients,
     inputs,
     memory,
@@ -232,15 +231,10 @@ _CORNERS = frozenset(
 """Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
 the short comparison of its forms here.
 """
-_QUICK: dict[ModuleType, dict[str, Any]] = {
-    forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100)},
-    memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
-    bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
-}
-"""Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and
-`check-mechanism` take the laws' own.
-"""
-_LONG = frozenset({"step=forward", "split", "cache"})
+_LATER = frozenset({"alone", "formats", "long"})
+"""Laws that wait for `make test-slow`, but for a mixer of each kind."""
+_KINDS = ("full rope sink conv", "window rope sink", "gdn", "loglinear gdn", "sparse window gates")
+_LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given"})
 """Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this
 halves the time of these.
 """
@@ -256,12 +250,17 @@ def _keeps(case: str, law: str) -> None:
         LAWS[law](drawn(mixer(EVERY_MIXER[case], width=6)))
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("case", [case for case in EVERY_MIXER if case not in _CORNERS])
+@pytest.mark.parametrize(
+    ("case", "law"),
+    [
+        (case, law)
+        for case in EVERY_MIXER
+        for law in LAWS
+        if case not in _CORNERS and (law not in _LATER or case in _KINDS)
+    ],
+)
 def test_law(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, sizes in _QUICK.items():
-        for name, size in sizes.items():
-            monkeypatch.setattr(module, name, size)
+    shorten(monkeypatch)
     _keeps(case, law)
 
 
@@ -582,7 +581,13 @@ class ResetsWithoutSeed(RunningSum):
         fan_in_normal(self.v.weight, torch.Generator().manual_seed(torch.seed() % 2**32))
 
 
-def test_a_lawful_dummy_breaks_nothing() -> None:
+def test_a_lawful_dummy_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
+    assert broken_laws(drawn(RunningSum())) == set()
+
+
+@pytest.mark.slow
+def test_a_lawful_dummy_breaks_nothing_at_their_own_sizes() -> None:
     assert broken_laws(drawn(RunningSum())) == set()
 
 
@@ -623,14 +628,18 @@ def test_a_lawful_dummy_breaks_nothing() -> None:
         (ResetsWithoutSeed, "reset"),
     ],
 )
-def test_each_law_is_caught_when_broken(broken: type[RunningSum], law: str) -> None:
+def test_each_law_is_caught_when_broken(
+    broken: type[RunningSum], law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "CACHE_LENGTHS", (1, 2, 3, 64, 600))
     with pytest.raises((LawBroken, RuntimeError) if broken is ReadsItem else LawBroken):
         LAWS[law](drawn(broken()))
 
 
 def test_every_law_has_a_mixer_that_breaks_it() -> None:
     marks = test_each_law_is_caught_when_broken.pytestmark  # type: ignore[attr-defined]
-    assert {law for mark in marks for _, law in mark.args[1]} == set(LAWS)
+    caught = {law for mark in marks for _, law in mark.args[1]}
+    assert caught | set((SEVEN | FURTHER).values()) == set(LAWS)
 
 
 def test_a_mixer_whose_true_outputs_overflow_is_excused() -> None:
@@ -642,7 +651,8 @@ def test_a_mixer_whose_true_outputs_overflow_is_excused() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_laws_leave_the_mixer_as_it_was(law: str) -> None:
+def test_laws_leave_the_mixer_as_it_was(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
     one = drawn(RunningSum())
     other = drawn(RunningSum())
     LAWS[law](one)

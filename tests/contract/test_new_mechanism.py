@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.quick_laws import shorten
 from support.toy_mechanism import Leak, LeakMixer
 
 import separatrix
@@ -106,7 +107,8 @@ def test_design_varies_it(printed: Printed) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_its_mixer_keeps_every_law(law: str) -> None:
+def test_its_mixer_keeps_every_law(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
     assert broken_laws(drawn(mixer(Leak(width=5), width=6)), [law]) == set()
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from separatrix.laws.alone import nothing_is_kept
 from separatrix.laws.bounds import finite, nan_is_seen, refuses_bad_input
+from separatrix.laws.derivatives import gradients_are_derivatives
+from separatrix.laws.formats import formats_agree
 from separatrix.laws.forms import (
     causal,
     chunks_do_not_matter,
@@ -17,6 +20,8 @@ from separatrix.laws.forms import (
     split_is_one_pass,
     stacks,
 )
+from separatrix.laws.given import tensors_are_apart
+from separatrix.laws.long import holds_when_long
 from separatrix.laws.memory import (
     CACHE_LENGTHS,
     cache_as_declared,
@@ -24,6 +29,7 @@ from separatrix.laws.memory import (
     state_sizes,
     survives_saving,
 )
+from separatrix.laws.rows import rows_are_alone
 from separatrix.laws.tools import (
     LENGTHS,
     RELATIVE,
@@ -58,7 +64,13 @@ LAWS: dict[str, Callable[[Mixer], None]] = {
     "chunks": chunks_do_not_matter,
     "last": last_is_last,
     "causal": causal,
+    "rows": rows_are_alone,
     "split": split_is_one_pass,
+    "alone": nothing_is_kept,
+    "given": tensors_are_apart,
+    "formats": formats_agree,
+    "long": holds_when_long,
+    "derivatives": gradients_are_derivatives,
     "cache": cache_as_declared,
     "stacks": stacks,
     "finite": finite,

@@ -13,6 +13,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from separatrix.laws.tools import (
     LENGTHS,
+    ROUNDING,
     all_close,
     close,
     demand,
@@ -20,22 +21,24 @@ from separatrix.laws.tools import (
     gradients,
     inputs,
     largest,
+    moved,
+    seeded,
     stream,
 )
 from separatrix.mixers import Mixer
 
 CHUNKS = (1, 7, 16, 100, 1000)
-ROUNDING = 1e-12
-"""A change of the future may move earlier outputs by this much of the largest: the rounding of a
-transform over the whole sequence.
-"""
+BATCHES = (1, 5)
+SCALED = 70
+"""Tokens of small and large inputs."""
 
 
 def forms_agree(mixer: Mixer) -> None:
-    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 3; gradients by
-    the input and by all parameters of one random function of the outputs of all lengths together.
+    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 5, and of inputs
+    of size 0.01 and 30; gradients by the input and by all parameters of one random function of the
+    outputs of all lengths together.
     """
-    for batch in (1, 3):
+    for batch in BATCHES:
         x = inputs(mixer, batch, max(LENGTHS)).requires_grad_()
         steps, _ = stream(mixer, x)
         whole = [mixer(x[:, :tokens]) for tokens in LENGTHS]
@@ -44,6 +47,11 @@ def forms_agree(mixer: Mixer) -> None:
         # one function of all lengths at once: a single backward pass through the loop of steps
         by_step = gradients(mixer, x, [steps[:, :tokens] for tokens in LENGTHS])
         all_close(by_step, gradients(mixer, x, whole), f"batch {batch}, step and forward")
+    with torch.no_grad():
+        for size in (0.01, 30.0):
+            x = size * inputs(mixer, 1, SCALED, seed=5)
+            what = f"inputs of size {size:g}: outputs of step and forward"
+            close(stream(mixer, x)[0], mixer(x), what)
 
 
 def chunks_do_not_matter(mixer: Mixer) -> None:
@@ -72,7 +80,7 @@ def chunks_do_not_matter(mixer: Mixer) -> None:
 
 def last_is_last(mixer: Mixer) -> None:
     """`last` equals the last output of `forward`, and has its gradients."""
-    for batch in (1, 3):
+    for batch in BATCHES:
         x = inputs(mixer, batch, max(LENGTHS)).requires_grad_()
         wanted = []
         found = []
@@ -89,8 +97,8 @@ def last_is_last(mixer: Mixer) -> None:
 
 @torch.no_grad()
 def causal(mixer: Mixer) -> None:
-    """Changing token t moves no output before t by more than rounding, and does move one from t
-    on.
+    """Changing token t moves no output before t by more than rounding, in train mode neither,
+    and does move one from t on.
     """
     x = inputs(mixer, 1, 130)
     y = mixer(x)
@@ -109,6 +117,26 @@ def causal(mixer: Mixer) -> None:
             not torch.equal(y[:, t:], z[:, t:]),
             f"a change of token {t} of 130 moves no output of forward from it on",
         )
+    _causal_in_training(mixer, x)
+
+
+def _causal_in_training(mixer: Mixer, x: Tensor) -> None:
+    """With equal random numbers even a mixer with dropout gives equal outputs; a norm over tokens
+    does not.
+    """
+    mixer = copy.deepcopy(mixer).train()
+    with seeded():
+        y = mixer(x)
+    for t in (40, 100):
+        other = torch.cat([x[:, :t], inputs(mixer, 1, 130, seed=4)[:, t:]], 1)
+        with seeded():
+            z = mixer(other)
+        gap = largest([y[:, :t] - z[:, :t]])
+        demand(
+            gap <= ROUNDING * largest([y, z]),
+            f"in train mode, changing the tokens from {t} on moves outputs of forward before them,"
+            f" by {gap:.3g}",
+        )
 
 
 @torch.no_grad()
@@ -118,14 +146,16 @@ def split_is_one_pass(mixer: Mixer) -> None:
     """
     x = inputs(mixer, 3, 80)
     unused = copy.deepcopy(mixer)
-    whole, _ = stream(mixer, x)
     one = copy.deepcopy(unused)
+    outputs = []
     states = {}
     state = one.init_state(len(x))
-    for t in range(65):
+    for t in range(x.shape[1]):
         if t in (1, 17, 32, 64):
-            states[t] = {name: tensor.clone() for name, tensor in state.items()}
-        _, state = one.step(x[:, t], state, t)
+            states[t] = moved(state)
+        y, state = one.step(x[:, t].clone(), state, t)
+        outputs.append(y)
+    whole = torch.stack(outputs, 1)
     # a store outside of state and weights would now hold other tokens
     stream(copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7))
     for cut, state in states.items():

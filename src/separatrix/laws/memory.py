@@ -12,16 +12,16 @@ from separatrix.mixers import Mixer, State, state_numbers
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.numbers.bits import sum_bits
 
-CACHE_LENGTHS = (1, 2, 3, 64, 1000)
+CACHE_LENGTHS = (1, 2, 3, 64, 1000, 4096)
 SHORT = 64
 """Tokens for which the state is also counted in float64."""
 
 
 @torch.no_grad()
 def cache_as_declared(mixer: Mixer) -> None:
-    """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64 and 1000 tokens: as many
-    numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer cast to
-    the declared `format`. A format PyTorch lacks (p16) has numbers only.
+    """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64, 1,000 and 4,096 tokens:
+    as many numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer
+    cast to the declared `format`. A format PyTorch lacks (p16) has numbers only.
     """
     declared = DTYPES.get(mixer.mechanism.format)
     wide = mixer if declared is None else copy.deepcopy(mixer).to(declared)
@@ -44,15 +44,22 @@ def cache_as_declared(mixer: Mixer) -> None:
 
 
 @torch.no_grad()
-def state_sizes(mixer: Mixer, lengths: tuple[int, ...] | list[int]) -> dict[int, tuple[int, int]]:
+def state_sizes(
+    mixer: Mixer, lengths: tuple[int, ...] | list[int], most: list[int] | None = None
+) -> dict[int, tuple[int, int]]:
     """(numbers, bits) that one sequence carries after 0 and after each of `lengths` tokens.
-    Raises LawBroken for a state without a batch axis.
+
+    `most` is filled with the most numbers carried after at most 0, 1, 2, ... tokens. Raises
+    LawBroken for a state without a batch axis.
     """
     x = inputs(mixer, 2, max(lengths)).to(mixer._like.dtype)
     state = mixer.init_state(2)
     found = {0: (state_numbers(state), _bits(state))}
+    most = [] if most is None else most
+    most.append(found[0][0])
     for t in range(x.shape[1]):
         _, state = mixer.step(x[:, t], state, t)
+        most.append(max(most[-1], state_numbers(state)))
         if t + 1 in lengths:
             for name, tensor in state.items():
                 demand(

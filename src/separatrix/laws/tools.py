@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -16,6 +17,10 @@ from separatrix.mixers import Mixer, State
 RELATIVE = 1e-9
 """Of the largest number compared: some 10^6 roundings of float64."""
 _TOLERANCE: ContextVar[float] = ContextVar("tolerance", default=RELATIVE)
+ROUNDING = 1e-12
+"""A change of the future may move earlier outputs by this much of the largest: the rounding of a
+transform over the whole sequence.
+"""
 LENGTHS = (1, 63, 64, 65, 200)
 """Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks
 and a bit.
@@ -46,11 +51,24 @@ def tolerance(relative: float) -> Iterator[None]:
         _TOLERANCE.reset(token)
 
 
+def within() -> float:
+    """What `tolerance` allows now."""
+    return _TOLERANCE.get()
+
+
+@contextmanager
+def seeded(seed: int = 0) -> Iterator[None]:
+    """PyTorch's random numbers from `seed`, and afterwards as if none had been drawn."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
 def drawn(mixer: Mixer, seed: int = 0) -> Mixer:
-    """The mixer in float64, drawn, and every parameter moved a little, so that none sits at a
-    special value such as 0.
+    """The mixer in float64 and in eval mode, drawn, and every parameter moved a little, so that
+    none sits at a special value such as 0.
     """
-    mixer = mixer.double()
+    mixer = mixer.double().eval()
     generator = torch.Generator().manual_seed(seed)
     mixer.reset(generator)
     with torch.no_grad():
@@ -72,6 +90,18 @@ def inputs(mixer: Mixer, batch: int, tokens: int, seed: int = 1) -> Tensor:
     )
 
 
+def drawn_like(tensor: Tensor, seed: int) -> Tensor:
+    """Normal numbers of a tensor's shape and format."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.dtype)
+
+
+def moved(state: State) -> State:
+    """The numbers of a state and nothing else, by way of bytes."""
+    whole = {name: tensor.detach().clone().contiguous() for name, tensor in state.items()}
+    return safetensors.torch.load(safetensors.torch.save(whole))
+
+
 def stream(
     mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0
 ) -> tuple[Tensor, State]:
@@ -79,7 +109,8 @@ def stream(
     state = mixer.init_state(len(x)) if state is None else state
     outputs = []
     for t in range(x.shape[1]):
-        y, state = mixer.step(x[:, t], state, start + t)
+        # a view would show the whole sequence to who looks behind it
+        y, state = mixer.step(x[:, t].clone(), state, start + t)
         outputs.append(y)
     return torch.stack(outputs, 1), state
 

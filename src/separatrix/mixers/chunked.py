@@ -13,13 +13,12 @@ a batch. No quadratic memory.
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms import Chunked
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, latest
 
 
 class ChunkedMixer(SoftmaxMixer):
@@ -51,8 +50,8 @@ class ChunkedMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
-        values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
+        keys = latest(state["keys"], k, self.size)
+        values = latest(state["values"], v, self.size)
         # the keys of the chunk before are carried, not read
         seen = t % self.size + 1
         y = self._out(self._attend(q, keys[:, :, -seen:], values[:, :, -seen:]))[:, 0]

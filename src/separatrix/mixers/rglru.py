@@ -49,7 +49,9 @@ class RGLRUMixer(Mixer):
             self.r.bias.zero_()
             self.g.bias.zero_()
             low, high = (x**2 for x in DECAY)
-            squared = low + (high - low) * torch.rand(self.rate.shape, generator=generator)
+            squared = low + (high - low) * torch.rand(
+                self.rate.shape, generator=generator, dtype=torch.float32
+            )
             # a^2 = exp(-2 SCALE softplus(L)) where r = 1
             step = -squared.log() / (2 * SCALE)
             # the inverse of softplus

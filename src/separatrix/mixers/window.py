@@ -21,7 +21,7 @@ from torch import Tensor
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Window
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, latest, masked_softmax
 from separatrix.mixers.ops.parted_softmax import parted_softmax
 
 
@@ -64,8 +64,8 @@ class WindowMixer(SoftmaxMixer):
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
-        keys = torch.cat([state["keys"], k], 2)[:, :, -self.size :]
-        values = torch.cat([state["values"], v], 2)[:, :, -self.size :]
+        keys = latest(state["keys"], k, self.size)
+        values = latest(state["values"], v, self.size)
         y = self._out(self._attend(q, keys, values), x[:, None])[:, 0]
         return y, {"keys": keys, "values": values} | conv
 

@@ -124,8 +124,11 @@ class Adapted(nn.Module):
                 f"the cache of {type(self.layer).__name__} has no tensor at {missing[0]} after"
                 f" {t + 1} tokens"
             )
+        # copies: caches hold views of their inputs, and of larger tensors
         return y, {
-            path: written.of(tensor) for path, tensor in after.items() if isinstance(tensor, Tensor)
+            path: written.of(tensor).clone()
+            for path, tensor in after.items()
+            if isinstance(tensor, Tensor)
         }
 
     def _named(self, more: dict[str, Any]) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str]) -> None
     assert f"all {len(LAWS) - 1} laws hold" in printed.out  # all but chunks, which it has not
     assert "FAIL" not in printed.out
     assert [
-        line.split()[2:8] for line in printed.out.splitlines() if line.startswith("numbers kept")
-    ] == [["24"] * 6]
+        line.split()[2:9] for line in printed.out.splitlines() if line.startswith("numbers kept")
+    ] == [["24"] * 7]
     assert "growth: constant" in printed.out
     assert "of 2,048 tokens takes" in " ".join(printed.out.split())
 
@@ -109,7 +109,7 @@ def test_a_broken_class_in_json(
     assert [law["law"] for law in card["laws"]] == list(LAWS)
     assert {law["law"] for law in card["laws"] if not law["holds"]} == {"step=forward", "causal"}
     assert [law["law"] for law in card["laws"] if not law["applies"]] == ["chunks"]
-    assert card["cache"] == [{"t": t, "numbers": 8} for t in (0, 1, 2, 3, 64, 1000)]
+    assert card["cache"] == [{"t": t, "numbers": 8} for t in (0, 1, 2, 3, 64, 1000, 4096)]
     assert card["growth"] == "constant"
     assert card["speed"]["tokens"] == 512
     assert card["speed"]["step_seconds"] > 0

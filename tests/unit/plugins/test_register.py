@@ -13,6 +13,7 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
+from support.quick_laws import shorten
 from torch import Tensor, nn
 
 import separatrix as sx
@@ -145,12 +146,13 @@ def test_a_growing_cache_must_be_declared() -> None:
         mechanism("keeps", width=4).cache_bits(5)
 
 
-def test_a_declared_growing_cache() -> None:
+def test_a_declared_growing_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     sx.register_mechanism(cache_numbers=lambda t, *, width: width * t)(Keeps)
     part = mechanism("keeps", width=4)
     assert [part.cache_bits(t) for t in (0, 1, 1000)] == [0, 128, 128_000]
     assert [item.kind for item in part.cache(3)] == ["state", "kv"]
     assert (part.group, mechanism("window", size=3).group) == ("other", "windowed")
+    shorten(monkeypatch)
     LAWS["cache"](drawn(mixer(part, width=4)))
 
 
@@ -503,6 +505,7 @@ def test_an_adapted_layer_obeys_every_law(
         "cache",
     ):  # hundreds of steps; shapes are checked under the other laws
         monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    shorten(monkeypatch)
     LAWS[law](copy.deepcopy(_stand_in(in_place)))
 
 

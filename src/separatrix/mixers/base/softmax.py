@@ -159,6 +159,14 @@ def capped(scores: Float[Tensor, "*b"], cap: int) -> Float[Tensor, "*b"]:
     return cap * (scores / cap).tanh() if cap else scores
 
 
+def latest(
+    kept: Float[Tensor, "b g s d"], new: Float[Tensor, "b g 1 d"], size: int
+) -> Float[Tensor, "b g r d"]:
+    """The last `size` tokens of both, as no view of what is forgotten."""
+    forgotten = max(0, kept.shape[2] + 1 - size)
+    return torch.cat([kept[:, :, forgotten:], new], 2)
+
+
 def softmax(
     scores: Float[Tensor, "*b h i j"],
     v: Float[Tensor, "*b h j e"],

@@ -120,7 +120,7 @@ def log_linear(
     power = max(MULTIPLE, 1 << (v.shape[-1] - 1).bit_length())
     padded = F.pad(weights, (0, max(0, LOGLINEAR_LEVELS - weights.shape[-1])))
     scales = padded.to(dtype).transpose(1, 2)  # multiplied with no widening
-    no_decay = torch.zeros(scales.shape[:3], device=scales.device)
+    no_decay = torch.zeros(scales.shape[:3], dtype=torch.float32, device=scales.device)
     with warnings.catch_warnings():
         # said on every call; fla 0.6 itself asks for 3.3
         warnings.filterwarnings("ignore", message="Triton>3.2.0")

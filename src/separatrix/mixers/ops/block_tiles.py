@@ -66,7 +66,7 @@ def _prefix(q: Tensor, keys: Tensor, values: Tensor, *, block: int, first: int) 
     hidden = torch.arange(keys.shape[1], device=q.device) >= own
     # where no block is complete, scores of 0 keep the softmax and its gradient finite
     weights = (
-        torch.where(hidden, torch.where(own > 0, -math.inf, 0.0), scores)
+        torch.where(hidden, torch.where(own > 0, -math.inf, 0.0).to(scores.dtype), scores)
         .softmax(-1)
         .masked_fill(own == 0, 0.0)
     )

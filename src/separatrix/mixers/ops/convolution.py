@@ -48,4 +48,5 @@ class Convolution(nn.Module):
         # fewer inputs than weights at the start: those before the first token are 0
         y = (wide(seen) * wide(self.weight).T[-seen.shape[1] :]).sum(1)
         forgotten = max(0, seen.shape[1] - self.weight.shape[1] + 1)
-        return F.silu(y) if self.silu else y.to(x.dtype), seen[:, forgotten:]
+        # a view would keep the forgotten input in memory
+        return F.silu(y) if self.silu else y.to(x.dtype), seen[:, forgotten:].clone()

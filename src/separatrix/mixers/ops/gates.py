@@ -39,8 +39,8 @@ def log_decay(rate: Float[Tensor, "*#b"], z: Float[Tensor, "*b"]) -> Float[Tenso
 @torch.no_grad()
 def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
     """Fills c so that softplus(c) is log-uniform between STEPS."""
-    low, high = (torch.tensor(x).log() for x in STEPS)
-    step = (low + (high - low) * torch.rand(bias.shape, generator=generator)).exp()
+    low, high = (torch.tensor(x, dtype=torch.float32).log() for x in STEPS)
+    step = (low + (high - low) * _uniform(bias, generator)).exp()
     # the inverse of softplus: log(e^s - 1) = s + log(1 - e^-s), without e^s
     bias.copy_(step + torch.log(-torch.expm1(-step)))
 
@@ -48,6 +48,9 @@ def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
 @torch.no_grad()
 def draw_rates(rate: Tensor, generator: torch.Generator) -> None:
     """Fills s so that e^s is uniform between RATES."""
-    rate.copy_(
-        (RATES[0] + (RATES[1] - RATES[0]) * torch.rand(rate.shape, generator=generator)).log()
-    )
+    rate.copy_((RATES[0] + (RATES[1] - RATES[0]) * _uniform(rate, generator)).log())
+
+
+def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
+    """In float32 whatever the default format is, so that a seed draws the same weights."""
+    return torch.rand(like.shape, generator=generator, dtype=torch.float32)

@@ -1,0 +1,41 @@
+"""Sizes of the laws for `make test`, beyond a chunk and most windows; `make test-slow` and
+`check-mechanism` take the laws' own.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from separatrix.laws import (
+    alone,
+    bounds,
+    derivatives,
+    formats,
+    forms,
+    given,
+    long,
+    memory,
+    rows,
+)
+
+_QUICK: dict[ModuleType, dict[str, Any]] = {
+    forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100), "BATCHES": (5,), "SCALED": 5},
+    memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
+    bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
+    rows: {"TOKENS": 20, "STEPS": 2},
+    given: {"STEPS": 5},
+    formats: {"TOKENS": 20, "SHORT": 3},
+    derivatives: {"SIZES": ((2, 9),)},
+    alone: {"TOKENS": 20},
+    long: {"LENGTHS": (80, 140)},
+}
+
+
+def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every law at its quick sizes, for one test."""
+    for module, sizes in _QUICK.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
