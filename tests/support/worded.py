@@ -55,6 +55,42 @@ def _string(task: Any, word: str, place: int) -> int:
     return (1 << task.d) + int(word) if place % 2 else int(word, 2)
 
 
+def _keyed(task: Any, word: str, place: int) -> int:
+    ends = {"x": task.V + task.K, "k": task.V}
+    return ends[word[0]] + int(word[1:]) if word[0] in ends else int(word)
+
+
+def _blanks(signs: str) -> Callable[[Any, str, int], int]:
+    """Signs for the ids behind the V values."""
+    return lambda task, word, place: task.V + signs.index(word) if word in signs else int(word)
+
+
+def _fuzzy(task: Any, word: str, place: int) -> int:
+    return task.V + task.K if word == "_" else _keyed(task, word, place)
+
+
+def _element(task: Any, word: str, place: int) -> int:
+    return _even(int(task.G[1:])).index(word) if task.G[0] == "A" else int(word)
+
+
+def _even(size: int) -> list[str]:
+    """Arrangements that an even number of exchanges makes: half of all, found from the first."""
+    swaps = list(itertools.combinations(range(size), 2))
+    known = {tuple(range(size))}
+    new = list(known)
+    while new:
+        met = set()
+        for one in new:
+            for (a, b), (c, d) in itertools.product(swaps, swaps):
+                made = list(one)
+                made[a], made[b] = made[b], made[a]
+                made[c], made[d] = made[d], made[c]
+                met.add(tuple(made))
+        new = list(met - known)
+        known |= met
+    return [f"[{','.join(map(str, one))}]" for one in sorted(known)]
+
+
 _READ: dict[str, Callable[[Any, str, int], int]] = {
     "index": _marked("@", lambda task: task.V),
     "qsa": _marked("@", lambda task: task.V),
@@ -63,6 +99,11 @@ _READ: dict[str, Callable[[Any, str, int], int]] = {
     "state-recall": _pointers,
     "dyck": _bracket,
     "neighbour": _string,
+    "noisy-recall": _keyed,
+    "fuzzy-recall": _fuzzy,
+    "copying": _blanks("|_."),
+    "selective-copying": _blanks("_?"),
+    "group": _element,
     "permutation": lambda task, word, place: _arrangements(task.k).index(word),
 }
 
@@ -87,10 +128,13 @@ def answer_in_words(task: Task, prompt: str, *, wrong: bool = False) -> str:
     """The right answer as it is to be written, or another one."""
     tokens = tokens_of(task, prompt)
     # a question that ends early: what would follow does not change the answer due here
-    rest = tokens[-1:] * (task.length - len(tokens))
+    last = task.vocabulary - 1 if task.name == "fuzzy-recall" else tokens[-1]
+    rest = [last] * (task.length - len(tokens))
     expected = CASES[task.name].by_hand(task, tokens + rest)
     answer = expected if isinstance(expected, int) else expected[len(tokens) - 1]
     if wrong:
         answer = (answer + 1) % task.answers
     kind, size = task.reply
-    return _arrangements(size)[answer] if kind == "arrangement" else str(answer)
+    if kind == "number":
+        return str(answer)
+    return (_even(size) if task.name == "group" else _arrangements(size))[answer]

@@ -39,6 +39,21 @@ REFERENCES: Final = {
         "Bounded-Width Polynomial-Size Branching Programs Recognize Exactly Those Languages in NC1,"
         " Journal of Computer and System Sciences 38"
     ),
+    "arXiv 1511.06464": "Arjovsky, Shah, Bengio, Unitary Evolution Recurrent Neural Networks",
+    "arXiv 1906.06755": (
+        "Hahn, Theoretical Limitations of Self-Attention in Neural Sequence Models"
+    ),
+    "arXiv 2312.00752": "Gu, Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces",
+    "arXiv 2402.01032": (
+        "Jelassi, Brandfonbrener, Kakade, Malach, Repeat After Me: Transformers are Better than"
+        " State Space Models at Copying"
+    ),
+    "arXiv 2403.17844": (
+        "Poli et al., Mechanistic Design and Scaling of Hybrid Architectures (MAD)"
+    ),
+    "arXiv 2404.06654": (
+        "Hsieh et al., RULER: What's the Real Context Size of Your Long-Context Language Models?"
+    ),
     "arXiv 2404.08819": "Merrill, Petty, Sabharwal, The Illusion of State in State-Space Models",
     "arXiv 2604.03444": "Merrill et al.",
     "theory.md": "docs/theory.md of Separatrix",

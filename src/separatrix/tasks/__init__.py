@@ -22,6 +22,10 @@ from separatrix.tasks.eva import Eva as Eva
 from separatrix.tasks.index import Index as Index
 from separatrix.tasks.recall import Recall as Recall
 from separatrix.tasks.mqar import MQAR as MQAR
+from separatrix.tasks.noisy_recall import NoisyRecall as NoisyRecall
+from separatrix.tasks.fuzzy_recall import FuzzyRecall as FuzzyRecall
+from separatrix.tasks.copying import Copying as Copying
+from separatrix.tasks.selective_copying import SelectiveCopying as SelectiveCopying
 from separatrix.tasks.cgram import CGram as CGram
 from separatrix.tasks.seqcomp import SeqComp as SeqComp
 from separatrix.tasks.seqcomp_forward import SeqCompForward as SeqCompForward
@@ -30,11 +34,14 @@ from separatrix.tasks.state_recall import StateRecall as StateRecall
 from separatrix.tasks.twosum import TwoSum as TwoSum
 from separatrix.tasks.threesum import ThreeSum as ThreeSum
 from separatrix.tasks.counting import Counting as Counting
+from separatrix.tasks.parity import Parity as Parity
+from separatrix.tasks.modular import Modular as Modular
 from separatrix.tasks.majority import Majority as Majority
 from separatrix.tasks.equality import Equality as Equality
 from separatrix.tasks.disjointness import Disjointness as Disjointness
 from separatrix.tasks.dyck import Dyck as Dyck
 from separatrix.tasks.permutation import Permutation as Permutation
+from separatrix.tasks.group import Group as Group
 from separatrix.tasks.istree import IsTree as IsTree
 from separatrix.tasks.qsa import QSA as QSA
 from separatrix.tasks.neighbour import Neighbour as Neighbour

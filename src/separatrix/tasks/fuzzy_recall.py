@@ -1,0 +1,294 @@
+"""Fuzzy recall: keys and values of several tokens each, then a key; answer its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from separatrix.errors import SizeError
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.balanced import balanced, other, share
+from separatrix.tasks.drawing.distinct import distinct
+
+WORDS = Words(
+    asks="Fuzzy recall: keys and values of several tokens each, then a key; answer its value.",
+    table="""
+        n = 2, a = b = 2, K = 3, V = 2:   position   0   1   2   3   4   5   6   7   8   9
+                                          input      4   1   0   4   2   1   4   2   _   _
+                                          target     .   .   .   .   .   .   .   1   .   .
+        the keys 4 and 4 2 have the values 1 0 and 1
+
+        n keys of 1 to a tokens, each before its value of 1 to b tokens; then a key of the prompt
+        and blanks up to the end
+    """,
+    rules="""
+        Values are written with the ids 0..V-1, keys with the ids V..V+K-1, a blank _ is V + K. The
+        n keys of a prompt differ, as strings. The prompt ends with one of them and at least b - 1
+        blanks. The first token of its value is due after the key's last token, the second after the
+        first blank, and so on. A prompt is as long as the lengths 1, 2, ..., a, 1, 2, ... of n keys
+        and 1, 2, ..., b, 1, 2, ... of n values make it, with a + b - 1 more.
+    """,
+    drawn="""
+        n >= 2, a >= 1, b >= 1, V >= 2, and K^l at least the number of keys of l tokens. Lengths of
+        keys are 1, 2, ..., a, 1, 2, ... in uniform order, and so are those of values up to b; keys
+        of a length are different uniform strings. Of the S tokens of all values each of the V ids
+        is as frequent as any other, or as nearly so as S allows, in uniform order. One of the
+        pairs, uniform, is asked for.
+
+        Any token of a value is the one asked for with probability 1/n at most: pairs stand in
+        uniform order, and wherever a place lies, before it stand r pairs for one r at most. All
+        other tokens of values are like it in no more cases than any two of the S. Blanks stand
+        where the value would be written, so that its tokens do not tell one another.
+    """,
+    counted="Not counted.",
+    origin="""
+        fuzzy in-context recall of MAD, arXiv 2403.17844: keys and values of up to three adjacent
+        tokens from vocabularies of their own, the key asked for last with its value behind it.
+        There the tokens of a key differ, keys may stand again, and tests ask for the longest keys
+        alone
+    """,
+)
+
+_LONGEST = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzyRecall(Task):
+    """Recall of strings by strings."""
+
+    name: ClassVar[str] = "fuzzy-recall"
+    words: ClassVar[Words] = WORDS
+    title: ClassVar[str] = (
+        "fuzzy recall: n keys of up to a tokens, values of up to b, then a key; answer its value"
+    )
+    usage: ClassVar[str] = (
+        "n (pairs), K (ids of keys), V (ids of values), a (longest key, default 3), b (longest"
+        " value, default 3), shift=long"
+    )
+    source: ClassVar[str] = "arXiv 2403.17844"
+    several: ClassVar[bool] = True
+    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    shifts: ClassVar[dict[str, str]] = {
+        "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
+    }
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=12,K=8,V=6,a=2,b=2",
+        "n=15,K=8,V=5,a=3,b=3",
+        "n=24,K=12,V=8,a=3,b=3",
+        "n=96,K=32,V=16,a=3,b=3",
+        "n=240,K=128,V=32,a=3,b=3",
+        "n=512,K=256,V=64,a=4,b=4",
+    )
+
+    n: int
+    K: int
+    V: int
+    a: int = 3
+    b: int = 3
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+        require(self.name, "a", self.a, 1, _LONGEST)
+        require(self.name, "b", self.b, 1, _LONGEST)
+        # keys of one token are the fewest
+        require(self.name, "K", self.K, max(2, -(-self.n // self.a)), 1 << 32)
+        self._check_shift(self.shift)
+
+    def _lengths(self, longest: int) -> Tokens:
+        """1, 2, ..., longest, 1, 2, ...: n of them."""
+        return 1 + np.arange(self.n) % longest
+
+    def _total(self, longest: int) -> int:
+        rounds, more = divmod(self.n, longest)
+        return rounds * longest * (longest + 1) // 2 + more * (more + 1) // 2
+
+    @property
+    def pairs(self) -> int:
+        """Tokens of all keys and values."""
+        return self._total(self.a) + self._total(self.b)
+
+    @property
+    def length(self) -> int:
+        return self.pairs + self.a + self.b - 1
+
+    @property
+    def vocabulary(self) -> int:
+        return self.V + self.K + 1
+
+    @property
+    def answers(self) -> int:
+        return self.V
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, self.V)
+
+    def level(self, probe: str) -> Fraction:
+        """Of counts, the share of the most frequent id among the tokens of values; of one token, as
+        `words.drawn` derives.
+        """
+        if probe == "constant":
+            return self.chance
+        total = self._total(self.b)
+        if probe == "counts":
+            return share(total, self.V)
+        hit = Fraction(1, self.n)
+        return hit + (1 - hit) * other(total, self.V)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.pairs
+
+    def prefix_classes(self) -> None:
+        """Not counted."""
+        return None
+
+    def family(self) -> Family[FuzzyRecall]:
+        """All but n stays."""
+        K = self.K
+        V = self.V
+        a = self.a
+        b = self.b
+        return Family(
+            f"K = {K:,}, V = {V:,}, a = {a}, b = {b}",
+            lambda n: FuzzyRecall(n=n, K=K, V=V, a=a, b=b),
+            2,
+        )
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        rows = np.arange(batch)
+        every = np.broadcast_to(np.arange(self.n), (batch, self.n))
+        keys, lengths = self._keys(batch, rng)
+        # value lengths in an order of their own, so that key and value lengths are independent
+        long = rng.permuted(np.broadcast_to(self._lengths(self.b), (batch, self.n)), axis=1)
+        order = rng.permuted(every, axis=1)
+        keys = np.take_along_axis(keys, order[:, :, None], axis=1)
+        lengths = np.take_along_axis(lengths, order, axis=1)
+        held = np.arange(self.b) < long[:, :, None]
+        values = np.zeros((batch, self.n, self.b), np.int64)
+        total = self._total(self.b)
+        drawn = (
+            balanced(batch, total, self.V, rng)
+            if self.shift == PLAIN
+            else rng.integers(self.V, size=(batch, total))
+        )
+        values[held] = drawn.reshape(-1)
+        if self.shift == PLAIN:
+            asked = rng.integers(self.n, size=batch)
+        else:
+            longest = lengths == lengths.max(axis=1, keepdims=True)
+            asked = np.where(longest, rng.random(longest.shape), -1.0).argmax(axis=1)
+        return self._laid(
+            np.concatenate((self.V + keys, values), axis=2),
+            np.concatenate((np.arange(self.a) < lengths[:, :, None], held), axis=2),
+            self.V + keys[rows, asked],
+            lengths[rows, asked],
+            values[rows, asked],
+            long[rows, asked],
+        )
+
+    def _keys(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        """Different keys (batch, n, a), written from the first place on, and their lengths."""
+        lengths = np.broadcast_to(self._lengths(self.a), (batch, self.n))
+        keys = np.zeros((batch, self.n, self.a), np.int64)
+        for length in range(1, self.a + 1):
+            places = np.flatnonzero(lengths[0] == length)
+            # beyond 2^62 strings no two of them agree in practice, but none may: ids, one by one
+            strings = min(self.K**length, 1 << 62)
+            number = distinct(batch, len(places), strings, rng) if len(places) else None
+            for place in range(length if number is not None else 0):
+                keys[:, places, place] = number // self.K**place % self.K
+        return keys, lengths
+
+    def _laid(
+        self,
+        pairs: Tokens,
+        held: Tokens,
+        key: Tokens,
+        key_length: Tokens,
+        value: Tokens,
+        value_length: Tokens,
+    ) -> Batch:
+        """Prompts and targets from pairs (batch, n, a + b) of which those `held` count, and the
+        pair asked for.
+        """
+        batch = len(pairs)
+        tokens = np.full((batch, self.length), self.V + self.K, np.int64)
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        tokens[:, : self.pairs] = pairs[held].reshape(batch, self.pairs)
+        rows = np.arange(batch)
+        for place in range(self.a):
+            now = place < key_length
+            tokens[rows[now], self.pairs + place] = key[now, place]
+        for place in range(self.b):
+            now = place < value_length
+            targets[rows[now], self.pairs + key_length[now] - 1 + place] = value[now, place]
+        return Batch(tokens, targets)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        for row, prompt in enumerate(tokens.tolist()):
+            value, at = self._value(prompt)
+            targets[row, at : at + len(value)] = value
+        return targets
+
+    def _value(self, prompt: list[int]) -> tuple[list[int], int]:
+        """The value asked for, and where its first token is due. Raises SizeError for what is no
+        instance.
+        """
+        blank = self.V + self.K
+        found: dict[tuple[int, ...], list[int]] = {}
+        key: list[int] = []
+        value: list[int] = []
+        for token in prompt[: self.pairs]:
+            if token < self.V:
+                value.append(token)
+                continue
+            if value:
+                self._write(found, key, value)
+                key, value = [], []
+            key.append(token)
+        self._write(found, key, value)
+        asked = prompt[self.pairs :]
+        length = asked.index(blank) if blank in asked else len(asked)
+        if (
+            blank in prompt[: self.pairs]
+            or len(found) != self.n
+            or set(asked[length:]) - {blank}
+            or tuple(asked[:length]) not in found
+        ):
+            raise SizeError(
+                f"{self.spec}: a prompt holds {self.n} different keys of 1 to {self.a} tokens, each"
+                f" before a value of 1 to {self.b}, in {self.pairs} tokens, then one of the keys"
+                f" and blanks, {blank}"
+            )
+        return found[tuple(asked[:length])], self.pairs + length - 1
+
+    def _write(
+        self, found: dict[tuple[int, ...], list[int]], key: list[int], value: list[int]
+    ) -> None:
+        """Adds a pair. Raises SizeError for one that is none, or whose key is known."""
+        if not (1 <= len(key) <= self.a and 1 <= len(value) <= self.b) or tuple(key) in found:
+            raise SizeError(
+                f"{self.spec}: a key of {len(key)} tokens with a value of {len(value)}; keys differ"
+                f" and have 1 to {self.a} tokens, values have 1 to {self.b}"
+            )
+        found[tuple(key)] = value
+
+    def word(self, token: int) -> str:
+        if token < self.V:
+            return str(token)
+        return f"k{token - self.V}" if token < self.V + self.K else "_"
+
+    @property
+    def spelling(self) -> str:
+        return f"Id {self.V} + j, of keys, is written kj, a blank _."

@@ -1,0 +1,203 @@
+"""Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from separatrix.errors import SizeError
+from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.balanced import balanced, share
+from separatrix.tasks.drawing.distinct import distinct
+
+WORDS = Words(
+    asks="""
+        Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
+    """,
+    table="""
+        n = 2, noise = 1, V = 2, K = 3, N = 4:   position   0   1   2   3   4   5   6
+                                                 input      3   1   8   6   2   0   3
+                                                 target     .   .   .   .   .   .   1
+    """,
+    rules="""
+        Values are the ids 0..V-1, keys the ids V..V+K-1, noise the N ids behind. A slot of two
+        tokens holds a pair of a key and its value, or two of noise; n slots hold pairs, the others
+        noise. The keys of a prompt differ, and the last token is one of them.
+    """,
+    drawn="""
+        n >= 2 pairs, noise >= 0 slots of noise, V >= 2 values, K >= n keys, N >= 1 ids of noise (16
+        unless given). Which slots hold pairs is a uniform set, noise and keys are uniform, values
+        stand equally often, or as nearly so as n allows, in uniform order. One of the pairs,
+        uniform, is asked for.
+
+        All pairs are alike, so any one value is the one asked for with probability 1/n, and else
+        holds the same value in (n/V - 1)/(n - 1) of the cases: together 1/V exactly, where V
+        divides n, and so is a guess at any other value. So counts and places say nothing. The value
+        beside another key is not the answer: of the others, n/V of n - 1 hold the likeliest value,
+        which no sampler avoids whose counts say nothing.
+    """,
+    counted="""
+        V^n, for the pairs and the noise (a promise: what is asked for is there). With the same
+        keys, different values are told apart. No larger set is told apart two by two: each prompt
+        fixes n of all assignments of values to keys, a V^-n part of them, and two that are told
+        apart differ at a key of both, so that their parts are disjoint (theory.md, section 3).
+    """,
+    origin="""
+        noisy in-context recall of MAD, arXiv 2403.17844: pairs and noise from a vocabulary of its
+        own, two tokens each, with a share of noise of 0.2 unless told. There a key may stand again,
+        with the same value, values are independent, and a mark stands before the last key
+    """,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyRecall(Task):
+    """Recall among slots of noise."""
+
+    name: ClassVar[str] = "noisy-recall"
+    words: ClassVar[Words] = WORDS
+    title: ClassVar[str] = (
+        "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
+    )
+    usage: ClassVar[str] = (
+        "n (pairs), noise (slots), K (keys), V (values), N (ids of noise, default 16), shift=zipf"
+    )
+    source: ClassVar[str] = "arXiv 2403.17844"
+    shifts: ClassVar[dict[str, str]] = {
+        "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
+    }
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=8,noise=4,K=16,V=4",
+        "n=12,noise=12,K=24,V=6",
+        "n=16,noise=16,K=64,V=8",
+        "n=64,noise=64,K=256,V=16",
+        "n=256,noise=256,K=1024,V=32",
+        "n=512,noise=1536,K=4096,V=64",
+    )
+
+    n: int
+    noise: int
+    K: int
+    V: int
+    N: int = 16
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "noise", self.noise, 0, LARGEST_SIZE)
+        require(self.name, "K", self.K, self.n, LARGEST_SIZE)
+        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+        require(self.name, "N", self.N, 1, LARGEST_SIZE)
+        self._check_shift(self.shift)
+
+    @property
+    def slots(self) -> int:
+        return self.n + self.noise
+
+    @property
+    def length(self) -> int:
+        return 2 * self.slots + 1
+
+    @property
+    def vocabulary(self) -> int:
+        return self.V + self.K + self.N
+
+    @property
+    def answers(self) -> int:
+        return self.V
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, self.V)
+
+    def level(self, probe: str) -> Fraction:
+        """Where V does not divide n, a value that stands once more is told by counts, or by any
+        token beside it. The value of another key is the likeliest other one.
+        """
+        if probe == "constant":
+            return self.chance
+        if probe == "nearest key":
+            most = -(-self.n // self.V)
+            return max(self.chance, Fraction(min(most, self.n - 1), self.n - 1))
+        return max(self.chance, share(self.n, self.V))
+
+    @property
+    def prefix_length(self) -> int:
+        return self.length - 1
+
+    def prefix_classes(self) -> Count:
+        """The count that `words.counted` derives."""
+        return Power(self.V, self.n)
+
+    def family(self) -> Family[NoisyRecall]:
+        """V, N and the slots of noise stay; there are as many more keys as pairs."""
+        V = self.V
+        N = self.N
+        noise = self.noise
+        more = self.K - self.n
+        return Family(
+            f"V = {V:,}, noise = {noise:,}, K = n + {more:,}",
+            lambda n: NoisyRecall(n=n, noise=noise, K=n + more, V=V, N=N),
+            2,
+        )
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        rows = np.arange(batch)
+        keys = distinct(batch, self.n, self.K, rng)
+        if self.shift == PLAIN:
+            values = balanced(batch, self.n, self.V, rng)
+            asked = rng.integers(self.n, size=batch)
+        else:
+            values = rng.integers(self.V, size=(batch, self.n))
+            weights = 1 / np.arange(1, self.n + 1)
+            asked = rng.choice(self.n, size=batch, p=weights / weights.sum())
+        slots = np.argsort(rng.random((batch, self.slots)), axis=1)[:, : self.n]
+        slots.sort(axis=1)
+        tokens = np.empty((batch, self.length), np.int64)
+        tokens[:] = self.V + self.K + rng.integers(self.N, size=tokens.shape)
+        np.put_along_axis(tokens, 2 * slots, self.V + keys, axis=1)
+        np.put_along_axis(tokens, 2 * slots + 1, values, axis=1)
+        tokens[:, -1] = self.V + keys[rows, asked]
+        return Batch(tokens, values[rows, asked])
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        first = self.V + self.K
+        keys = tokens[:, :-1:2]
+        values = tokens[:, 1::2]
+        pairs = keys < first
+        if tokens.size and not ((keys >= self.V) & (pairs == (values < self.V))).all():
+            raise SizeError(
+                f"{self.spec}: a slot holds a key ({self.V} to {first - 1}) and a value below"
+                f" {self.V}, or two ids of noise from {first} on"
+            )
+        if tokens.size and not ((values < self.V) | (values >= first)).all():
+            raise SizeError(f"{self.spec}: a key stands where a value or noise belongs")
+        if (pairs.sum(axis=1) != self.n).any():
+            raise SizeError(f"{self.spec}: exactly {self.n} slots hold pairs")
+        # noise, which may repeat, becomes ids that differ from all others and among themselves
+        apart = np.where(pairs, keys, -1 - np.arange(self.slots))
+        ordered = np.sort(apart, axis=1)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
+        found = keys == tokens[:, -1:]
+        if tokens.size and not (found & pairs).any(axis=1).all():
+            raise SizeError(f"{self.spec}: the last token is no key of the prompt")
+        return values[np.arange(len(tokens)), found.argmax(axis=1)]
+
+    def word(self, token: int) -> str:
+        if token < self.V:
+            return str(token)
+        key = token - self.V
+        return f"k{key}" if key < self.K else f"x{key - self.K}"
+
+    @property
+    def spelling(self) -> str:
+        return f"Key j, id {self.V} + j, is written kj, noise as x and a number."

@@ -1,0 +1,65 @@
+"""Fuzzy recall: runs of key ids and value ids, then one of the keys; its value is due."""
+
+import itertools
+from collections.abc import Iterable
+
+from separatrix.tasks import FuzzyRecall
+from support.task_cases import Case, Prompt
+
+
+def total(n: int, longest: int) -> int:
+    return sum(itertools.islice(itertools.cycle(range(1, longest + 1)), n))
+
+
+def recalled(task: FuzzyRecall, prompt: list[int]) -> list[int]:
+    end = total(task.n, task.a) + total(task.n, task.b)
+    runs = [tuple(run) for _, run in itertools.groupby(prompt[:end], lambda token: token < task.V)]
+    value_of = dict(zip(runs[::2], runs[1::2], strict=True))
+    key = tuple(token for token in prompt[end:] if token != task.V + task.K)
+    value = value_of[key]
+    before = end + len(key) - 1
+    return [-1] * before + list(value) + [-1] * (task.length - before - len(value))
+
+
+def strings(ids: range, longest: int) -> list[Prompt]:
+    return [
+        string
+        for length in range(1, longest + 1)
+        for string in itertools.product(ids, repeat=length)
+    ]
+
+
+def instances(task: FuzzyRecall) -> Iterable[Prompt]:
+    keys = strings(range(task.V, task.V + task.K), task.a)
+    values = strings(range(task.V), task.b)
+    end = total(task.n, task.a) + total(task.n, task.b)
+    for names in itertools.permutations(keys, task.n):
+        for held in itertools.product(values, repeat=task.n):
+            front = tuple(itertools.chain(*(k + v for k, v in zip(names, held, strict=True))))
+            if len(front) == end:
+                for asked in names:
+                    blanks = task.a + task.b - 1 - len(asked)
+                    yield front + asked + (task.V + task.K,) * blanks
+
+
+def sized(n: int, K: int, V: int, a: int, b: int, shift: str = "none") -> FuzzyRecall:
+    return FuzzyRecall(n=n, K=K, V=V, a=a, b=b, shift=shift)
+
+
+CASE = Case(
+    kind=FuzzyRecall,
+    examples=[
+        sized(4, 4, 3, 2, 2),
+        sized(6, 4, 2, 3, 1),
+        sized(4, 5, 3, 1, 4),
+        sized(5, 4, 3, 2, 3, "long"),
+    ],
+    tiny=[sized(2, 2, 2, 1, 1), sized(2, 2, 2, 2, 1), sized(2, 2, 2, 1, 2)],
+    by_hand=recalled,
+    instances=instances,
+    bad=[
+        ("fuzzy-recall:n=4,K=4", "size V is missing"),
+        ("fuzzy-recall:n=9,K=2,V=2,a=3", "K is 2; it must be an integer from 3"),
+        ("fuzzy-recall:n=4,K=4,V=2,a=9", "a is 9; it must be an integer from 1 to 8"),
+    ],
+)
