@@ -77,9 +77,9 @@ class Parity(Decision):
         return 2
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, a threshold m on the number of ones: binom(n, 0) - binom(n, 1) + ... up to m
-        is +- binom(n-1, m), and the middle m is best. The nearest key: an earlier bit unlike the last
-        one is followed by one like it, so it tells the last bit or that all n are equal.
+        """Of counts, a threshold m on the number of ones: binom(n, 0) - binom(n, 1) + ... up to
+        m is +- binom(n-1, m), and the middle m is best. The nearest key: an earlier bit unlike the
+        last one is followed by one like it, so it tells the last bit or that all n are equal.
         """
         # binom(n-1, m)/2^n falls with n, so that this is no less than the level
         n = min(self.n, _LEVELLED)

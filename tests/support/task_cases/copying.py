@@ -14,7 +14,8 @@ def copied(task: Copying, prompt: list[int]) -> list[int]:
 
 
 def instances(task: Copying) -> Iterable[Prompt]:
-    for length in range(1, task.n + 1):
+    # the longest first, of which there are most
+    for length in range(task.n, 0, -1):
         end = (task.V, *[task.V + 1] * length, *[task.V + 2] * (2 * task.n - 2 * length))
         for string in itertools.product(range(task.V), repeat=length):
             yield string + end
