@@ -36,13 +36,24 @@ WORDS = Words(
     """,
     drawn="""
         Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, every n_l >= 1.
+        values=functions: entries are independent. values=permutations, the default of form=uniform:
+        every z_l is a uniform permutation. (Any functions may be asked about, however they are
+        drawn.)
 
-        A constant guess is right with probability 1/N exactly, N = N_{L-1}. As in eva, a function
-        with repeated values gives some of them away: counts may name the most frequent value of
-        z_L, right with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry asked for,
-        which makes 1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best,
-        and no likelier the one asked for. With L = 1 the last three tokens show such an entry, else
-        z_L is far from them.
+        A constant guess is right with probability 1/N exactly, N = N_{L-1}. Permutations: no value
+        is more frequent than another, and any one entry is the one asked for with probability 1/N,
+        so that counts, places and rows say nothing. Who knows w and not z_0 has m values left: 1/m,
+        which is 1/N where every n_l = 1. With L = 1 the last three tokens hold an entry and the
+        place asked for: 2/N.
+
+        Functions: as in eva, repeated values give some away. Counts may name the most frequent
+        value of z_L, right with probability E[max_v |z_L^-1(v)|]/N; one place may hold the entry
+        asked for, which makes 1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L
+        at best, and no likelier the one asked for. With L = 1 the last three tokens show such an
+        entry, else z_L is far from them. Who composes the rows that w asks for, whatever z_0, may
+        name the value that most of [m] lead to, E[max_v |F^-1(v)|]/m: 0.75 at L = 1, m = 2 and at L
+        = 3, m = 3, n = 2, 1; 0.52 at L = 2, m = 6, n_1 = 1; 0.19 at L = 2, m = 20, n_1 = 2. With
+        n_l = 1 more steps leave fewer values: 0.99 at L = 64, m = 16.
     """,
     counted="""
         N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some
@@ -65,6 +76,7 @@ class SeqComp(Functions):
     )
     usage: ClassVar[str] = (
         "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
+        " values=functions|permutations (default functions, with form=uniform permutations),"
         " shift=zipf|few|local, order=forward"
     )
     source: ClassVar[str] = "[CPW], [Ye26]"
@@ -86,7 +98,11 @@ class SeqComp(Functions):
         row = Power(self.N(self.L - 1), self.N(max(self.L - 2, 0)))
         return FirstPart(f"a row of z_{self.L}", row)
 
-    def level(self, probe: str) -> Fraction:
+    @property
+    def _query_follows(self) -> bool:
+        return True
+
+    def _level_of_functions(self, probe: str) -> Fraction:
         if probe == "counts":
             return share_of_the_mode(self.answers, self.answers)
         return (

@@ -37,7 +37,9 @@ WORDS = Words(
         Sizes and sampler as for seqcomp. A model that carries one value and the rest of w solves
         it, whatever n.
 
-        A constant guess is right with probability 1/N exactly, N = N_{L-1}. Counts may name the
+        A constant guess is right with probability 1/N exactly, N = N_{L-1}. Permutations: nothing
+        else does better, but that w without z_0 leaves m values, as in seqcomp. Functions: counts
+        may name the
         most frequent value of z_L, and so may the token behind some token of z_L, which is likelier
         a frequent value: at most E[max_v |z_L^-1(v)|]/N. One place may hold the entry asked for:
         1/N + (1 - 1/N)/N. The last three tokens are min(3, N) entries of z_L, whose mode is right
@@ -77,6 +79,7 @@ class SeqCompForward(Functions):
     )
     usage: ClassVar[str] = (
         "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
+        " values=functions|permutations (default functions, with form=uniform permutations),"
         " shift=zipf|few|local"
     )
     source: ClassVar[str] = "theory.md, section 2, in the other order"
@@ -93,7 +96,11 @@ class SeqCompForward(Functions):
         """The count that `words.counted` derives."""
         return Exact((2 * self.m - 1) * self.w_values)
 
-    def level(self, probe: str) -> Fraction:
+    @property
+    def _query_follows(self) -> bool:
+        return False
+
+    def _level_of_functions(self, probe: str) -> Fraction:
         N = self.answers
         match probe:
             case "counts" | "nearest key":

@@ -30,6 +30,7 @@ CASE = Case(
     examples=[
         *(SeqComp(L=1, m=4), SeqComp(L=2, m=3, branching=(2,))),
         *(SeqComp(L=3, m=2, branching=(3, 2)), SeqComp(L=4, m=2, branching=(1, 2, 1))),
+        SeqComp(L=2, m=3, branching=(2,), values="permutations"),
         *(SeqComp(L=2, m=4, branching=(2,), shift=shift) for shift in ("few", "local")),
     ],
     tiny=[
@@ -66,6 +67,8 @@ CASE = Case(
         ("seqcomp:L=2,form=uniform", "m is missing"),
         ("seqcomp:L=3,n=7,form=uniform", "the smallest is 8"),
         ("seqcomp:L=2,m=4,form=unform", "unknown form of seqcomp 'unform'. Did you mean 'uniform'"),
+        ("seqcomp:L=2,m=4,n_1=2,values=permutation", "Did you mean 'permutations'"),
+        ("seqcomp:L=2,m=4,n_1=2,values=permutations,shift=few", "leave one of them out"),
         ("seqcomp:L=2,m=4,n_1=2,shift=zip", "unknown shift of seqcomp 'zip'. Did you mean 'zipf'"),
         (
             "seqcomp:L=2,m=4,n_1=2,order=forwards",

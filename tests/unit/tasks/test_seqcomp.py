@@ -154,11 +154,80 @@ def test_every_entry_is_asked_for_in_every_row() -> None:
 
 
 def test_functions_on_one_domain() -> None:
-    """form=uniform: every n_l = 1, so that n = L m + 2."""
-    assert parse_task("seqcomp:L=3,m=8,form=uniform") == SeqComp(L=3, m=8, branching=(1, 1))
-    assert parse_task("seqcomp:L=3,n=31,form=uniform") == SeqComp(L=3, m=9, branching=(1, 1))
+    """form=uniform: every n_l = 1, so that n = L m + 2; functions are permutations unless told
+    otherwise, or a shift says how they are drawn.
+    """
+    bijective = "permutations"
+    uniform = SeqComp(L=3, m=8, branching=(1, 1), values=bijective)
+    assert parse_task("seqcomp:L=3,m=8,form=uniform") == uniform == parse_task(uniform.spec)
+    assert uniform.spec == "seqcomp:L=3,m=8,n_1=1,n_2=1,values=permutations"
+    assert parse_task("seqcomp:L=3,n=31,form=uniform") == SeqComp(
+        L=3, m=9, branching=(1, 1), values=bijective
+    )
     assert parse_task("seqcomp:L=3,n=31,form=uniform").length == 29
-    assert parse_task("seqcomp:L=1,m=8,form=uniform") == SeqComp(L=1, m=8)
+    assert parse_task("seqcomp:L=1,m=8,form=uniform") == SeqComp(L=1, m=8, values=bijective)
+    assert parse_task("seqcomp:L=2,m=8,form=uniform,values=functions") == SeqComp(
+        L=2, m=8, branching=(1,)
+    )
+    assert parse_task("seqcomp:L=2,m=8,form=uniform,shift=few") == SeqComp(
+        L=2, m=8, branching=(1,), shift="few"
+    )
+    assert uniform.family().at(9) == SeqComp(L=3, m=9, branching=(1, 1), values=bijective)
+
+
+@pytest.mark.parametrize("kind", [SeqComp, SeqCompForward])
+@pytest.mark.parametrize("branching", [(), (1, 1, 1), (3, 2)])
+def test_permutations_take_every_value_once(
+    kind: type[SeqComp | SeqCompForward], branching: tuple[int, ...]
+) -> None:
+    """Every z_l holds each of its values once, and the answer is uniform: chi-square below freedom
+    + 5 sigma, beside the first entry of z_L too.
+    """
+    task = kind(L=len(branching) + 1, m=4, branching=branching, values="permutations")
+    tokens, targets = task.sample(20_000, np.random.default_rng(4))
+    for level in range(1, task.L + 1):
+        start, count = task.offset(level), task.entries(level)
+        part = np.sort(tokens[:, start : start + count], axis=1)
+        assert (part == np.arange(count)).all()
+    assert (task.answer(tokens) == targets).all()
+    N = task.answers
+    assert task.chance == task.level("counts") == task.level("position") == Fraction(1, N)
+    same = (targets == tokens[:, task.offset(task.L)]).mean()
+    assert abs(same - 1 / N) < 5 * (1 / N / 20_000) ** 0.5
+    counts = np.bincount(targets, minlength=N)
+    assert ((counts - 20_000 / N) ** 2 / (20_000 / N)).sum() < N + 5 * (2 * N) ** 0.5
+
+
+def composed_modes(task: SeqComp | SeqCompForward, tokens: np.ndarray) -> np.ndarray:
+    """The value that most z_0 lead to, w known."""
+    copies = []
+    for start in range(task.m):
+        asked = tokens.copy()
+        asked[:, task.position_z0] = start
+        copies.append(task.answer(asked))
+    ends = np.stack(copies, axis=1)
+    return np.array([np.bincount(row, minlength=task.answers).argmax() for row in ends])
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("seqcomp:L=1,m=2", 0.75),
+        ("seqcomp:L=3,m=3,n_1=2,n_2=1", 0.75),
+        ("seqcomp:L=16,m=6,form=uniform,values=functions", 0.95),
+        ("seqcomp:L=16,m=6,form=uniform", 1 / 6),
+        ("seqcomp:L=2,m=4,n_1=2,values=permutations", 1 / 4),
+    ],
+)
+def test_the_mode_of_the_composition_is_worth_what_is_stated(text: str, share: float) -> None:
+    """Within 4 standard errors below the level, which is an upper bound, and 0.03."""
+    task = parse_task(text)
+    assert isinstance(task, SeqComp)
+    tokens, targets = task.sample(4000, np.random.default_rng(6))
+    level = float(task.level("modes"))
+    seen = (composed_modes(task, tokens) == targets).mean()
+    assert abs(level - share) < 0.03
+    assert level - 0.03 - 4 * 0.008 < seen < level + 4 * 0.008
 
 
 def test_the_order_is_a_word_of_the_text() -> None:

@@ -16,15 +16,20 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks.base.levels import share_of_the_mode
+from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.drawing.distinct import shuffled
 
 MOST_STEPS = 64
 LARGEST_PROMPT = 10**100
 """Longest prompt, and largest m and n_l: theorems that bite at n = 10^25 are stated for tasks of
 that size.
 """
+FUNCTIONS = "functions"
+PERMUTATIONS = "permutations"
+VALUES = (FUNCTIONS, PERMUTATIONS)
+"""How values are drawn: independent, or so that no function takes one twice."""
 FEW = 4
 """Most distinct values of a function under the shift "few"."""
 NEAR = 2
@@ -40,7 +45,8 @@ class Functions(Composition, Task):
     out; answer i_L.
 
     z_l, z_0 and w are independent and uniform, so every i_l is uniform and independent of z_L's
-    entries but the one asked for. Under every shift z_0 and w stay uniform and the z_l independent;
+    entries but the one asked for; of values=permutations every z_l is a uniform permutation, and
+    i_L uniform whatever z_L. Under every shift z_0 and w stay uniform and the z_l independent;
     what each says of the answer:
 
     zipf: every entry of z_l is 2^k - 1 plus a uniform number below 2^k, cut off at N_{l-1}, with k
@@ -58,10 +64,11 @@ class Functions(Composition, Task):
         "local": f"every entry of a function lies within {NEAR} of its own index: local chains",
     }
 
+    shortcuts: ClassVar[tuple[str, ...]] = ("modes",)
     grid: ClassVar[tuple[str, ...]] = (
         "L=1,m=6",
-        "L=2,m=6,n_1=1",
-        "L=3,m=3,n_1=2,n_2=1",
+        "L=2,m=8,form=uniform",
+        "L=3,m=8,form=uniform",
         "L=2,n=64",
         "L=3,n=128",
         "L=3,n=512",
@@ -70,6 +77,7 @@ class Functions(Composition, Task):
     L: int
     m: int
     branching: tuple[int, ...] = ()
+    values: str = FUNCTIONS
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
@@ -88,9 +96,24 @@ class Functions(Composition, Task):
                 " 10^100; lower m or the n_l"
             )
         self._check_shift(self.shift)
+        if self.values not in VALUES:
+            raise UnknownNameError.of(f"values of {self.name}", str(self.values), VALUES)
+        if self.values == PERMUTATIONS and self.shift != PLAIN:
+            raise SizeError(
+                f"{self.name}: values=permutations and shift={self.shift} both say how functions"
+                " are drawn; leave one of them out"
+            )
 
     @classmethod
-    def of_length(cls, L: int, n: int, *, uniform: bool = False, shift: str = PLAIN) -> Self:
+    def of_length(
+        cls,
+        L: int,
+        n: int,
+        *,
+        uniform: bool = False,
+        values: str = FUNCTIONS,
+        shift: str = PLAIN,
+    ) -> Self:
         """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises
         SizeError when none does.
         """
@@ -101,7 +124,13 @@ class Functions(Composition, Task):
             raise SizeError(
                 f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}"
             )
-        return cls(L=L, m=(n - 2) // units, branching=(branch,) * (L - 1), shift=shift)
+        return cls(
+            L=L,
+            m=(n - 2) // units,
+            branching=(branch,) * (L - 1),
+            values=values,
+            shift=shift,
+        )
 
     def family(self) -> Family[Self]:
         """L and the n_l stay, m grows."""
@@ -109,7 +138,10 @@ class Functions(Composition, Task):
             f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
         )
         return Family(
-            kept, lambda m: type(self)(L=self.L, m=m, branching=self.branching), 2, grows="m"
+            kept,
+            lambda m: type(self)(L=self.L, m=m, branching=self.branching, values=self.values),
+            2,
+            grows="m",
         )
 
     @classmethod
@@ -118,11 +150,14 @@ class Functions(Composition, Task):
             check_names(cls, {}, (), needed=("L",))
         L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
         names = tuple(f"n_{number}" for number in range(1, L))
-        known = ("L", "m", "n", *names, "form", "shift")
+        known = ("L", "m", "n", *names, "form", "values", "shift")
         shift = sizes.get("shift", PLAIN)
         uniform = "form" in sizes
         if uniform and sizes["form"] != "uniform":
             raise UnknownNameError.of(f"form of {cls.name}", str(sizes["form"]), ("uniform",))
+        # with n_l = 1 functions that repeat values collapse to a few
+        usual = PERMUTATIONS if uniform and shift == PLAIN else FUNCTIONS
+        values = sizes.get("values", usual)
         check_names(
             cls, sizes, known, needed=() if "n" in sizes else ("m",) if uniform else ("m", *names)
         )
@@ -140,11 +175,12 @@ class Functions(Composition, Task):
                 " too; leave one of them out"
             )
         if "n" in sizes:
-            return cls.of_length(L, sizes["n"], uniform=uniform, shift=shift)
+            return cls.of_length(L, sizes["n"], uniform=uniform, values=values, shift=shift)
         return cls(
             L=L,
             m=sizes["m"],
             branching=(1,) * (L - 1) if uniform else tuple(sizes[name] for name in names),
+            values=values,
             shift=shift,
         )
 
@@ -153,6 +189,7 @@ class Functions(Composition, Task):
         return (
             {"L": self.L, "m": self.m}
             | numbers
+            | ({} if self.values == FUNCTIONS else {"values": self.values})
             | ({} if self.shift == PLAIN else {"shift": self.shift})
         )
 
@@ -270,6 +307,8 @@ class Functions(Composition, Task):
                 return np.take_along_axis(palette, rng.integers(FEW, size=shape), axis=1)
             case "local":
                 return (np.arange(values) + rng.integers(-NEAR, NEAR + 1, size=shape)) % values
+            case _ if self.values == PERMUTATIONS:
+                return shuffled(batch, values, rng)
             case _:
                 return rng.integers(values, size=shape)
 
@@ -290,6 +329,35 @@ class Functions(Composition, Task):
             current = tokens[rows, self.position(level, w[level - 1], current)]
             chain[:, level - 1] = current
         return chain
+
+    def level(self, probe: str) -> Fraction:
+        if probe == "modes":
+            return self._mode_of_compositions
+        if self.values == PERMUTATIONS:
+            # with L = 1 an entry and z_0 may both be seen: it is asked for or ruled out
+            near = self.L == 1 and self._query_follows and probe in ("last tokens", "nearest key")
+            return Fraction(2, self.answers) if near else self.chance
+        return self._level_of_functions(probe)
+
+    @property
+    @abstractmethod
+    def _query_follows(self) -> bool:
+        """Whether z_0 stands right behind the last entry of z_1."""
+
+    @abstractmethod
+    def _level_of_functions(self, probe: str) -> Fraction:
+        """What a probe may reach where functions may repeat values."""
+
+    @property
+    def _mode_of_compositions(self) -> Fraction:
+        """What the most frequent value of z_L, of the row asked for, or of compositions of rows
+        with w known is worth, z_0 or any i_l being hidden. All of them composed tell the most.
+        """
+        if self.values == PERMUTATIONS:
+            return Fraction(1, self.m)  # m different values are left, all as likely
+        sources = [self.m, *(self.N(level - 2) for level in range(2, self.L + 1))]
+        targets = [self.N(level - 1) for level in range(1, self.L + 1)]
+        return share_of_a_composed_mode(tuple(sources), tuple(targets))
 
     def _in_sight(self, seen: int) -> Fraction:
         """Accuracy of naming the most frequent of `seen` <= N entries of z_L: of the N one is
