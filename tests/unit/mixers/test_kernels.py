@@ -514,6 +514,21 @@ def test_which_triton_and_device_are_wrong(
     assert (reason is None) == right
 
 
+def test_amd_devices_are_no_hopper(installed: pytest.MonkeyPatch) -> None:
+    has(installed, "3.5.1", HOPPER, name="AMD Instinct MI300X")
+    installed.setattr(torch.version, "hip", "6.3")
+    assert backends.wrong_gradients() is None
+
+
+def test_nothing_is_said_of_kernels_that_would_not_run_anyway(
+    installed: pytest.MonkeyPatch,
+) -> None:
+    """Float32 layers, while PyTorch may not round products: a warning would be an error here."""
+    has(installed, "3.5.1", HOPPER)
+    made("gdn")(inputs())
+    assert not called
+
+
 def test_under_vmap() -> None:
     m = made("gla", torch.bfloat16)
     x = inputs(torch.bfloat16, 5)

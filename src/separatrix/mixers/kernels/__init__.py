@@ -38,8 +38,10 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
         return None
     kernel = KERNELS[name]
     dtype = format_of(dtype)
+    if backend.current == "auto" and not keeps_precision(kernel, dtype):
+        return None
     reason = why_not(kernel, k, v, dtype)
-    if reason is None and (backend.current == "fla" or keeps_precision(kernel, dtype)):
+    if reason is None:
         return partial(_run, kernel, dtype)
     if backend.current == "fla":
         raise BackendError(
