@@ -23,6 +23,7 @@ from separatrix.architecture.hf.draft import Draft, Reading, Unknown, Value
 from separatrix.architecture.hf.families.deepseek import indexed_latents
 from separatrix.architecture.hf.families.minimax_softmax import indexed_blocks
 from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.unread import doubted, unread
 from separatrix.architecture.spec import parse_sizes
 from separatrix.mechanisms import MECHANISMS, Mechanism
 
@@ -72,11 +73,17 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
             f"--pattern has {len(stack):,} layers, but '{fields.find(*_LAYERS)}' is {stated:,};"
             " they must be equal"
         )
+    names = list(dict.fromkeys(name for layer in stack for name, _ in layer))
+    of_file = Reading.of([_made(fields, name) for name in names], [])
+    odd = unread(fields, of_file)
+    # what is said by hand stands over what the file leaves in doubt
+    known = {
+        name: layer[0] for name, layer in zip(names, doubted(of_file, odd).layers, strict=True)
+    }
     drafts: dict[tuple[str, str], Draft] = {}
     for name, sizes in (part for layer in stack for part in layer):
-        if (name, repr(sizes)) not in drafts:
-            made = _made(fields, name)
-            drafts[name, repr(sizes)] = Draft(made.cls, {**made.sizes, **sizes})
+        made = known[name]
+        drafts.setdefault((name, repr(sizes)), Draft(made.cls, {**made.sizes, **sizes}))
     layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
     shown = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
     return Reading(
@@ -84,8 +91,18 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
         (
             f"layers set by hand: --pattern '{' '.join(shown.split())}'",
             *_notes(fields, [d.cls for d in drafts.values()]),
+            *_unread_note(odd),
         ),
     )
+
+
+def _unread_note(names: list[str]) -> list[str]:
+    """Says which fields that may change attention the pattern stands for."""
+    if not names:
+        return []
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    listed = ", ".join(f"'{name[:60]}'" for name in names[:5])
+    return [f"not read, the pattern stands for them: {listed}{more}"]
 
 
 def _notes(fields: Fields, classes: list[type[Mechanism]]) -> list[str]:

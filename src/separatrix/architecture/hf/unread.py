@@ -8,11 +8,12 @@ was asked for by its reader, or is known to be harmless.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields as sizes_of
+from dataclasses import replace
 from typing import Any
 
-from separatrix.architecture.hf.draft import Reading
+from separatrix.architecture.hf.draft import Draft, Reading, Unknown
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.harmless import WHOLE, harmless
 from separatrix.architecture.hf.kv_format import STATED
@@ -35,6 +36,7 @@ _OFF = re.compile(r"^(use|enable|with|has|apply|add|do|is|with|allow)_")
 _SENSE = re.compile(r"caus|full|dense|mask|decoder|global|cache|rope|direction")
 """Flags that may mean something by being false."""
 
+_OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
 _SAME: dict[str, tuple[str, ...]] = {
     "heads": (
         *("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "num_head"),
@@ -73,9 +75,36 @@ def refuse_unread(fields: Fields, reading: Reading, outer: list[Mapping[str, Any
                 raise _error(fields, name, value)
 
 
-def unread_sizes(fields: Fields) -> list[str]:
-    """The fields that nobody asked for and that speak of attention, for a stack given by hand."""
-    return [name for name, _ in _unknown(fields.data, fields, "")]
+def unread(fields: Fields, reading: Reading) -> list[str]:
+    """The fields that may change attention and that nobody asked for, for a stack given by
+    hand.
+    """
+    found = _unknown(fields.data, fields, "")
+    return [name for name, value in found if not _confirmed(name, value, reading)]
+
+
+def doubted(reading: Reading, names: Sequence[str]) -> Reading:
+    """The reading with the heads of softmax attention unknown, where a field that nobody knows
+    speaks of them.
+    """
+    doubts: dict[str, Unknown] = {}
+    for name in names:
+        if _OF_HEADS.search(name.lower()) and not name.startswith("index"):
+            why = Unknown((f"'{name[:60]}' is there, and what it says of heads is not known",))
+            # a dimension says nothing of how many there are
+            of_one = re.search(r"dim|channels|size", name) is not None
+            for size in ("head_dim", "value_dim") if of_one else _SAME:
+                doubts.setdefault(size, why)
+    if not doubts:
+        return reading
+    made: dict[int, Draft] = {}
+    for layer in reading.layers:
+        for draft in layer:
+            sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
+            softmax = draft.cls.group in ("full", "windowed", "indexed")
+            made[id(draft)] = Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
+    layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in reading.layers)
+    return replace(reading, layers=layers)
 
 
 def _unknown(

@@ -144,3 +144,24 @@ def test_settings_over_a_preset() -> None:
     model = preset("nemotron-h-8b", settings=Settings.parse(["mamba2.state=64"]))
     assert model.cache(1)["state"].numbers * 2 == preset("nemotron-h-8b").cache(1)["state"].numbers
     assert resolve("Nemotron-H-8B", settings=Settings.parse(["mamba2.state=64"])) == model
+
+
+def test_heads_that_a_file_spells_in_an_unknown_way_are_not_guessed_under_a_pattern() -> None:
+    plain = {key: value for key, value in LLAMA.items() if key != "model_type"}
+    for name, sizes in (
+        ("kv_channels", {"full.head_dim"}),
+        ("num_kv_groups_per_layer", {"full.heads", "full.kv_heads", "full.head_dim"}),
+    ):
+        with pytest.raises(UnknownSizes, match=f"'{name}' is there") as caught:
+            from_config(plain | {name: 7}, pattern="full*6")
+        assert set(caught.value.outline.missing) == sizes
+        by_hand = from_config(
+            plain | {name: 7}, pattern="full(heads=6, kv_heads=3, head_dim=8)*6"
+        )
+        assert by_hand.layers[0][0].sizes()["head_dim"] == 8
+
+
+def test_fields_that_the_pattern_stands_for_are_named() -> None:
+    read = from_config(LLAMA | {"total_ut_steps": 4}, pattern="full*6")
+    assert any("not read, the pattern stands for them: 'total_ut_steps'" in n for n in read.notes)
+    assert not any("not read" in note for note in from_config(LLAMA, pattern="full*6").notes)
