@@ -24,7 +24,7 @@ from separatrix.architecture.hf.kv_format import STATED, stored
 from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
-from separatrix.architecture.hf.unread import refuse_unread
+from separatrix.architecture.hf.unread import refuse_unread, unknown_note
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
 
@@ -74,6 +74,7 @@ def from_config(
         return built(reading, fields, name, chosen)
     reading = stored(placed(_family(fields)(fields), fields, chosen), fields)
     refuse_unread(fields, reading, outer)
+    reading = replace(reading, notes=(*reading.notes, *unknown_note(fields)))
     return built(reading, fields, name, chosen)
 
 

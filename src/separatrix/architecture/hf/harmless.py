@@ -52,8 +52,13 @@ _ELSEWHERE = (
     *("ssm_in_multiplier", "ssm_out_multiplier", "ssm_multipliers", "linear_allow_neg_eigval"),
     *("scan_layers", "unroll_layers", "residual_in_fp32", "use_bfloat16", "dim_model_base"),
     *("image_token_index", "video_token_index", "audio_token_index", "boi_token_index"),
-    *("eoi_token_index", "pad_vocab_size_multiple", "use_shared_expert_gate", "num_image_tokens"),
-    *("n_group", "topk_group", "num_expert_group", "num_expert_groups", "expert_group_num"),
+    *(
+        "eoi_token_index",
+        "pad_vocab_size_multiple",
+        "use_shared_expert_gate",
+    ),
+    *("gated_norm_rank", "use_full_rank_gate", "gate_low_rank_dim", "n_group", "topk_group"),
+    *("topk_group", "num_expert_group", "num_expert_groups", "expert_group_num"),
     *("decoder_sparse_step", "mlp_layer_types", "mlp_only_layers", "first_k_dense_replace"),
     *("num_dense_layers", "n_dense_layers", "num_hash_layers", "activation_sparsity_pattern"),
     *("layer_scale", "scale_depth", "depth_scale", "num_logits_to_keep", "rescale_every"),
@@ -69,16 +74,60 @@ _ELSEWHERE = (
     *("block_ff_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale"),
     *("block_use_swiglu", "block_use_xavier_init", "conv_use_xavier_init", "use_pos_enc"),
     *("attention_layer_norm", "fused_mlp_checkpoint_lvl", "num_codebooks", "_layer_norm"),
-    *("downsample_factor", "downsample_mode", "downsample_ratio", "out_hidden_size", "top_k"),
-    *("ignore_index", "insert_layer_id", "num_channels", "num_query_tokens", "seconds_per_chunk"),
-    *("spatial_pool_mode", "spatial_pool_stride", "spatial_target_layers", "share_expert_dim"),
-    *("share_expert_dims", "use_grouped_topk", "use_decoder_only_language_model", "early_stopping"),
-    *("activation_situ_linear_beta", "max_value_projector_patch_to_query_dict", "output_scores"),
+    *("top_k",),
+    *("ignore_index",),
+    *("share_expert_dim",),
+    *("share_expert_dims", "use_grouped_topk", "early_stopping"),
+    *("activation_situ_linear_beta", "output_scores"),
     *("remove_invalid_values", "num_return_sequences", "length_penalty", "diversity_penalty"),
     *("begin_suppress_tokens", "suppress_tokens", "num_beam_groups", "return_dict"),
     *("rescale_prenorm_residual", "use_parallel_residual", "parallel_residual", "shared_kernel"),
 )
-HARMLESS = frozenset((*_ATTENTION, *_ELSEWHERE))
+AROUND = frozenset(
+    (
+        *("downsample_factor", "downsample_mode", "downsample_ratio", "out_hidden_size"),
+        *("insert_layer_id", "num_channels", "num_query_tokens", "seconds_per_chunk"),
+        *("spatial_pool_mode", "spatial_pool_stride", "spatial_target_layers", "num_image_tokens"),
+        *("spatial_merge_size", "merge_kernel_size", "merged_hidden_size", "merger_times"),
+        *("use_decoder_only_language_model", "max_value_projector_patch_to_query_dict"),
+    )
+)
+"""Of encoders of other input, harmless around the language model and nowhere else."""
+_SILENT = (
+    *("hidden_size", "hc_mult", "context_length", "max_length", "max_seq_len", "model_max_length"),
+    *("n_positions", "scale_emb", "time_step_limit", "word_embed_proj_dim", "expansion_ratio"),
+    *(
+        "min_length",
+        "seed",
+        "d_ff",
+        "dff",
+        "dim_ff",
+        "max_seq_length",
+        "seq_length",
+        "hidden_ratio",
+    ),
+    *("gate_logit_normalizer", "n_inner", "pretraining_tp", "ep_size", "tp_size", "pp_size"),
+    *(
+        "architectures",
+        "tokenizer_class",
+        "transformers_version",
+        "model_version",
+        "languages",
+        "bad_words_ids",
+    ),
+    *("auto_class", "keys_to_ignore_at_inference", "problem_type", "finetuning_task", "tags"),
+    *(
+        "license",
+        "torchscript",
+        "max_sequence_length",
+        "d_embed",
+        "embed_dim",
+        "ff_intermediate_size",
+    ),
+    *("rescale_layer", "mup_width_multiplier", "mup_base_width", "logits_scaling", "num_labels"),
+)
+"""Names that speak of nothing here: listed so that no note is made of them."""
+HARMLESS = frozenset((*_ATTENTION, *_ELSEWHERE, *_SILENT))
 
 WHOLE = frozenset(
     (

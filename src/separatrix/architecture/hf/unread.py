@@ -15,7 +15,7 @@ from typing import Any
 
 from separatrix.architecture.hf.draft import Draft, Reading, Unknown
 from separatrix.architecture.hf.fields import Fields, shown
-from separatrix.architecture.hf.harmless import WHOLE, harmless
+from separatrix.architecture.hf.harmless import AROUND, WHOLE, harmless
 from separatrix.architecture.hf.kv_format import STATED
 from separatrix.errors import ConfigError
 from separatrix.evidence.canonical import json_list, json_object
@@ -29,7 +29,12 @@ _SPEAKS = re.compile(
     r"|interval|(^|_)(ut|act)_|ponder|(^|_)key|(^|_)value|v_heads|skip|exit|retain|landmark"
     r"|hash|lsh|kv_channels|bucket|random|early_exit|rounds|(^|_)stages?($|_)|expand"
     r"|d_inner|d_state|dt_rank|slot|rank_kv|rope|rotary|alibi|relative|pool|rnn"
-    r"|gru|lstm|token_shift|short|meta_tokens"
+    r"|gru|lstm|token_shift|short|meta_tokens|(^|_)([kqv]|qk|kq|vo)_?(dim|size|rank|width|proj)"
+    r"|(dim|d)_([kqv]|kv|c|qk)($|_)|rank($|_)|(^|_)mems?($|_)|look_?(back|ahead)|receptive|future"
+    r"|autoregress|timestep|denois|noise_sched|mlm|multi_?quer|(^|_)tied?_([kv]|layer|across)"
+    r"|prelude|coda|recycl|think|reason|refine|univers|adaptive_comp|halting|effective_|unique"
+    r"|(^|_)(copies|times|reps|steps)($|_)|merg|register|virtual_tok|selective|budget|bandwidth"
+    r"|stripe|strided|downsampl|upsampl|token_reduc|compan|tree|sampling_steps"
 )
 """Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
 _OFF = re.compile(r"^(use|enable|with|has|apply|add|do|is|with|allow)_")
@@ -67,12 +72,30 @@ def refuse_unread(fields: Fields, reading: Reading, outer: list[Mapping[str, Any
             raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
-    unasked.harmless(*STATED)
+    unasked.harmless(*STATED, *AROUND)
     for level in outer:
         for name, value in _unknown(level, unasked, ""):
             # some files repeat the language model's fields around it
             if value != fields.data.get(name) and not _confirmed(name, value, reading):
                 raise _error(fields, name, value)
+
+
+def unknown_note(fields: Fields) -> list[str]:
+    """Says which fields nobody knows whose names speak of nothing here."""
+    names = [
+        str(name)
+        for name, value in fields.data.items()
+        if str(name) not in fields.read
+        and not (str(name) in WHOLE or harmless(str(name)) or _SPEAKS.search(str(name).lower()))
+        # switches, factors and words name no size
+        and not (value is None or isinstance(value, bool | float | str))
+        and value not in ([], {}, 0, 1)
+    ]
+    if not names:
+        return []
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    listed = ", ".join(f"'{name[:60]}'" for name in names[:5])
+    return [f"fields that are not known change no layer (assumed): {listed}{more}"]
 
 
 def unread(fields: Fields, reading: Reading) -> list[str]:

@@ -155,9 +155,7 @@ def test_heads_that_a_file_spells_in_an_unknown_way_are_not_guessed_under_a_patt
         with pytest.raises(UnknownSizes, match=f"'{name}' is there") as caught:
             from_config(plain | {name: 7}, pattern="full*6")
         assert set(caught.value.outline.missing) == sizes
-        by_hand = from_config(
-            plain | {name: 7}, pattern="full(heads=6, kv_heads=3, head_dim=8)*6"
-        )
+        by_hand = from_config(plain | {name: 7}, pattern="full(heads=6, kv_heads=3, head_dim=8)*6")
         assert by_hand.layers[0][0].sizes()["head_dim"] == 8
 
 

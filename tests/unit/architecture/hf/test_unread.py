@@ -120,3 +120,19 @@ def test_an_inner_dtype_of_null_counts_as_absent() -> None:
         nested = {"model_type": "llava", "torch_dtype": "float16"}
         read = from_config(nested | {"text_config": inner | {spelled: None}})
         assert read.layers[0][0].format == "fp16"
+
+
+def test_numbers_that_nobody_knows_are_noted() -> None:
+    for config in (PLAIN, LLAMA):
+        read = from_config(config | {"frobnications": 3, "wibble": {"x": 2}, "fudge": 0.5})
+        notes = [note for note in read.notes if "that are not known change no layer" in note]
+        assert notes == [
+            "fields that are not known change no layer (assumed): 'frobnications', 'wibble'"
+        ]
+        assert not any("that are not known change" in note for note in from_config(config).notes)
+
+
+def test_what_is_harmless_around_a_language_model_is_not_inside_it() -> None:
+    nested = {"model_type": "some_vl", "dtype": "bfloat16", "text_config": dict(PLAIN)}
+    assert from_config(nested | {"downsample_factor": 4}) == from_config(nested)
+    assert "'downsample_factor' is 4" in refusal(PLAIN | {"downsample_factor": 4})

@@ -15,7 +15,13 @@ _WORDS = {"mamba": "recurrent", "linear_attention": "recurrent", "hybrid": "hybr
 _LISTS = (("layers_block_type", _WORDS), ("layer_types", _WORDS))
 _UNUSED = (
     *("attention_hidden_size", "num_mem_blocks", "kv_channels", "num_query_groups"),
-    *("use_shared_attention_adapter", "n_mamba_heads", "mamba_headdim", "hybrid_layer_ids"),
+    *(
+        "adapter_rank",
+        "use_shared_attention_adapter",
+        "n_mamba_heads",
+        "mamba_headdim",
+        "hybrid_layer_ids",
+    ),
 )
 _SHARED = (
     "attention weights are shared between hybrid layers; each of them keeps keys and values of"
