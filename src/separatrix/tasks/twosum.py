@@ -23,7 +23,14 @@ from separatrix.tasks.base.task import (
     Tokens,
 )
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.classes_modulo import avoiding, by_modulus, one_per_class
+from separatrix.tasks.drawing.classes_modulo import (
+    alike,
+    avoiding,
+    by_modulus,
+    hidden,
+    one_per_class,
+    told_by_residues,
+)
 
 WORDS = Words(
     asks="2-Sum modulo M, per query (Match2) or as a decision.",
@@ -41,25 +48,27 @@ WORDS = Words(
 
         Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M,
         M/2. The label is a fair coin and chooses the last value drawn only: under label 1 the
-        negative of a drawn one, under label 0 a value of a class that was left free (for even M its
-        sign is fair; for odd M see below). Per query, x_j at a uniform place j is uniform over the
-        classes that are not free; the other x's are independent and uniform over all values but
-        -x_j and the free class; q is the last value. As a decision, n-1 tokens have independent
-        uniform classes and one fair sign per class, so that nothing cancels; the last value negates
-        a uniform one of them and is put at a uniform place. So the other tokens say nothing about
-        the label, no token alone does (the last value, like every token of a decision, is uniform
-        over the classes under both labels), and neither does which tokens are equal: the last value
-        is new under both labels. (N' = 1, M = 3 or 4: no class can stay free; under label 0 the
-        last value repeats the one that label 1 would negate, and counts tell.)
+        negative of a drawn one, under label 0 a value of another class, which is left free, that is
+        equal to this negative modulo D. D is the largest of 360360, 27720, 2520, 840, 420, 210, 60,
+        30, 12, 6, 4, 2 that leaves at least three values of 1..M-1 with every residue (four for
+        even M; else 2 for odd M >= 5, or 1). The two are drawn together, either as likely as the
+        other way round. Per query, x_j at a uniform place j has the negative; the other x's are
+        independent and uniform over all values but -x_j and the free class; q is the last value. As
+        a decision, n-1 tokens have classes that are not free and one fair sign per class, so that
+        nothing cancels; the last value negates a uniform one of them and is put at a uniform place.
+        So the other tokens say nothing about the label, no token alone does (the last value, like
+        every token of a decision, is uniform over the classes under both labels), and neither does
+        which tokens are equal: the last value is new under both labels. Nor do ids modulo any
+        divisor of D say anything: modulo D the prompts of both labels are the same. (N' = 1, M = 3
+        or 4: no class can stay free; under label 0 the last value repeats the one that label 1
+        would negate, and counts tell.)
 
-        Choose M prime for the hard task. Where d divides M, x + q = 0 mod M implies the same mod d,
-        so who adds modulo d knows part of the answer (0.62 to 0.72 at M = 16, d = 2 and 4). With M
-        odd, x and -x = M - x have one even id and one odd; the free class gives that side which
-        stands to the token negated as its negative would, so that whoever counts even and odd ids,
-        or those unlike the last, learns nothing. Every other way to compare x with -q by less than
-        their whole values gives part of the answer, less the longer the prompt; no sampler avoids
-        all of them. Ids modulo 3 or 4 are worth 0.70 and 0.65 at n = 4, M = 17, but 0.55 at n = 32,
-        M = 257.
+        Every other way to compare x with -q by less than their whole values gives part of the
+        answer, less the longer the prompt; no sampler avoids all of them. Of numbers of sums that
+        are right modulo p, one is larger by one under label 1, but for those that p and D share:
+        worth at most half the largest probability of Binomial(n - 1, 1/p), and for several p half
+        of 1 - (1 - t_1)(1 - t_2)... of these distances. So D is larger for larger M: 4 at M = 17,
+        210 at M = 1031, 840 at M = 4099, which hides all moduli up to 8, and 10 and 12.
     """,
     counted="""
         Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)
@@ -101,13 +110,13 @@ class TwoSum(Decision):
             " probability proportional to 1/j"
         ),
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("residues",)
     grid: ClassVar[tuple[str, ...]] = (
-        "n=4,M=17",
-        "n=8,M=67",
-        "n=16,M=37,form=decision",
-        "n=32,M=257",
-        "n=64,M=1031",
-        "n=64,M=1031,form=decision",
+        "n=32,M=1031",
+        "n=64,M=4099",
+        "n=32,M=1031,form=decision",
+        "n=64,M=32771",
+        "n=64,M=4099,form=decision",
     )
 
     n: int
@@ -146,6 +155,10 @@ class TwoSum(Decision):
         single some of them out: no promise is made, 1 is stated.
         """
         n = self.n
+        if probe == "residues":
+            others = self.n - 1 - (self.form == "decision")
+            told = told_by_residues(others, self.M, range(2, 6)) if self.pairs > 1 else Fraction(1)
+            return (1 + told) / 2
         if self._small and probe in ("counts", "nearest key"):
             return Fraction(1)
         if probe == "last tokens":
@@ -223,29 +236,41 @@ class TwoSum(Decision):
     def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         rows = np.arange(len(labels))
         place = rng.integers(self.n, size=len(labels))
-        free, met = self._two_classes(len(labels), rng)
-        met = self._signed(met, rng)
-        last = self._last(labels, met, free, rng)
-        holes = np.stack((self.M - met, free, self.M - free), axis=1)
+        met, negative, other = self._three(len(labels), rng)
+        holes = np.stack((negative, other, self.M - other), axis=1)
         tokens = np.empty((len(labels), self.length), np.int64)
         tokens[:, :-1] = self._drawn(self.M, holes if self.pairs > 1 else holes[:, :1], self.n, rng)
-        tokens[rows, place], tokens[:, -1] = met, last
+        tokens[rows, place], tokens[:, -1] = met, np.where(labels == 1, negative, other)
         return tokens
 
     def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         batch = len(labels)
-        rows = np.arange(len(labels))
-        free, _ = self._two_classes(batch, rng)
+        rows = np.arange(batch)
+        met, negative, other = self._three(batch, rng)
+        own = np.minimum(met, negative)
+        free = np.minimum(other, self.M - other)
         classes = 1 + self._drawn(
             self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng
         )
+        classes[rows, rng.integers(self.n - 1, size=batch)] = own
         tokens = np.empty((batch, self.n), np.int64)
         tokens[:, :-1] = np.where(one_per_class(classes, rng), self.M - classes, classes)
-        last = self._last(labels, tokens[rows, rng.integers(self.n - 1, size=batch)], free, rng)
+        # one sign for each class, and that of the one negated is known
+        tokens[:, :-1] = np.where(classes == own[:, None], met[:, None], tokens[:, :-1])
         place = rng.integers(self.n, size=batch)
         tokens[:, -1] = tokens[rows, place]
-        tokens[rows, place] = last
+        tokens[rows, place] = np.where(labels == 1, negative, other)
         return tokens
+
+    def _three(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
+        """A value, its negative, and one that stands in for that under label 0: of another class,
+        alike modulo D. (The value again where there is one class alone.)
+        """
+        if self.pairs == 1:
+            met = 1 + (self.M - 2) * rng.integers(2, size=batch)
+            return met, self.M - met, met
+        negative, other = alike(batch, self.M, hidden(self.M), rng)
+        return self.M - negative, negative, other
 
     def _drawn(self, values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
         """Shape (batch, n): of [values] without the row's holes, uniform or as the shift says."""
@@ -258,24 +283,6 @@ class TwoSum(Decision):
             np.cumsum(weights / weights.sum())[:-1], rng.random((len(holes), n))
         )
         return np.take_along_axis(avoiding(values, holes, kept, rng), chosen, axis=1)
-
-    def _two_classes(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Two different uniform classes, by their members in 1..N' (the same one if N' = 1)."""
-        first = rng.integers(self.pairs, size=batch)
-        step = rng.integers(1, max(2, self.pairs), size=batch)
-        return 1 + first, 1 + (first + step) % self.pairs
-
-    def _signed(self, values: Tokens, rng: np.random.Generator) -> Tokens:
-        return np.where(rng.integers(2, size=len(values)) == 1, self.M - values, values)
-
-    def _last(self, labels: Tokens, met: Tokens, free: Tokens, rng: np.random.Generator) -> Tokens:
-        if self.pairs == 1:
-            other = met
-        elif self.M % 2:  # the member that is even where M - met is
-            other = np.where((self.M - met - free) % 2 == 0, free, self.M - free)
-        else:
-            other = self._signed(free, rng)
-        return np.where(labels == 1, self.M - met, other)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -13,6 +13,7 @@ import pytest
 from support.two_sum import Distribution, described, says_nothing
 
 from separatrix.tasks import TwoSum, parse_task
+from separatrix.tasks.drawing.classes_modulo import alike, hidden, told_by_residues
 from separatrix.tasks.twosum import Form
 
 
@@ -261,3 +262,67 @@ def test_small_sizes_promise_nothing(text: str, promised: bool) -> None:
 def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
     M = parse_task(f"twosum:{text}").sizes()["M"]
     assert all(M % d for d in range(2, M))
+
+
+@pytest.mark.parametrize(
+    ("M", "D"), [(3, 1), (5, 2), (8, 1), (9, 2), (16, 2), (17, 4), (67, 12), (257, 60), (1031, 210)]
+)
+def test_the_modulus_that_is_hidden(M: int, D: int) -> None:
+    """The largest of those listed with three values of 1..M-1 for every residue, four for even M:
+    of M = 17 four each modulo 4 (of 6 two or three); of M = 16 seven or eight modulo 2.
+    """
+    assert hidden(M) == D
+    if M > 8:
+        least = min(sum(v % D == r for v in range(1, M)) for r in range(D))
+        assert least >= (3 if M % 2 else 4)
+
+
+@pytest.mark.parametrize(
+    ("n", "M", "form"), [(4, 17, "query"), (12, 67, "decision"), (8, 36, "query")]
+)
+def test_residues_of_the_modulus_say_nothing(n: int, M: int, form: str) -> None:
+    """How many sums are right modulo D and its divisors: chi-square between the answers below
+    freedom + 5 sigma. Modulo 7 and 13, which do not divide it, it is far above at n = 4.
+    """
+    tokens, targets = parse_task(f"twosum:n={n},M={M},form={form}").sample(
+        40_000, np.random.default_rng(1)
+    )
+    D = hidden(M)
+
+    def distance(p: int) -> float:
+        if form == "query":
+            right = ((tokens[:, :-1] + tokens[:, -1:] - M) % p == 0).sum(1)
+        else:
+            sums = (tokens[:, :, None] + tokens[:, None, :] - M) % p == 0
+            right = sums.sum((1, 2)) - sums[:, np.arange(n), np.arange(n)].sum(1)
+        table = np.stack(
+            [np.bincount(right[targets == label], minlength=n * n) for label in (0, 1)]
+        )
+        table = table[:, table.sum(0) > 20]
+        expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
+        freedom = table.shape[1] - 1
+        return float((((table - expected) ** 2 / expected).sum() - freedom) / (2 * freedom) ** 0.5)
+
+    for p in range(2, D + 1):
+        if D % p == 0:
+            assert distance(p) < 5
+    if n == 4:
+        assert min(distance(7), distance(13)) > 100
+
+
+def test_both_values_have_one_law() -> None:
+    """M = 17, D = 4: what is negated and what stands in for it are each uniform over 1..16."""
+    one, two = alike(80_000, 17, 4, np.random.default_rng(2))
+    assert ((one - two) % 4 == 0).all()
+    assert not ((one == two) | (one + two == 17)).any()
+    for values in (one, two):
+        seen = np.bincount(values, minlength=17)[1:]
+        assert ((seen - 5000) ** 2 / 5000).sum() < 15 + 5 * 30**0.5
+
+
+def test_what_residues_tell_by_hand() -> None:
+    """Modulo 3 alone, of one other token: it fits with probability 1/3, and the largest of 1/3, 2/3
+    is what a shift by one changes. M = 8 hides nothing and has 7 values: (1 - 1/3) 7/6 of it.
+    """
+    assert told_by_residues(1, 8, range(3, 4)) == Fraction(2, 3) * Fraction(7, 6) * Fraction(2, 3)
+    assert told_by_residues(9, 17, range(2, 3)) == 0 == told_by_residues(9, 17, range(4, 5))

@@ -27,8 +27,8 @@ def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
     for modulus in SMALL:
         often = np.stack([(others % modulus == value).sum(axis=1) for value in range(modulus)], 1)
         query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
-        # sums of ids below M that are 0 mod M are 0, M, ..., (summands - 1) M
-        wanted = {times * task.M % modulus for times in range(summands)}
+        # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are
+        wanted = {times * task.M % modulus for times in range(1, summands)}
         right = np.zeros(len(tokens), np.int64)
         for value in wanted:
             right += _sums(often, free, modulus, (value - query) % modulus)

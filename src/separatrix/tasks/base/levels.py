@@ -88,8 +88,8 @@ def _at_most(n: int, V: int, k: int) -> int:
 
 @lru_cache(maxsize=64)
 def share_of_a_composed_mode(sources: tuple[int, ...], targets: tuple[int, ...]) -> Fraction:
-    """E[max_v |F^-1(v)|]/m for F = f_L o ... o f_1 with independent uniform entries, from above: f_l
-    takes `sources[l-1]` arguments into `targets[l-1]` values, and m is sources[0].
+    """E[max_v |F^-1(v)|]/m for F = f_L o ... o f_1 with independent uniform entries, from above.
+    f_l takes `sources[l-1]` arguments into `targets[l-1]` values, and m is sources[0].
 
     |F^-1(v)| is found from the end: given s values that lead to v after f_l, as many arguments of
     f_l do as Binomial(arguments, s/values). E max is the sum over t of P(some v has more than t),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from math import comb, gcd
 from typing import TypeVar
 
 import numpy as np
@@ -51,3 +53,57 @@ def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_
     result = np.empty_like(coins)
     np.put_along_axis(result, order, drawn, axis=1)
     return result
+
+
+_HIDDEN = (360360, 27720, 2520, 840, 420, 210, 60, 30, 12, 6, 4, 2)
+"""Numbers with many divisors."""
+
+
+def hidden(M: int) -> int:
+    """The largest D of a list of numbers with many divisors of which every value of 1..M-1 shares
+    its residue with two others at least (three for even M); else 2 for odd M >= 5, or 1.
+    """
+    # with odd M and even D a value and its negative have different residues
+    odd = M % 2
+    members = (D for D in _HIDDEN if (3 if odd else 4) <= (M - 1) // D)
+    return next(members, 2 if odd and M >= 5 else 1)
+
+
+def alike(batch: int, M: int, D: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+    """Two values (batch,) each of 1..M-1 that agree modulo D, of different classes {x, M-x} with
+    two members; the law of one is that of the other. There must be two such classes.
+    """
+    one = np.empty(batch, np.int64)
+    two = np.empty(batch, np.int64)
+    left = np.arange(batch)
+    while len(left):
+        drawn = 1 + rng.integers(M - 1, size=len(left))
+        residue = drawn % D
+        # those of residue 0 begin at D
+        members = (M - 1 - residue) // D + (residue > 0)
+        other = residue + D * (rng.integers(members) + (residue == 0))
+        one[left], two[left] = drawn, other
+        fits = (other != drawn) & (other != M - drawn) & (2 * drawn != M) & (2 * other != M)
+        left = left[~fits]
+    return one, two
+
+
+def told_by_residues(n: int, M: int, moduli: range) -> Fraction:
+    """At most how far the numbers of n tokens that cancel another modulo each of `moduli` tell
+    apart one that cancels it from one that does so modulo `hidden(M)` alone: the total variation
+    between the two, taken as independent for different moduli.
+
+    Modulo p one token more fits, where the other fits by chance; of Binomial(n, 1/p) others the
+    distance of a shift by one is the largest probability.
+    """
+    D = hidden(M)
+    members = max(2, (M - 1) // D)
+    same = Fraction(1)
+    for p in moduli:
+        by_chance = Fraction(gcd(p, D), p)
+        apart = min(Fraction(1), (1 - by_chance) * members / (members - 1))
+        largest = max(
+            Fraction(comb(n, k) * (p - 1) ** (n - k), p**n) for k in {n // p, (n + 1) // p}
+        )
+        same *= 1 - apart * largest
+    return 1 - same
