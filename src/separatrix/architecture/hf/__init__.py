@@ -120,6 +120,7 @@ def _family(fields: Fields) -> Family:
     if is_native(fields):
         return mamba_ssm
     if isinstance(kind, str) and kind in FAMILIES:
+        _refuse_other_class(fields, kind)
         return FAMILIES[kind]
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise fields.unknown_family(FAMILIES)
@@ -130,6 +131,17 @@ def _family(fields: Fields) -> Family:
         family = FAMILIES[CLASSES[first]]
         return family if kind is None else partial(_by_class, family, first)
     return partial(probe, known=FAMILIES)
+
+
+def _refuse_other_class(fields: Fields, kind: str) -> None:
+    """Raises ConfigError where 'architectures' names a class of another family of models."""
+    for name in json_list(fields.data.get("architectures")) or []:
+        other = CLASSES.get(name) if isinstance(name, str) else None
+        if other is not None and FAMILIES[other].__module__ != FAMILIES[kind].__module__:
+            raise fields.error(
+                f"'model_type' is {shown(kind)}, but 'architectures' names {name}, a class of"
+                f" {other}; correct one of them"
+            )
 
 
 def _by_class(family: Family, name: str, fields: Fields) -> Reading:

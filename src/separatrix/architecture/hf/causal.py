@@ -54,7 +54,10 @@ _DIFFUSION = re.compile(
     r"|dcoder|dflash|^a2d|lladamoe|wedlm|rnd1|mmada|tess",
     re.IGNORECASE,
 )
-_CLASSES = re.compile(r"MaskedLM|Bidirec|BiModel|ForCTC|VisionModel|VisionTransformer|MaskGen")
+_CLASSES = re.compile(
+    r"ForMasked|Bidirec|BiModel|ForCTC|VisionModel|VisionTransformer|MaskGen|EncoderModel"
+    r"|TextEncoding|EncoderDecoder"
+)
 _FALSE = re.compile(r"(^|_)(is_)?caus(al|ality)(_|$)|unidirectional|autoregressive|left_to_right")
 _TRUE = re.compile(
     r"bidirection|bi_direction|non_?causal|prefix_?lm|encoder_only|is_encoder$|is_mdlm"

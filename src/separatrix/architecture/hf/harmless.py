@@ -37,6 +37,7 @@ _ATTENTION = (
     *("add_swa_attention_sink_bias", "add_full_attention_sink_bias", "learnable_sink_init"),
     *("attention_sink_bias", "attention_projection_layout", "v_lora_rank", "head_norm_eps"),
     *("attn_softcap", "attn_logit_softcapping", "attn_logit_softcap", "attention_type_id"),
+    *("use_logn_attn", "attn_output_multiplier", "parallel_attn_mlp_res", "attn_output_bias"),
     *("attention_o_bias", "attention_qkv_bias", "attn_qkv_bias", "attn_out_bias"),
 )
 """What happens inside a head, and changes neither what is kept nor what is seen."""
@@ -86,7 +87,13 @@ _ELSEWHERE = (
 AROUND = frozenset(
     (
         *("downsample_factor", "downsample_mode", "downsample_ratio", "out_hidden_size"),
-        *("insert_layer_id", "num_channels", "num_query_tokens", "seconds_per_chunk"),
+        *(
+            "select_layer",
+            "insert_layer_id",
+            "num_channels",
+            "num_query_tokens",
+            "seconds_per_chunk",
+        ),
         *("spatial_pool_mode", "spatial_pool_stride", "spatial_target_layers", "num_image_tokens"),
         *("spatial_merge_size", "merge_kernel_size", "merged_hidden_size", "merger_times"),
         *("use_decoder_only_language_model", "max_value_projector_patch_to_query_dict"),

@@ -42,6 +42,8 @@ _SENSE = re.compile(r"caus|full|dense|mask|decoder|global|cache|rope|direction")
 """Flags that may mean something by being false."""
 
 _OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
+_DEEPEST = 8
+"""Objects within objects that are looked into."""
 _SAME: dict[str, tuple[str, ...]] = {
     "heads": (
         *("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "num_head"),
@@ -130,22 +132,24 @@ def doubted(reading: Reading, names: Sequence[str]) -> Reading:
     return replace(reading, layers=layers)
 
 
-def _unknown(
-    data: Mapping[Any, Any], fields: Fields, prefix: str, *, opened: bool = True
-) -> Iterator[tuple[str, Any]]:
+def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in data.items():
         own = str(key)
         name = prefix + own
+        if prefix.count(".") > _DEEPEST:
+            yield name, value
+            return
         if _off(own, value) or own in WHOLE or name == "architectures":
             continue
         known = name in fields.read
         inner = json_object(value)
         entries = json_list(value)
-        if inner is not None and (known or not _SPEAKS.search(own.lower())):
-            yield from _unknown(inner, fields, f"{name}.", opened=known)
-        elif known and entries is not None and all(isinstance(entry, dict) for entry in entries):
+        passed = known or harmless(own) or not _SPEAKS.search(own.lower())
+        if inner is not None and passed:
+            yield from _unknown(inner, fields, f"{name}.")
+        elif entries is not None and passed:
             for i, entry in enumerate(entries):
-                yield from _unknown(entry, fields, f"{name}[{i}].", opened=known)
+                yield from _unknown(json_object(entry) or {}, fields, f"{name}[{i}].")
         elif not known and _SPEAKS.search(own.lower()) and not harmless(own):
             yield name, value
 

@@ -364,9 +364,13 @@ def test_widths_that_win() -> None:
     (falcon,) = set(from_config(FALCON_MAMBA).layers)
     # intermediate_size 64 over expand 16 x 32
     assert falcon == (Mamba(width=64, state=8, conv=4, norms=True, **S),)
-    assert from_config(MAMBA | {"intermediate_size": 96}).layers[0] == (
+    wide = {key: value for key, value in MAMBA.items() if key != "expand"}
+    assert from_config(wide | {"intermediate_size": 96}).layers[0] == (
         Mamba(width=96, state=8, conv=4, **S),
     )
+    # implementations disagree on which of the two wins
+    with pytest.raises(ConfigError, match="'intermediate_size' is 96, but 'expand' x hidden_size"):
+        from_config(MAMBA | {"intermediate_size": 96})
     assert from_config(FALCON_H1 | {"mamba_expand": 77}) == from_config(
         FALCON_H1
     )  # mamba_d_ssm over expand
@@ -394,9 +398,10 @@ def test_zamba2_in_both_spellings() -> None:
     newer |= {"mamba_d_state": 24, "n_mamba_heads": 6, "mamba_expand": 2, "mamba_d_conv": 4}
     newer["layers_block_type"] = ["linear_attention", "hybrid", "linear_attention", "hybrid"]
     assert from_config(newer) == from_config(ZAMBA2)
-    # 6 heads of 16 are 96 channels; n_mamba_heads of another file does not matter where
-    # mamba_headdim is there
-    assert from_config(ZAMBA2 | {"n_mamba_heads": 8}) == from_config(ZAMBA2)
+    # 6 heads of 16 are 96 channels
+    assert from_config(ZAMBA2 | {"n_mamba_heads": 6}) == from_config(ZAMBA2)
+    with pytest.raises(ConfigError, match="'n_mamba_heads' is 8, but"):
+        from_config(ZAMBA2 | {"n_mamba_heads": 8})
     assert any("keys and values of its own" in note for note in from_config(ZAMBA2).notes)
     # KV at each of the two hybrid layers: 2 x 4 heads x (2 x 48 / 4)
     assert from_config(ZAMBA2).cache(10)["kv"].total == 10 * 2 * 2 * 4 * 24 * 16

@@ -81,10 +81,23 @@ def test_fields_around_the_language_model_count_too() -> None:
 
 
 def test_fields_inside_objects_count_too() -> None:
-    assert "'attention.num_kv_groups'" in refusal(PLAIN | {"attention": {"num_kv_groups": 2}}) or (
-        "'attention'" in refusal(PLAIN | {"attention": {"num_kv_groups": 2}})
-    )
-    assert "'extra.cache_window' is 4" in refusal(PLAIN | {"extra": {"cache_window": 4}})
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"a": deep}
+    for field, name in (
+        ({"extra": {"cache_window": 4}}, "extra.cache_window"),
+        ({"extra": [{"y": 1}, {"num_loops": 4}]}, "extra[1].num_loops"),
+        ({"attention_bias": {"window": 4}}, "attention_bias.window"),
+        ({"extra": deep | {"num_loops": 4}}, "extra"),
+        ({"extra": deep}, "extra"),
+        ({"attention": {"groups": 2}}, "attention"),
+    ):
+        assert f"'{name}" in refusal(PLAIN | field)
+
+
+def test_a_class_of_another_family_stops_the_file() -> None:
+    assert "a class of jamba" in refusal(LLAMA | {"architectures": ["JambaForCausalLM"]})
+    assert from_config(LLAMA | {"architectures": ["MyLlama"]}) == from_config(LLAMA)
 
 
 @pytest.mark.parametrize(

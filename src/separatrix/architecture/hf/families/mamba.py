@@ -14,11 +14,17 @@ _LISTS = (("layer_types", {"linear_attention": "recurrent", "mamba": "recurrent"
 
 
 def mamba_1(fields: Fields) -> Reading:
-    """All layers Mamba; `intermediate_size`, where it is there, wins over `expand` x
-    `hidden_size`.
+    """All layers Mamba of `intermediate_size` channels, which is `expand` x `hidden_size` where it
+    is absent.
     """
     width = fields.optional_size("intermediate_size")
-    fields.harmless("expand")
+    if width is not None and fields.has("expand"):
+        made = scaled(fields, fields.size("hidden_size"), "expand")
+        if isinstance(made, int) and made != width:
+            raise fields.error(
+                f"'intermediate_size' is {width}, but 'expand' x hidden_size is {made}; correct one"
+                " of them"
+            )
     return _mamba_1(
         fields, scaled(fields, fields.size("hidden_size"), "expand") if width is None else width
     )

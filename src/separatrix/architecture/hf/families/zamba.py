@@ -43,6 +43,12 @@ def zamba2(fields: Fields) -> Reading:
         if head_dim is None
         else fields.quotient(width, head_dim, "expansion x hidden_size / mamba_headdim")
     )
+    stated = fields.optional_size("n_mamba_heads")
+    if stated is not None and isinstance(heads, int) and heads != stated:
+        raise fields.error(
+            f"'n_mamba_heads' is {stated}, but expansion x hidden_size / mamba_headdim is {heads};"
+            " correct one of them"
+        )
     recurrent = mamba2(
         fields,
         heads=heads,
@@ -80,6 +86,7 @@ def zamba(fields: Fields) -> Reading:
             "hybrid",
             *("hybrid" if i % period == offset else "recurrent" for i in range(layers - 3)),
         ]
+    fields.harmless("n_mamba_heads")
     width = scaled(fields, fields.size("hidden_size"), "mamba_expand")
     return _reading(
         fields, kinds, mamba(fields, width=width, state=("mamba_d_state",), conv=("mamba_d_conv",))
