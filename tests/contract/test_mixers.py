@@ -204,7 +204,9 @@ _CORNERS = frozenset(
             "mla unrotated",
             "rglru",
             "rwkv",
+            "rwkv6",
             "rwkv6 key_heads",
+            "loglinear mamba2",
             "rwkv channel mixing",
         ),
         *(

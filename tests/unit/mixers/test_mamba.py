@@ -21,9 +21,10 @@ def normed(x: Array) -> Array:
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
 
 
-@pytest.mark.parametrize("norms", [False, True])
-@pytest.mark.parametrize("conv", [0, 4])
-@pytest.mark.parametrize(("channels", "state", "rank"), [(5, 3, 2), (1, 4, None), (7, 1, 3)])
+@pytest.mark.parametrize(
+    ("channels", "state", "rank", "conv", "norms"),
+    [(5, 3, 2, 0, False), (1, 4, None, 4, True), (7, 1, 3, 4, False), (5, 3, 2, 0, True)],
+)
 def test_mamba(channels: int, state: int, rank: int | None, conv: int, norms: bool) -> None:
     # the paper's algorithm 2, each token's sum over all before it written out
     sizes: dict[str, Any] = {"width": channels, "state": state, "conv": conv, "norms": norms}
