@@ -52,7 +52,10 @@ def solve(text: str, question: str, *, wrong: bool = False) -> tuple[list[str], 
         told, asked, *_ = question.rsplit("\n\n", 1)
         prompt = f"{told}\n\n{asked.partition(chr(10))[0]}\n{cue}"
         answer = task.answer(prompt)
-        return task.steps(prompt), re.sub("[A-Z]", "Q", answer) if wrong else answer
+        if wrong:  # other names of the prompt, as many
+            others = set(re.findall(task.pattern, prompt)) - set(answer.split(", "))
+            answer = ", ".join(sorted(others)[: answer.count(",") + 1])
+        return task.steps(prompt), answer
     asked = task.asked
     tokens = np.array([tokens_of(asked, question)])
     chain = asked.intermediate(tokens)[0].tolist() if isinstance(asked, Composition) else []

@@ -1,14 +1,16 @@
 """Tasks in words, read as tokens that the same probes take.
 
-Every sentence becomes its wording, the names taken out, and then its names; the cue after the
-question is the same in every prompt and left out. The candidates of a prompt are numbered in the
-order in which they are first named, and the number is the answer's class. The other names get
-numbers at random: their order would tell which facts share a name, and so do a part of the task.
+Every sentence becomes its wording, the names taken out, and then its names; one that names nobody
+is like any other such. The cue after the question is the same in every prompt and left out. The
+candidates of a prompt are numbered in the order in which they are first named, and the number is
+the answer's class. The other names get numbers at random: their order would tell which facts share
+a name, and so do a part of the task.
 """
 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from itertools import chain
 
 import numpy as np
@@ -30,13 +32,13 @@ def of_words(task: TextTask) -> Subject:
     known = frozenset(names())
 
     def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
-        return _tokens(task.sample(instances, rng), known, rng)
+        return _tokens(task, task.sample(instances, rng), known, rng)
 
     return Subject(
         spec=task.spec,
-        answers=round(1 / task.chance),
+        answers=task.candidates,
         length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1),
-        chance=task.chance,
+        chance=Fraction(1, task.candidates),
         level=task.level,
         draw=draw,
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
@@ -44,7 +46,7 @@ def of_words(task: TextTask) -> Subject:
 
 
 def _tokens(
-    items: list[TextItem], known: frozenset[str], rng: np.random.Generator
+    task: TextTask, items: list[TextItem], known: frozenset[str], rng: np.random.Generator
 ) -> tuple[Prompts, Tokens]:
     wordings: dict[str, int] = {}
     rows = []
@@ -63,14 +65,16 @@ def _tokens(
         number = dict(zip(candidates + others, numbers, strict=True))
         row: list[int] = []
         for words in sentences:
-            wording = " ".join(word if word not in known else "_" for word in words)
+            named = not known.isdisjoint(words)
+            # filler, which names nobody, is one word
+            wording = " ".join("_" if word in known else word for word in words) if named else ""
             row += [
                 # negative, to stand apart from names until the largest number of a name is known
                 -1 - wordings.setdefault(wording, len(wordings)),
                 *(number[word] for word in words if word in known),
             ]
         rows.append(row)
-        answers.append(number[item.answer])
+        answers.append(number[task.audited(item)])
     return _aligned(rows, len(wordings)), np.array(answers)
 
 

@@ -33,7 +33,7 @@ class TextSource:
         self.share = Fraction(1)
         self.words = 4 + sum(len(step.split()) for step in first.steps)
         self._steps = bool(first.steps)
-        self._choices = bool(first.choices)
+        self._choices = self.shape.size == 1 and bool(first.choices)
         self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
 
     def sizes(self) -> dict[str, Any]:

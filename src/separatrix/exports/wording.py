@@ -55,7 +55,9 @@ def _thing(task: Task) -> str:
 
 def noun(task: Task | TextTask) -> str:
     """What an answer is called."""
-    return task.reply[0] if isinstance(task, Task) else task.noun
+    if isinstance(task, Task):
+        return task.reply[0]
+    return task.noun if task.reply[1] == 1 else f"{task.noun}s"
 
 
 def manner(task: Task | TextTask, *, steps: bool) -> str:

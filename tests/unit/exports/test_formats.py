@@ -19,6 +19,7 @@ from separatrix.errors import SpecError
 from separatrix.exports import SPLITS, export
 from separatrix.exports.references import REFERENCES, references
 from separatrix.exports.replies import read
+from separatrix.exports.texts import TextSource
 from separatrix.exports.tokens import TokenSource
 from separatrix.exports.wording import definition, drawn, instruction
 from separatrix.exports.yaml import Function, yaml
@@ -187,7 +188,10 @@ def test_rows_of_text(tmp_path: Path, text: str) -> None:
     for row in jsonl(tmp_path / "a", task)["train"]:
         assert row["answer"] == task.answer(row["prompt"])
         assert row["steps"] == task.steps(row["prompt"])
-        assert row["answer"] in row["choices"]
+        if task.reply[1] == 1:
+            assert row["answer"] in row["choices"]
+        else:
+            assert "choices" not in row
         stepwise = " ".join([*row["steps"], f"The answer is {row['answer']}."])
         assert row["completion"] == (stepwise if "style=steps" in text else row["answer"])
 
@@ -406,3 +410,24 @@ def test_ids_are_written_as_what_they_mean() -> None:
     }
     for text, (tokens, written) in words.items():
         assert " ".join(map(parse_task(text).word, tokens)) == written, text
+
+
+@pytest.mark.parametrize(
+    "text", [f"{name}:{sizes}" for name, cls in TEXT_TASKS.items() for sizes in cls.grid[:3]]
+)
+def test_a_scripted_model_is_right_or_wrong_on_every_text(text: str) -> None:
+    """As above; the wrong model answers with other names of the text."""
+    source = TextSource(parse_text_task(text))
+    made = source.draw(3, np.random.default_rng(3)).render(np.arange(3))
+    rows = [dict(zip(made, values, strict=True)) for values in zip(*made.values(), strict=True)]
+    for row in rows:
+        right = row["answer"]
+        known = row.get("choices") or sorted(set(re.findall(source.task.pattern, row["prompt"])))
+        others = [name for name in known if name not in right][: source.shape.size]
+        for said in ("{}", "The answer is {}.", "<think>\n{}?\n</think>\n**{}**", "\\boxed{{{}}}"):
+            listed = ["Nobody", right] if said.count("{}") == 2 and "{{" not in said else [right]
+            assert read(said.format(*listed), source.shape, row.get("choices", ())) == right
+            wrong = read(
+                said.format(*[", ".join(others)] * 2), source.shape, row.get("choices", ())
+            )
+            assert wrong not in (right, None)

@@ -7,10 +7,21 @@ from separatrix.tasks import TASKS, Task, parse_task
 from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
+from separatrix.tasks.text.needles import Needles
+from separatrix.tasks.text.variables import Variables
 
-__all__ = ["TEXT_TASKS", "MultiHop", "TextItem", "TextTask", "parse_any_task", "parse_text_task"]
+__all__ = [
+    "TEXT_TASKS",
+    "MultiHop",
+    "Needles",
+    "TextItem",
+    "TextTask",
+    "Variables",
+    "parse_any_task",
+    "parse_text_task",
+]
 
-TEXT_TASKS: dict[str, type[TextTask]] = {task.name: task for task in (MultiHop,)}
+TEXT_TASKS: dict[str, type[TextTask]] = {task.name: task for task in (MultiHop, Needles, Variables)}
 
 
 def parse_text_task(text: str) -> TextTask:

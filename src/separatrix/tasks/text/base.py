@@ -21,7 +21,8 @@ LARGEST_SAMPLE = 1 << 24
 
 class TextItem(NamedTuple):
     """An instance: the prompt, its one right answer, the sentences that lead to it in order, and
-    all candidates, the answer among them, by alphabet.
+    all candidates, the answer among them, by alphabet. Of an answer of several names the candidates
+    are those for the one that the audit guesses.
     """
 
     prompt: str
@@ -72,11 +73,20 @@ class TextTask(ABC):
     def chance(self) -> Fraction:
         """Accuracy of a guess among the choices, exact."""
 
+    @property
+    def candidates(self) -> int:
+        """Names that one name of an answer is guessed from."""
+        return round(1 / self.chance)
+
+    def audited(self, item: TextItem) -> str:
+        """The name of an answer that the audit guesses, one of `item.choices`."""
+        return item.answer
+
     def level(self, probe: str) -> Fraction:
-        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach without having solved the
-        task, exact: chance, unless a subclass knows better.
+        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach at that name without having
+        solved the task, exact: that of a guess, unless a subclass knows better.
         """
-        return self.chance
+        return Fraction(1, self.candidates)
 
     @property
     def reply(self) -> tuple[str, int, bool]:

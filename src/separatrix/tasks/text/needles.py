@@ -1,0 +1,216 @@
+"""Needles in a haystack: words kept under names, told between sentences of filler."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, perm
+from typing import ClassVar, Final
+
+import numpy as np
+
+from separatrix.errors import SizeError, SpecError
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.text.base import TextItem, TextTask
+from separatrix.tasks.text.filler import SHORTEST, among
+from separatrix.tasks.text.haystack import CUE, check_length, facts, taken_apart
+from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.text.reader import QUESTION, short
+
+WORDS = Words(
+    asks="Needles in a haystack: words kept under names, told between sentences of filler.",
+    table="""
+        part       input                                                        target
+        text       The old miller passed the gate. The code word of Mavdok      .
+                   is Fizgub. The small ferry ...                               .
+        question   Question: What is the code word of Mavdok?                   .
+        cue        Answer:                                                      Fizgub
+    """,
+    rules="""
+        In a text of length words each of the keys has its code words, as many as values says, a
+        sentence each. All names differ. Asked for are all code words of one key, by alphabet
+        (values > 1), or the one of each of several keys, in the order of the question (queries >
+        1). The candidates are all code words of the text.
+    """,
+    drawn="""
+        keys >= 2, values >= 1, queries >= 1 and at most as many as keys; values or queries is 1.
+        length, in words between white space, the question not counted, from 7 for each needle and
+        6 more up to 2^20; a tokenizer makes one token of a word at least, so that 131,072 words are
+        128k tokens or more.
+
+        Names are different uniform ones, the needles stand in uniform order at a uniform set of
+        places among the sentences of filler, and the keys asked for are uniform. So all needles are
+        alike but for the name in the question: what is asked for is at any place with the same
+        probability, and whoever does not read names is right with the probability of a guess. The
+        words of another key are not the answer: of m keys left, each word is with probability 1/m
+        times that of a guess among its own.
+
+        Filler is made of word lists of our own, "The grey kettle covered the small bell near the
+        river.", in sentences of 6 to 12 words, and names nobody.
+    """,
+    counted="None counted: prompts in words have no fixed length.",
+    origin="""
+        RULER, arXiv 2404.06654: its needles with several keys, several values and several queries.
+        There a needle is a word and a number of seven digits, and the filler is noise sentences or
+        essays
+    """,
+)
+
+_NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
+_NAME: Final = re.compile(PATTERN)
+_TOLD = 7
+"""Words of a needle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needles(TextTask):
+    """Code words in filler text."""
+
+    name: ClassVar[str] = "needles"
+    words: ClassVar[Words] = WORDS
+    title: ClassVar[str] = (
+        "needles in a haystack: code words of several names among filler; answer those asked for"
+    )
+    usage: ClassVar[str] = "length (words), keys, values (of a key, default 1), queries (default 1)"
+    source: ClassVar[str] = "arXiv 2404.06654"
+    due: ClassVar[str] = "due after the prompt"
+    pattern: ClassVar[str] = PATTERN
+    grid: ClassVar[tuple[str, ...]] = (
+        "length=80,keys=4",
+        "length=120,keys=4,values=2",
+        "length=120,keys=6,queries=2",
+        "length=1024,keys=8",
+        "length=4096,keys=16,values=4",
+        "length=32768,keys=64",
+        "length=131072,keys=64,queries=4",
+    )
+
+    length: int
+    keys: int
+    values: int = 1
+    queries: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.name, "keys", self.keys, 2, len(names()))
+        require(self.name, "values", self.values, 1, len(names()))
+        require(self.name, "queries", self.queries, 1, self.keys)
+        if self.values > 1 and self.queries > 1:
+            raise SizeError(
+                f"{self.name}: values is {self.values} and queries is {self.queries}; one of them"
+                " must be 1"
+            )
+        check_length(self.name, self.length, self.needles, _TOLD * self.needles)
+
+    @property
+    def needles(self) -> int:
+        return self.keys * self.values
+
+    @property
+    def sentences(self) -> int:
+        """At most: the shortest filler throughout."""
+        return self.needles + (self.length - _TOLD * self.needles) // SHORTEST
+
+    @property
+    def candidates(self) -> int:
+        return self.needles
+
+    @property
+    def reply(self) -> tuple[str, int, bool]:
+        return "names", self.values * self.queries, self.queries > 1
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        return {
+            "words in a text": self.length,
+            "needles": self.needles,
+            "names asked for": self.queries,
+            "words to answer with": self.values * self.queries,
+        }
+
+    @property
+    def chance(self) -> Fraction:
+        """A guess among the code words: of so many of them, or one after the other."""
+        if self.queries > 1:
+            return Fraction(1, perm(self.keys, self.queries))
+        return Fraction(1, comb(self.needles, self.values))
+
+    def level(self, probe: str) -> Fraction:
+        """One code word out of all. Two keys may be nearest, on either side: what stands behind the
+        later of their last mentions is not the answer, nor is any other word of theirs.
+        """
+        if probe == "nearest key":
+            others = min(2, self.keys - 1) * self.values
+            return Fraction(1, max(1, self.needles - others))
+        return Fraction(1, self.candidates)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
+        return [self._item(rng) for _ in range(self._batch(batch))]
+
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        every = names()
+        number = self.keys + self.needles
+        drawn = [every[i] for i in rng.choice(len(every), number, replace=False).tolist()]
+        keys, words = drawn[: self.keys], drawn[self.keys :]
+        told = [(keys[i % self.keys], word) for i, word in enumerate(words)]
+        told = [told[i] for i in rng.permutation(self.needles).tolist()]
+        asked = [keys[i] for i in rng.choice(self.keys, self.queries, replace=False).tolist()]
+        text = among([_tell(*pair) for pair in told], self.length, rng)
+        found = [pair for key in asked for pair in told if pair[0] == key]
+        return TextItem(
+            f"{text}{QUESTION}{self._question(asked)}\n{CUE}",
+            self._answer([word for _, word in found]),
+            tuple(_tell(*pair) for pair in found),
+            tuple(sorted(words)),
+        )
+
+    def _question(self, asked: list[str]) -> str:
+        if self.queries > 1:
+            *before, last = asked
+            return f"What are the code words of {', '.join(before)} and {last}, in this order?"
+        if self.values > 1:
+            return f"What are the {self.values} code words of {asked[0]}, by alphabet?"
+        return f"What is the code word of {asked[0]}?"
+
+    def _answer(self, words: list[str]) -> str:
+        return ", ".join(words if self.queries > 1 else sorted(words))
+
+    def audited(self, item: TextItem) -> str:
+        """The first by alphabet: which of several that is says nothing of places."""
+        return min(item.answer.split(", "))
+
+    def answer(self, prompt: str) -> str:
+        return self._answer([word for _, _, word, _ in self._found(prompt)])
+
+    def steps(self, prompt: str) -> list[str]:
+        return [sentence for *_, sentence in self._found(prompt)]
+
+    def target(self, item: TextItem) -> str:
+        return item.answer
+
+    def _found(self, prompt: str) -> list[tuple[str, str, str, str]]:
+        """The needles asked for. Raises SpecError or SizeError for what is no instance."""
+        sentences, question = taken_apart(self.spec, prompt, self.length)
+        told = facts(self.spec, sentences, {"needle": _NEEDLE})
+        of: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+        for fact in told:
+            of[fact[1]].append(fact)
+        known = {name for fact in told for name in fact[1:3]}
+        if {len(each) for each in of.values()} != {self.values} or len(of) != self.keys:
+            raise SizeError(
+                f"{self.spec}: an instance has {self.keys} keys with {self.values} code words each"
+            )
+        if len(known) != self.keys + self.needles:
+            raise SizeError(f"{self.spec}: two things bear one name; all names differ")
+        asked = _NAME.findall(question)
+        if len(set(asked)) != self.queries or question != self._question(asked):
+            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
+        if unknown := set(asked) - of.keys():
+            raise SizeError(f"{self.spec}: nothing is told of {min(unknown)}")
+        return [fact for key in asked for fact in of[key]]
+
+
+def _tell(key: str, word: str) -> str:
+    return f"The code word of {key} is {word}."

@@ -1,0 +1,208 @@
+"""Variable tracking in words: which variables hold a word, at first or as copies of copies?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+
+from separatrix.errors import SizeError, SpecError
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.text.base import TextItem, TextTask
+from separatrix.tasks.text.filler import SHORTEST, among
+from separatrix.tasks.text.haystack import CUE, check_length, facts, taken_apart
+from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.text.reader import QUESTION, short
+
+WORDS = Words(
+    asks="""
+        Variable tracking in words: which variables hold a word, at first or as copies of copies?
+    """,
+    table="""
+        part       input                                                         target
+        text       The variable Mavdok holds the word Fizgub. The old miller     .
+                   passed the gate. The variable Gofgem copies the variable      .
+                   Mavdok. The small ferry ...                                   .
+        question   Question: Which 2 variables hold the word Fizgub, by          .
+                   alphabet?                                                     .
+        cue        Answer:                                                       Gofgem, Mavdok
+    """,
+    rules="""
+        In a text of length words stand several chains: a variable that holds a word, one that
+        copies it, one that copies the copy, and so on, hops copies in each. All names differ. A
+        variable is told of before it is copied. Asked for are all variables of one chain, by
+        alphabet.
+    """,
+    drawn="""
+        chains >= 2, hops >= 1. length, in words between white space, the question not counted, from
+        7 for each variable and 6 more up to 2^20.
+
+        Names are different uniform ones. The sentences of all chains stand at a uniform set of
+        places among sentences of filler, in a uniform one of the orders that keep each chain in its
+        own; the chain asked for is uniform. So chains are alike but for the word in the question.
+        Chance is that of a guess among whole chains, which whoever has not followed them cannot
+        even name; one step leads from the word to the first variable of its chain, and hops more
+        to the last one.
+    """,
+    counted="None counted: prompts in words have no fixed length.",
+    origin="""
+        RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four hops
+        unless told, values of five digits, noise sentences as filler
+    """,
+)
+
+_FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
+_COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
+_NAME: Final = re.compile(PATTERN)
+_TOLD = 7
+"""Words of a needle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variables(TextTask):
+    """Chains of variables in filler text."""
+
+    name: ClassVar[str] = "variables"
+    words: ClassVar[Words] = WORDS
+    title: ClassVar[str] = (
+        "variable tracking in words: chains of copies among filler; answer all that hold a word"
+    )
+    usage: ClassVar[str] = "length (words), chains, hops (copies in a chain)"
+    source: ClassVar[str] = "arXiv 2404.06654"
+    due: ClassVar[str] = "due after the prompt"
+    pattern: ClassVar[str] = PATTERN
+    grid: ClassVar[tuple[str, ...]] = (
+        "length=80,chains=3,hops=1",
+        "length=120,chains=4,hops=2",
+        "length=160,chains=4,hops=4",
+        "length=1024,chains=4,hops=4",
+        "length=8192,chains=8,hops=4",
+        "length=32768,chains=8,hops=8",
+        "length=131072,chains=16,hops=8",
+    )
+
+    length: int
+    chains: int
+    hops: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "chains", self.chains, 2, len(names()))
+        require(self.name, "hops", self.hops, 1, len(names()))
+        needles = self.chains * (self.hops + 1)
+        check_length(self.name, self.length, needles, _TOLD * needles)
+
+    @property
+    def sentences(self) -> int:
+        """At most: the shortest filler throughout."""
+        needles = self.chains * (self.hops + 1)
+        return needles + (self.length - _TOLD * needles) // SHORTEST
+
+    @property
+    def candidates(self) -> int:
+        return self.chains
+
+    @property
+    def reply(self) -> tuple[str, int, bool]:
+        return "names", self.hops + 1, False
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        return {
+            "words in a text": self.length,
+            "chains": self.chains,
+            "hops": self.hops,
+            "variables to answer with": self.hops + 1,
+        }
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(1, self.chains)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
+        return [self._item(rng) for _ in range(self._batch(batch))]
+
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        every = names()
+        size = self.hops + 2
+        drawn = [every[i] for i in rng.choice(len(every), self.chains * size, replace=False)]
+        told = []
+        for start in range(0, len(drawn), size):
+            word, first, *copies = drawn[start : start + size]
+            sources = [first, *copies]
+            told.append(
+                [
+                    f"The variable {first} holds the word {word}.",
+                    *(
+                        f"The variable {copy} copies the variable {source}."
+                        for copy, source in zip(copies, sources, strict=False)
+                    ),
+                ]
+            )
+        # a shuffled list of chains says whose turn it is
+        turns = rng.permutation(np.repeat(np.arange(self.chains), self.hops + 1)).tolist()
+        rest = [iter(chain) for chain in told]
+        text = among([next(rest[turn]) for turn in turns], self.length, rng)
+        word, *variables = drawn[:size]
+        return TextItem(
+            f"{text}{QUESTION}{self._question(word)}\n{CUE}",
+            ", ".join(sorted(variables)),
+            tuple(told[0]),
+            # the last variable of every chain, which takes all hops to find
+            tuple(sorted(drawn[size - 1 :: size])),
+        )
+
+    def _question(self, word: str) -> str:
+        return f"Which {self.hops + 1} variables hold the word {word}, by alphabet?"
+
+    def audited(self, item: TextItem) -> str:
+        """The last variable of the chain."""
+        return _NAME.findall(item.steps[-1])[0]
+
+    def answer(self, prompt: str) -> str:
+        return ", ".join(sorted(_NAME.findall(step)[0] for step in self.steps(prompt)))
+
+    def steps(self, prompt: str) -> list[str]:
+        sentences, question = taken_apart(self.spec, prompt, self.length)
+        told = facts(self.spec, sentences, {"first": _FIRST, "copy": _COPY})
+        # who copies a variable, and which one holds a word: name -> (variable, sentence)
+        next_of: dict[str, tuple[str, str]] = {}
+        met: set[str] = set()
+        words: list[str] = []
+        for form, variable, other, sentence in told:
+            if variable in met or other in next_of or (form == "copy" and other not in met):
+                raise SizeError(
+                    f"{self.spec}: '{sentence}' tells of a variable twice, or of a copy before what"
+                    " it copies"
+                )
+            next_of[other] = (variable, sentence)
+            met.add(variable)
+            words += [other] * (form == "first")
+        chains = [self._chain(word, next_of) for word in words]
+        if met & set(words) or [len(chain) for chain in chains] != [self.hops + 1] * self.chains:
+            raise SizeError(
+                f"{self.spec}: an instance has {self.chains} chains of {self.hops + 1} variables,"
+                " and names that all differ"
+            )
+        asked = _NAME.findall(question)
+        if len(asked) != 1 or question != self._question(asked[0]):
+            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
+        if asked[0] not in words:
+            raise SizeError(f"{self.spec}: no variable holds the word {asked[0]} at first")
+        return chains[words.index(asked[0])]
+
+    @staticmethod
+    def _chain(word: str, next_of: dict[str, tuple[str, str]]) -> list[str]:
+        """The sentences that lead from a word to the last of its variables."""
+        chain = []
+        at = word
+        while at in next_of:
+            at, sentence = next_of[at]
+            chain.append(sentence)
+        return chain
+
+    def target(self, item: TextItem) -> str:
+        return item.answer
