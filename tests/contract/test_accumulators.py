@@ -26,6 +26,8 @@ SIZES: dict[str, Any] = {
     "head_dim": 4,
     "topk": 3,
     "block": 8,
+    "stride": 4,
+    "selected": 8,
     "window": 5,
     "latent": 6,
     "rope_dim": 2,

@@ -29,6 +29,7 @@ def made(name: str, width: int = 8, **given: Any) -> Mixer:
     known = mechanism(name).sizes()
     sizes = {size: value for size, value in SIZES.items() if size in known} | given
     sizes |= {"block": 1} if name == "indexed" else {}
+    sizes |= {"stride": 2, "selected": 4, "topk": 3} if name == "nsa" else {}
     part = mixer(mechanism(name, **sizes), width=width)
     part.reset(torch.Generator().manual_seed(0))
     return part.to(DTYPES[part.mechanism.format])

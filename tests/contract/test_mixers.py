@@ -136,6 +136,20 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "sparse",
         {"block": 5, "topk": 3, "window": 70, "gates": True, "conv": 3, "kv_heads": 1},
     ),
+    "nsa": (
+        "nsa",
+        {"block": 6, "stride": 3, "selected": 9, "topk": 4, "window": 7}
+        | {"heads": 4, "kv_heads": 2},
+    ),
+    "nsa mean shared": (
+        "nsa",
+        {"block": 8, "stride": 8, "selected": 8, "topk": 4, "window": 11, "pool": "mean"}
+        | {"shared": True, "rope": True, "head_dim": 4, "conv": 3},
+    ),
+    "nsa wide": (
+        "nsa",
+        {"block": 20, "stride": 5, "selected": 10, "topk": 3, "window": 70, "conv": 2},
+    ),
     "moba 4,2 GQA": ("moba", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
     "moba 16,1 rope conv": (
         "moba",
@@ -227,6 +241,8 @@ _CORNERS = frozenset(
             "indexed 300",
             "dsa 40 unrotated conv",
             "dsa 2",
+            "nsa mean shared",
+            "nsa wide",
         ),
     }
 )

@@ -66,6 +66,11 @@ COMPARED: dict[str, tuple[str, str]] = {
         "nsa: selection and compression; its window by attn; the whole needs triton and flash-attn",
         "not there",
     ),
+    "nsa": (
+        "nsa, the whole of it, at one set of keys and values and means; overlap and MLP by"
+        " definition in tests/unit/mixers/test_nsa.py",
+        "not there",
+    ),
     "moba": (
         "moba; plain softmaxes in the place of its kernels, which run on CUDA only",
         "not there",

@@ -11,8 +11,7 @@ NSA there differs from (B, k)-sparse attention here by definition, and is matche
 - the window: flash-attn there; here against its naive attention with a window.
 - the sum: added up here, weighted by gates from x as the last lines of `naive_nsa` and its layer's
   sigmoids have it, or by learned shares per head, which are ours alone.
-`naive_nsa` as a whole needs triton (its mean pooling), flash-attn (its window) and 16 query heads
-or more that share one choice.
+`nsa` is compared with `naive_nsa` as a whole, choice and gates included.
 """
 
 from __future__ import annotations
@@ -99,6 +98,61 @@ def nsa(m: Any, x: Tensor) -> Tensor:
             [share[..., None] * branch for share, branch in zip(shares, branches, strict=True)]
         ).sum(0),
     )
+
+
+NATIVE: dict[str, Any] = {
+    "heads": 32,
+    "kv_heads": 2,
+    "head_dim": DIM,
+    "value_dim": DIM,
+    "block": BLOCK,
+    "stride": BLOCK,
+    "selected": BLOCK,
+    "topk": 4,
+    "window": 11,
+    "pool": "mean",
+    "shared": True,
+}
+
+
+def mean_pooled(x: Tensor, size: int, offsets: None) -> Tensor:
+    """What flash-linear-attention's kernel gives: of an incomplete block the mean of its tokens."""
+    return torch.stack([part.mean(1) for part in x.split(size, 1)], 1)
+
+
+def in_window(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, window_size: Any) -> Tensor:
+    """flash-attn's function, as its documentation has it."""
+    k, v = (y.repeat_interleave(q.shape[2] // k.shape[2], 2) for y in (k, v))
+    place = torch.arange(q.shape[1])
+    ahead = place[:, None] - place
+    scores = torch.einsum("bihd,bjhd->bhij", q, k) * q.shape[-1] ** -0.5
+    seen = (ahead >= 0) & (ahead <= window_size[0])
+    return torch.einsum("bhij,bjhe->bihe", scores.masked_fill(~seen, -torch.inf).softmax(-1), v)
+
+
+def native(m: Any, x: Tensor) -> Tensor:
+    """All of `naive_nsa`, choice included; only its mean pooling and flash-attn's window, which run
+    on CUDA alone, are written out. It scales scores by 1/sqrt(d): Q is multiplied by that root.
+    """
+    q, k, v = qkv(m, x)
+    gates = torch.sigmoid(x @ m.g.weight.T).unflatten(-1, (3, 32)).unbind(-2)
+    instead = {"mean_pooling": mean_pooled, "flash_attn_func": in_window}
+    operator = naive("nsa", **instead).naive_nsa
+    y = operator(q * DIM**0.5, k, v, *gates, block_counts=4, block_size=BLOCK, window_size=11)
+    return out(m, y)
+
+
+@pytest.mark.parametrize("tiles", [False, True])
+def test_native(tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tiles:
+        monkeypatch.setattr(block_choice, "SHORT", 0)
+    m = ours("nsa", NATIVE, width=WIDTH)
+    agree(m, lambda x: native(m, x))
+
+
+def test_a_changed_weight_of_native_is_seen() -> None:
+    m, unchanged = (ours("nsa", NATIVE, width=WIDTH) for _ in range(2))
+    differ_when_perturbed(m, lambda x: native(unchanged, x))
 
 
 def by_level(m: Any, x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ KINDS = {
 }
 FAR = 1 << 62
 """Tokens by which every window and convolution buffer is full."""
+_FAR = 10**13
 _ATTENTION = {"full", "indexed", "windowed"}
 
 
@@ -62,7 +63,10 @@ def _per_token(architecture: Architecture) -> Fraction:
     """Bits of keys and values per token; compressed blocks count by their share."""
     # after a common multiple every cache has grown by whole blocks
     period = lcm(*(part.cache_stride for part in _parts(architecture)))
-    return Fraction(architecture.cache(period)["kv"].total, period)
+    # far beyond the first block, which may be longer than the stride
+    far = _FAR * period
+    kept = (architecture.cache(t)["kv"].total for t in (far, far + period))
+    return Fraction(-next(kept) + next(kept), period)
 
 
 def _parts(architecture: Architecture) -> Iterator[Mechanism]:

@@ -30,6 +30,7 @@ from separatrix.mechanisms.matrix_state import MatrixState
 from separatrix.mechanisms.mla import Latent
 from separatrix.mechanisms.mlstm import MLSTM
 from separatrix.mechanisms.moba import MoBA
+from separatrix.mechanisms.nsa import NSA
 from separatrix.mechanisms.position_wise import PositionWise
 from separatrix.mechanisms.retnet import RetNet
 from separatrix.mechanisms.rglru import RGLRU
@@ -48,6 +49,7 @@ __all__ = [
     "LARGEST_SIZE",
     "MECHANISMS",
     "MLSTM",
+    "NSA",
     "RGLRU",
     "RWKV",
     "RWKV4",
@@ -91,6 +93,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         Window,
         Chunked,
         Sparse,
+        NSA,
         MoBA,
         Indexed,
         DSA,

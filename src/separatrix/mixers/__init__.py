@@ -27,6 +27,7 @@ from separatrix.mixers.mamba2 import Mamba2Mixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.moba import MoBAMixer
+from separatrix.mixers.nsa import NSAMixer
 from separatrix.mixers.retnet import RetNetMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
@@ -53,6 +54,7 @@ MIXERS: dict[str, type[Mixer]] = {
     "window": WindowMixer,
     "chunked": ChunkedMixer,
     "sparse": SparseMixer,
+    "nsa": NSAMixer,
     "moba": MoBAMixer,
     "indexed": IndexedMixer,
     "dsa": DSAMixer,

@@ -16,6 +16,7 @@ from separatrix.architecture import MECHANISMS, Architecture, bounded_bits, stac
 from separatrix.architecture.spec import parse_layers
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.mechanisms import (
+    NSA,
     Compressed,
     Full,
     GatedDeltaNet,
@@ -74,6 +75,13 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         sizes["rope_dim"] = 2 * draw(st.integers(0, 150))
         if "index_dim" in {f.name for f in fields(cls)}:
             sizes["index_dim"] = sizes["rope_dim"] + draw(st.integers(1, 150))
+    if cls is NSA:
+        sizes["stride"] = draw(st.integers(1, 30))
+        sizes["block"], sizes["selected"] = (
+            sizes["stride"] * draw(st.integers(1, 9)) for _ in range(2)
+        )
+        sizes["first"], sizes["near"] = (draw(st.integers(1, 9)) for _ in range(2))
+        sizes["topk"] = sizes["first"] + sizes["near"] + draw(st.integers(0, 9))
     if cls is Compressed and ("topk" in sizes) != ("index_dim" in sizes):
         sizes |= {"topk": 7, "index_dim": 3}
     return cls(**sizes)

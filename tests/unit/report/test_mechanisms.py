@@ -46,14 +46,8 @@ SIZES: list[dict[str, Any]] = [
 
 
 def _made(cls: type[Mechanism], sizes: dict[str, Any]) -> Mechanism:
-    known = {f.name for f in fields(cls)} - (
-        {"conv", "latent"}
-        if cls.name == "indexed"
-        else {"conv"}
-        if cls.name != "shortconv"
-        else set()
-    )
-    known -= {"topk", "block"} if cls.name in ("compressed", "indexed") else set()
+    known = {f.name for f in fields(cls)} - ({"conv"} if cls.name != "shortconv" else set())
+    known -= {"topk", "block"} if cls.name in ("compressed", "indexed", "nsa") else set()
     return cls(**{name: value for name, value in sizes.items() if name in known})
 
 

@@ -216,6 +216,10 @@ BUFFERS = frozenset(
         "latents",
         "rotated",
         "index_keys",
+        "near_keys",
+        "near_values",
+        "raw_keys",
+        "raw_values",
         "gates",
     }
 )

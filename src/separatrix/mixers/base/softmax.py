@@ -17,7 +17,7 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from separatrix.errors import SizeError
@@ -58,7 +58,10 @@ class SoftmaxMixer(Projections, Mixer):
     caps: ClassVar[bool] = False
     """Whether every form knows capped scores."""
 
-    def __init__(self, mechanism: Softmax, *, width: int, sink: bool = False) -> None:
+    def __init__(
+        self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1
+    ) -> None:
+        """`kv_sets`: how many sets of keys and values a token has, side by side in k and v."""
         heads = mechanism.heads
         kv = mechanism.kv
         head_dim = mechanism.head_dim
@@ -76,7 +79,7 @@ class SoftmaxMixer(Projections, Mixer):
         super().__init__(mechanism, width=width)
         self._add_maps(
             width,
-            channels=(heads * head_dim, kv * head_dim, kv * dv),
+            channels=(heads * head_dim, kv_sets * kv * head_dim, kv_sets * kv * dv),
             outputs=heads * dv,
             head_dim=head_dim,
             kernel=mechanism.conv,
@@ -84,6 +87,7 @@ class SoftmaxMixer(Projections, Mixer):
         )
         self.heads = heads
         self.kv = kv
+        self.kv_sets = kv_sets
         self.head_dim = head_dim
         self.dv = dv
         self.rotation = mechanism.rotation
@@ -116,8 +120,8 @@ class SoftmaxMixer(Projections, Mixer):
         queries being the last of them.
         """
         q = split_heads(projected[0], self.heads)
-        k = split_heads(projected[1], self.kv)
-        v = split_heads(projected[2], self.kv)
+        k = split_heads(projected[1], self.kv_sets * self.kv)
+        v = split_heads(projected[2], self.kv_sets * self.kv)
         if self.q_norm is not None and self.k_norm is not None:
             q = self.q_norm(q)
             k = self.k_norm(k)
@@ -131,7 +135,7 @@ class SoftmaxMixer(Projections, Mixer):
         projected, conv = self._project_step(x, state)
         return self._qkv(projected, t), self._store(**conv)
 
-    def _shared(self, x: Float[Tensor, "b g ..."]) -> Float[Tensor, "b h ..."]:
+    def _shared(self, x: Shaped[Tensor, "b g ..."]) -> Shaped[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
         if self.kv == self.heads:
             return x

@@ -8,7 +8,7 @@ from separatrix.architecture.hf.attention import ACCUMULATORS, UNCACHED, cache_n
 from separatrix.architecture.hf.draft import Draft, Reading, Size, Value
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
-from separatrix.mechanisms import Fox, Full, Latent, MoBA, Sparse, Window
+from separatrix.mechanisms import NSA, Fox, Full, Latent, MoBA, Sparse, Window
 
 _LATENT = (
     "latents are what is cached (assumed), as in the paper; flash-linear-attention's own layer"
@@ -67,16 +67,20 @@ def moba(fields: Fields) -> Reading:
 
 
 def nsa(fields: Fields) -> Reading:
-    """Native sparse attention: `block_counts` blocks of `block_size` tokens, and a window."""
+    """Native sparse attention: means of blocks of `block_size` tokens, `block_counts` of which are
+    read, the first, the own and the one before always; and a window.
+    """
     sizes = _grouped(fields, head_dim=fields.size("head_dim"))
-    window = fields.optional_size("window_size", low=0)
-    sizes |= {
-        "block": fields.size("block_size"),
-        "topk": fields.size("block_counts"),
-        "window": 0 if window is None else window,
-        "gates": True,
-    }
-    return _reading(fields, Draft(Sparse, sizes), _NSA)
+    block = fields.size("block_size")
+    topk = fields.size("block_counts")
+    if window := fields.optional_size("window_size", low=0):
+        same = {"block": block, "stride": block, "selected": block}
+        branches = {"topk": topk, "window": window, "pool": "mean", "shared": True}
+        return _reading(fields, Draft(NSA, {**sizes, **same, **branches}), _NSA)
+    # without a window two branches are left, and what has them is (B, k)-sparse attention
+    return _reading(
+        fields, Draft(Sparse, {**sizes, "block": block, "topk": topk, "gates": True}), _NSA
+    )
 
 
 def _grouped(fields: Fields, *, head_dim: Size | None = None) -> dict[str, Value]:
