@@ -52,7 +52,7 @@ class DSA(LatentCache):
 
     def _check(self) -> None:
         super()._check()
-        if self.rotation is not None and self.rope_dim > self.index_dim:
+        if self.rope and self.rope_dim > self.index_dim:
             raise SizeError(
                 f"dsa: index_dim={self.index_dim} is less than rope_dim={self.rope_dim}, which"
                 " turns the indexer's keys too"
