@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from separatrix.numbers.counts import AlternatePowers, Count
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.distinct import one_of
 
 WORDS = Words(
     asks="Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?",
@@ -25,33 +25,33 @@ WORDS = Words(
     """,
     drawn="""
         n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
-        1/2 exactly.
+        1/2 exactly. A random walk between 0 and D gives the shape, each pair a uniform kind.
 
-        A random walk between 0 and D gives the shape, each pair a uniform kind. Answer 0 has one of
-        two reasons, and whichever it might be, counts and every single place look the same under
-        both answers.
+        k >= 2, drawn for D >= 5 and n >= 48: wrong prompts are wrong in kinds alone. Twice three
+        brackets close in a row, from one depth b + 3 to b, b >= 1 uniform, both within the same b
+        open brackets; the first time they close the kinds x, z, y, the second time y, z, x, with x
+        != y. Under answer 0 the first and the last of either three are exchanged in kind: y, z, x
+        and x, z, y. The pairs closed first hold at least w = 6 brackets, and as many stand between
+        the first three and what opens for the second. So no w + 1 neighbours show one of
+        these brackets together with the one that opens its pair, and w + 1 neighbours have the same
+        law under both answers.
 
-        Kinds: two pairs are chosen by the shape alone, their kinds differ, and under answer 0 their
-        closing brackets are exchanged. Both have more than w = 6 places between their brackets, and
-        so have the opening one of either and the closing one of the other; neither holds the first
-        bracket or the last. So tokens that do not include an opening and a closing bracket of these
-        four have the same law under both answers: those of any place, of any w + 1 neighbours, and
-        all opening or all closing ones. Shapes without two such pairs are drawn again before there
-        is an answer. That holds at all sizes where kinds are wrong, which are n >= 16 for D >= 3, n
-        >= 48 for D = 2: in shorter prompts such shapes are rare, or the latest bracket next to the
-        last one's id ("nearest key") tells (0.505 at n = 40, k = 2, D = 2). With D = 1 two
-        neighbours are all it takes.
+        Counters say nothing either. As many brackets of each kind open and close at each depth, and
+        at even and at odd places, under both answers; the order in which brackets of one kind open
+        and close is the same, so that no counter of a kind falls below 0; and the numbers of
+        brackets open of each kind occur equally often, since where y is open instead of x after the
+        first three, x is instead of y after the second, for as long, amid the same others. What
+        tells is which bracket was opened last: a stack. (With D <= 2 k counters are a stack, and
+        below D = 5 there is no room for all this.)
 
-        Depth, in half of the prompts (all, if k = 1) where D >= 3 and n >= 2D + 14: one of two
-        places holds )()()( and the other )(())(, the first at depth D, the second at least two
-        lower; under answer 0 they are the other way round, so that one pair is D + 1 deep. The
-        places are exchangeable, so that no three neighbours tell; from n = 2D + 22 on, with
-        )()()()()( and )()(())()(, no five. Pairs inside have the kind of the bracket closed first,
-        so that neither place holds a token at its middle that did not occur before. (Two places at
-        most D deep that differ by two or more take D >= 3. Room for both and a walk between them
-        takes that n, so shorter prompts are wrong in kinds alone.)
+        k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
+        "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the
+        first at depth D, the second at least two lower; under answer 0 they are the other way
+        round, so that one pair is D + 1 deep. The places are exchangeable, so that no five
+        neighbours tell.
 
-        At other sizes nothing is drawn: a few neighbours would give the answer away.
+        At other sizes nothing is drawn: prompts would be too few, or a few brackets give the answer
+        away. From these on there are more than 10^6.
     """,
     counted="""
         1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
@@ -61,16 +61,16 @@ WORDS = Words(
     origin="[Bha24]; theory.md, sections 2 and 3",
 )
 
-_TRIES = 10_000
 _BRACKETS = ("()", "[]", "{}", "<>")
 """How the first kinds are written."""
 WINDOW = 6
-"""Two brackets of one pair that are exchanged lie more than this many places apart."""
-LEAST = 16
-LEAST_FLAT = 48
-"""Fewest brackets of prompts wrong in kinds alone, nested at most three and more deep, and two
-deep.
-"""
+"""Two brackets of one pair whose closing one is exchanged lie more than this many places apart."""
+_ROOM = 10
+"""Brackets of the two places of `_nested`."""
+LEAST = 48
+"""Fewest brackets of prompts of several kinds."""
+LEAST_OF_ONE_KIND = 42
+"""Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +85,18 @@ class Dyck(Decision):
     )
     usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep"
     source: ClassVar[str] = "[Bha24]"
+    shortcuts: ClassVar[tuple[str, ...]] = ("counters", "grams")
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
+        "beyond": "half of the wrong prompts are one level too deep, which a counter tells",
         "deep": "where a bracket may open or close, it opens with probability 3/4",
     }
     grid: ClassVar[tuple[str, ...]] = (
-        "n=16,k=3,D=4",
-        "n=24,k=2,D=5",
-        "n=40,k=2,D=4",
-        "n=64,k=4,D=8",
-        "n=128,k=8,D=16",
+        "n=48,k=2,D=5",
+        "n=64,k=3,D=6",
+        "n=64,k=2,D=8",
+        "n=128,k=4,D=12",
+        "n=256,k=8,D=16",
     )
 
     n: int
@@ -142,54 +144,48 @@ class Dyck(Decision):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        if not self._drops and not self._kinds:
+        if self._remedy:
             raise SizeError(
-                f"{self.spec}: so short that a few neighbours give the answer away; draw with"
-                f" {self._drawn}"
+                f"{self.spec}: so short or flat that a few brackets, or counters, give the answer"
+                f" away; draw with {self._remedy}"
             )
         tokens = np.empty((batch, self.n), np.int64)
         labels = rng.integers(2, size=batch)
-        left = np.arange(batch)
-        if self._drops:
-            deep = rng.random(batch) < 0.5 if self._kinds else np.ones(batch, bool)
+        deep = rng.random(batch) < self._too_deep
+        if deep.any():
             tokens[deep] = self._nested(labels[deep], rng)
-            left = left[~deep]
-        for _ in range(_TRIES):
-            if not len(left):
-                return Batch(tokens, labels)
-            drawn, found = self._crossed(
-                self._balanced(len(left), *self._bounds(), rng), labels[left], rng
-            )
-            tokens[left[found]] = drawn[found]
-            left = left[~found]
-        raise SizeError(
-            f"{self.spec}: prompts with two exchangeable brackets are too rare to be drawn; use a"
-            " larger n"
-        )
+        tokens[~deep] = self._crossed(labels[~deep], rng)
+        return Batch(tokens, labels)
 
     @property
-    def _kinds(self) -> bool:
-        """Whether there is room for prompts wrong in kinds alone."""
-        return self.k > 1 and self.D > 1 and self.n >= (LEAST if self.D > 2 else LEAST_FLAT)
+    def _too_deep(self) -> float:
+        """The share of prompts that are wrong, if they are, in depth."""
+        return 1.0 if self.k == 1 else 0.5 if self.shift == "beyond" else 0.0
+
+    def level(self, probe: str) -> Fraction:
+        """1 for counters of one kind, which are the task itself, else chance."""
+        return Fraction(1) if self.k == 1 and probe == "counters" else self.chance
 
     @property
-    def _drawn(self) -> str:
-        """The sizes nearest to these that are drawn."""
-        if self.D < 2 or (self.k < 2 and self.D < 3):
-            return f"D >= {2 if self.k > 1 else 3}"
-        return f"n >= {2 * self.D + 14 if self.k < 2 else LEAST if self.D > 2 else LEAST_FLAT}"
+    def _floors(self) -> int:
+        """How many depths (1, 2, ...) there are for the runs of `_crossed` to end at."""
+        return max(0, min(self.D - 4, self.n // 2 - 2 * WINDOW - 3)) if self.k > 1 else 0
 
     @property
-    def _window(self) -> int:
-        """Brackets of the two places of `_nested`: ten where there is room, else six."""
-        return 10 if self.n // 2 - self.D > 10 else 6
+    def _remedy(self) -> str:
+        """The sizes nearest to these that are drawn; empty where these are."""
+        depth = 5 if self.k > 1 else 3
+        if depth > self.D:
+            return f"D >= {depth}"
+        least = LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
+        return f"n >= {least}" if self.n < least else ""
 
     @property
     def _drops(self) -> int:
         """How many choices (2, 4, ... levels) there are for how far the lower place of `_nested`
         lies below the upper.
         """
-        return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - self._window))
+        return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - _ROOM))
 
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         """Prompts (batch, n) with two windows, as `words.drawn` has them, at places of different
@@ -198,7 +194,7 @@ class Dyck(Decision):
         batch = len(labels)
         rows = np.arange(len(labels))
         place = np.arange(self.n + 1)
-        window = self._window
+        window = _ROOM
         levels = rng.integers(1, self._drops + 1, size=batch)
         # both orders of the places D, D + 2, ..., n - D - window alike, with room for the walk
         # between the two windows
@@ -270,37 +266,54 @@ class Dyck(Decision):
             height -= ~opens
         return np.ascontiguousarray(tokens.T)
 
-    def _crossed(
-        self, tokens: Tokens, labels: Tokens, rng: np.random.Generator
-    ) -> tuple[Tokens, NDArray[np.bool_]]:
-        """The prompts with two far pairs of different kinds, under answer 0 with their closing
-        brackets exchanged; and where there are two such.
+    def _crossed(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
+        """Prompts (batch, n) with two runs of three closing brackets at equal depth, as
+        `words.drawn` has them; under answer 0 the first and the last of either are exchanged.
         """
-        rows = np.arange(len(tokens))
-        place = np.arange(self.n)
+        batch = len(labels)
+        rows = np.arange(batch)
+        place = np.arange(self.n + 1)
+        below = rng.integers(1, self._floors + 1, size=batch)
+        # from the depth below: up three, WINDOW places no lower, down three
+        hill = WINDOW + 6
+        slack = self.n // 2 - below - hill - WINDOW // 2
+        # room before the first run and between the two, every choice of both alike
+        choices = np.cumsum(np.arange(self.n // 2 + 1))
+        drawn = rng.integers(choices[slack + 1])
+        spare = np.searchsorted(choices, drawn, side="right") - 1
+        first = below + hill - 3 + 2 * (drawn - choices[spare])
+        second = first + hill + WINDOW + 2 * (slack - spare)
+        low, high = self._bounds()
+        for begin, end, depth in (
+            (first - WINDOW, first, below + 3),
+            (first + 3, first + 3, below),
+            # what opens with the second run stands far from the first
+            (first + 3, first + 3 + WINDOW, below),
+            # and both stand within the same brackets
+            (first + 3, second + 3, below),
+            (second - WINDOW, second, below + 3),
+            (second + 3, second + 3, below),
+        ):
+            since = place - end[:, None]
+            low = np.maximum(
+                low, depth[:, None] - np.maximum(0, np.maximum(begin[:, None] - place, since))
+            )
+            high = np.minimum(high, depth[:, None] + np.abs(since))
+        tokens = self._balanced(batch, low, high, rng)
         opened = self._mates(tokens < self.k)
-        far = (opened > 0) & (place - opened > WINDOW)
-        far[:, -1] = False
-        one = one_of(far, rng)
-        start = opened[rows, one][:, None]
-        partner = (
-            far
-            & (np.abs(opened - one[:, None]) > WINDOW)
-            & (np.abs(place - start) > WINDOW)
-            & (place != one[:, None])
-        )
-        two = one_of(partner, rng)
-        found = far[rows, one] & partner[rows, two]
-        rows = rows[found]
-        one = one[found]
-        two = two[found]
-        kind = tokens[rows, one] - self.k
-        other = (kind + rng.integers(1, self.k, size=len(kind))) % self.k
-        tokens[rows, opened[rows, two]] = other
-        right = labels[found] == 1
-        tokens[rows, one] = self.k + np.where(right, kind, other)
-        tokens[rows, two] = self.k + np.where(right, other, kind)
-        return tokens, found
+        kind = rng.integers(self.k, size=batch)
+        unlike = (kind + rng.integers(1, self.k, size=batch)) % self.k
+        middle = rng.integers(self.k, size=batch)
+        wrong = labels == 0
+        for run, inner, outer in ((first, kind, unlike), (second, unlike, kind)):
+            for step, own, shown in (
+                (0, inner, np.where(wrong, outer, inner)),
+                (1, middle, middle),
+                (2, outer, np.where(wrong, inner, outer)),
+            ):
+                tokens[rows, opened[rows, run + step]] = own
+                tokens[rows, run + step] = self.k + shown
+        return tokens
 
     def _mates(self, opens: NDArray[np.bool_]) -> Tokens:
         """The place (batch, n) of the bracket that each closing one of a balanced shape closes,

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from separatrix.tasks import Permutation
 
 
+LONGEST = 4
+"""Neighbours that are counted together, at most."""
+
+
 def grams(task: Task, tokens: Tokens) -> Tokens:
-    """How often every two, three, ... neighbours occur, as long as they make at most 512 cases;
+    """How often every two, three and four neighbours occur, as long as they make at most 512 cases;
     two always, in at most 512 groups of cases.
     """
     columns = []
     length = 2
-    while length == 2 or task.vocabulary**length <= MOST_IDS:
+    while length == 2 or (length <= LONGEST and task.vocabulary**length <= MOST_IDS):
         columns.append(_bag(_codes(tokens, length, task.vocabulary) % MOST_IDS))
         length += 1
     return np.concatenate(columns, axis=1)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def counters(task: Dyck, tokens: Tokens) -> Tokens:
     """Of the depth: its largest and smallest value, its returns to 0, the sums of its powers. Of
-    the counters of single kinds: the same, over all kinds.
+    the counters of single kinds: the same, over all kinds, and whether as many open as close at
+    even places, and at each depth.
     """
     step = np.where(tokens < task.k, 1, -1)
     depth = np.cumsum(step, axis=1)
@@ -26,6 +27,16 @@ def counters(task: Dyck, tokens: Tokens) -> Tokens:
         (depth**2).sum(axis=1),
         (depth > task.D).any(axis=1),
     ]
+    # of a pair one bracket stands at an even place, one at an odd; both begin and end one depth
+    side = np.arange(tokens.shape[1]) % 2 ^ (step < 0)
+    level = np.where(step > 0, depth, depth + 1)
+    unlike = np.zeros((2, len(tokens)), np.int64)
+    for kind in range(task.k):
+        own = np.where(tokens % task.k == kind, step, 0)
+        unlike[0] += np.abs(np.where(side == 0, own, 0).sum(axis=1))
+        for at in range(1, task.D + 1):
+            unlike[1] += np.abs(np.where(level == at, own, 0).sum(axis=1))
+    columns += [*unlike]
     low, high, end = (np.zeros((len(tokens), 0), np.int64) for _ in range(3))
     zeros, squares, cubes = (np.zeros(len(tokens), np.int64) for _ in range(3))
     for kind in range(task.k):
