@@ -65,7 +65,7 @@ _DEPTHS = (
 )
 
 
-def refuse_unread(fields: Fields, reading: Reading, outer: list[Mapping[str, Any]]) -> None:
+def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str, Any]]) -> None:
     """Raises ConfigError for the first field that may change attention and that the reader did
     not ask for. `outer` are the objects around the language model's own, outermost first.
     """
