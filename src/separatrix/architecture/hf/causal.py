@@ -59,9 +59,7 @@ _CLASSES = re.compile(
     r"|TextEncoding|EncoderDecoder"
 )
 _FALSE = re.compile(r"(^|_)(is_)?caus(al|ality)(_|$)|unidirectional|autoregressive|left_to_right")
-_TRUE = re.compile(
-    r"bidirection|bi_direction|non_?causal|prefix_?lm|encoder_only|is_encoder$|is_mdlm"
-)
+_TRUE = re.compile(r"bidir|bi_direction|non_?causal|prefix_?lm|encoder_only|is_encoder$|is_mdlm")
 _ANY_ORDER = "a diffusion model, which fills in tokens in any order"
 _REMEDY = "only models that read left to right are judged"
 

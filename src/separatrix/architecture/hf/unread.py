@@ -34,9 +34,15 @@ _SPEAKS = re.compile(
     r"|autoregress|timestep|denois|noise_sched|mlm|multi_?quer|(^|_)tied?_([kv]|layer|across)"
     r"|prelude|coda|recycl|think|reason|refine|univers|adaptive_comp|halting|effective_|unique"
     r"|(^|_)(copies|times|reps|steps)($|_)|merg|register|virtual_tok|selective|budget|bandwidth"
-    r"|stripe|strided|downsampl|upsampl|token_reduc|compan|tree|sampling_steps"
+    r"|stripe|strided|downsampl|upsampl|token_reduc|compan|tree|sampling_steps|h2o|streaming"
+    r"|bidir|retent|mixer|mixing|token_mix|operator|variant|backbone_type|selected|(^|_)meta_len"
 )
 """Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
+_OFF_BY_FALSE = ("use_cache_quantization", "use_cache_kernel", "use_quantized_cache")
+_MIXERS = re.compile(
+    r"attention|attn|mamba|ssm|rwkv|retnet|retention|deltanet|hyena|recurren|sparse|sliding|window"
+    r"|bidirec|causal|diffusion|prefix|hybrid|linear_att|lstm|s4d?$"
+)
 _OFF = re.compile(r"^(use|enable|with|has|apply|add|do|is|with|allow)_")
 _SENSE = re.compile(r"caus|full|dense|mask|decoder|global|cache|rope|direction")
 """Flags that may mean something by being false."""
@@ -150,14 +156,24 @@ def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[t
         elif entries is not None and passed:
             for i, entry in enumerate(entries):
                 yield from _unknown(json_object(entry) or {}, fields, f"{name}[{i}].")
-        elif not known and _SPEAKS.search(own.lower()) and not harmless(own):
+        elif not known and not harmless(own) and (_SPEAKS.search(own.lower()) or _says(own, value)):
             yield name, value
+
+
+def _says(name: str, value: Any) -> bool:
+    """Whether a text names a mixer, under whatever name it stands."""
+    return (
+        isinstance(value, str)
+        and name not in ("model_type", "_name_or_path", "name_or_path")
+        and _MIXERS.search(value.lower()) is not None
+    )
 
 
 def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
-        return _OFF.search(name) is not None and _SENSE.search(name) is None
+        on = _SENSE.search(name) is not None and name not in _OFF_BY_FALSE
+        return _OFF.search(name) is not None and not on
     return value is None or value in ("", [], {})
 
 

@@ -43,6 +43,15 @@ UNUSUAL: dict[str, Any] = {
     "mixture_of_depths": {"capacity": 0.5, "every": 2},
     "early_exit_layer": 3,
     "compress_block_size": 16,
+    # whatever the field is called, its text names a mixer
+    "kind": "mamba2",
+    "flavour": "sliding_window",
+    # switches
+    "retention": True,
+    "multi_query": True,
+    "n_iter": 3,
+    "k_dim": 5,
+    "num_unique_layers": 3,
 }
 PLAIN = LLAMA | {"model_type": "never-heard-of", "head_dim": 16}
 
@@ -55,7 +64,7 @@ def refusal(config: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_a_field_that_no_reader_knows_stops_every_family_and_the_probe(name: str) -> None:
-    for config in (PLAIN, LLAMA, GPT2, QWEN3, GEMMA3, DEEPSEEK, MINIMAX_M2, QWEN):
+    for config in (PLAIN, LLAMA, QWEN3, GEMMA3, DEEPSEEK, MINIMAX_M2, QWEN):
         message = refusal(config | {name: UNUSUAL[name]})
         assert f"'{name}" in message
         assert "\n" not in message
