@@ -64,7 +64,7 @@ def refusal(config: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_a_field_that_no_reader_knows_stops_every_family_and_the_probe(name: str) -> None:
-    for config in (PLAIN, LLAMA, QWEN3, GEMMA3, DEEPSEEK, MINIMAX_M2, QWEN):
+    for config in (PLAIN, LLAMA, GPT2, QWEN3, GEMMA3, DEEPSEEK, MINIMAX_M2, QWEN):
         message = refusal(config | {name: UNUSUAL[name]})
         assert f"'{name}" in message
         assert "\n" not in message
