@@ -127,7 +127,7 @@ _SAID = re.compile(
 )
 _RETRACTED = re.compile(
     r"\b(?:wait|actually|correction|scratch that|mistake|mistaken|sorry|hmm|oops|on second thought"
-    r"|let me (?:re|double)-?check|rather|no)\b(?!t)",
+    r"|let me (?:re|double)-?check|or rather|no(?=\s*[,:;!]))\b",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(
@@ -229,7 +229,8 @@ _RELATION = re.compile(
 _EQUATION = re.compile(r"[=≡→]|->|=>")
 _WHY = re.compile(
     r"[\s,;-]*\b(?:because|since|as|for|given|where|which|with|due to|from|after|when|i\.e\."
-    r"|e\.g\.|that is|considering|based on|according to|following)\b",
+    r"|e\.g\.|that is|considering|based on|according to|following|rather than|instead of)\b"
+    r"|,\s*(?:and\s+)?not\b",
     re.IGNORECASE,
 )
 _SO = re.compile(

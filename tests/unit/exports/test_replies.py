@@ -49,6 +49,9 @@ NUMBERS = [
     "- i_1 = 7\n- i_2 = 13\n\nTherefore, we get 13.",
     "The answer is i_2 = 13 (not 7).",
     "\uff11\uff13",
+    "The answer is 13, not 7.",
+    "Answer: 13. No other place holds it.",
+    "There are 13 ones.",
     "The answer is thirteen.",
 ]
 """Each means 13; the last is not read (numbers are spelt out to twelve)."""
