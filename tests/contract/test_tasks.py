@@ -34,7 +34,7 @@ from separatrix.tasks import (
     TwoSum,
     parse_task,
 )
-from separatrix.tasks.text import TEXT_TASKS, TextTask
+from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
 from separatrix.theory.base import counted
 
 
@@ -379,6 +379,37 @@ def test_bad_task_texts(text: str, said: str) -> None:
     with pytest.raises(SeparatrixError, match=said) as caught:
         parse_task(text)
     assert "\n" not in str(caught.value)
+
+
+SIZED = [
+    (f"{name}:{cls.grid[0]}", size)
+    for name, cls in (TASKS | TEXT_TASKS).items()
+    for size, value in parse_any_task(f"{name}:{cls.grid[0]}").sizes().items()
+    if type(value) is int
+    # their smallest values hang together with other sizes, or are refused for a reason that is said
+    and (name, size)
+    not in {
+        *(("dyck", "n"), ("dyck", "D"), ("dyck", "k"), ("neighbour", "d"), ("fuzzy-recall", "a")),
+    }
+]
+
+
+@pytest.mark.parametrize(("text", "size"), SIZED, ids=[f"{t} {s}" for t, s in SIZED])
+def test_the_smallest_value_that_is_named_can_be_drawn(text: str, size: str) -> None:
+    name, _, sizes = text.partition(":")
+    given = dict(part.split("=") for part in sizes.split(","))
+    if size not in given:  # another spelling of it is
+        return
+
+    def at(value: int) -> str:
+        return f"{name}:" + ",".join(f"{k}={v}" for k, v in (given | {size: value}).items())
+
+    with pytest.raises(SizeError) as refused:
+        parse_any_task(at(-1))
+    found = re.search(rf"{size} is -1;.*?(?:from|at least) (\d+)", str(refused.value))
+    assert found
+    task = parse_any_task(at(int(found[1])))
+    assert len(task.sample(3, np.random.default_rng(0))) in (2, 3)
 
 
 @pytest.mark.parametrize("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])

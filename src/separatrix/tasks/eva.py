@@ -51,7 +51,9 @@ class Eva(Lookup):
     grid: ClassVar[tuple[str, ...]] = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
     def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
-        object.__setattr__(self, "n", require(self.name, "n", n, 1, LARGEST_SIZE))
+        object.__setattr__(
+            self, "n", require(self.name, "n", n, 1 if V is not None else 2, LARGEST_SIZE)
+        )
         object.__setattr__(
             self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE)
         )

@@ -96,7 +96,7 @@ class Group(Composition, Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
         found = _GROUP.fullmatch(self.G) if isinstance(self.G, str) else None
         if found is None or (found[2] and not 2 <= int(found[2]) <= _LARGEST):
             raise SizeError(

@@ -110,8 +110,8 @@ class IsTree(Decision):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 3, LARGEST_SIZE)
         self._check_shift(self.shift)
+        require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=self._least)
 
     @property
     def length(self) -> int:
@@ -147,12 +147,17 @@ class IsTree(Decision):
     def family(self) -> Family[IsTree]:
         return Family("n vertices and n - 1 edges", lambda n: IsTree(n=n), 3)
 
+    @property
+    def _least(self) -> int:
+        """The smallest n that is drawn."""
+        return _LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
-        fewest = _LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED
-        if self.n < fewest:
+        if self.n < self._least:
             raise SizeError(
-                f"{self.spec}: so few edges show every cycle at a look; n must be at least {fewest}"
+                f"{self.spec}: so few edges show every cycle at a look; n must be at least"
+                f" {self._least}"
             )
         labels = rng.integers(2, size=batch)
         edges = self._long(labels, rng) if self.shift == PLAIN else self._exchanged(labels, rng)

@@ -91,7 +91,8 @@ class Majority(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 3, LARGEST_SIZE)
+        symbols = self.k if type(self.k) is int else 2
+        require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=symbols)
         require(self.name, "k", self.k, 2, self.n)
         self._check_shift(self.shift)
 

@@ -106,7 +106,7 @@ class Permutation(Composition, Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
         require(self.name, "k", self.k, 2, MOST_THINGS)
         self._check_shift(self.shift)
 

@@ -110,7 +110,9 @@ class QSA(Task):
     def __init__(
         self, *, n: int, q: int, V: int, sets: int | None = None, shift: str = PLAIN
     ) -> None:
-        object.__setattr__(self, "n", require(self.name, "n", n, 2, LARGEST_SIZE))
+        # for q V of them every sum is sure to have a set
+        least = q * V if type(q) is int and type(V) is int else 2
+        object.__setattr__(self, "n", require(self.name, "n", n, 2, LARGEST_SIZE, drawn=least))
         object.__setattr__(self, "q", require(self.name, "q", q, 2, n))
         object.__setattr__(self, "V", require(self.name, "V", V, 2, LARGEST_SIZE))
         object.__setattr__(

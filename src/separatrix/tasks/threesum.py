@@ -112,7 +112,8 @@ class ThreeSum(Decision):
         if self.form not in ("query", "decision"):
             raise UnknownNameError.of("form of threesum", str(self.form), ("query", "decision"))
         require(self.name, "n", self.n, 2 if self.form == "query" else 3, LARGEST_SIZE)
-        require(self.name, "M", self.M, 5, LARGEST_SIZE)
+        least = (self.n**2 + 1) // 2 if self.form == "decision" else 5
+        require(self.name, "M", self.M, 5, LARGEST_SIZE, drawn=least)
 
     @property
     def length(self) -> int:

@@ -20,17 +20,18 @@ CASE = Case(
     uniform=True,
     bad=[
         ("eva", "size n is missing"),
-        ("eva:n=0", "at least 1|from 1"),
+        ("eva:n=0", "from 2"),
+        ("eva:n=0,V=3", "from 1"),
         ("eva:n=4,V=1", "from 2"),
         ("eva:n=4,k=5", "unknown size"),
         ("eva:n=four", "must be an integer"),
         ("eva:n=-3", "n is -3"),
-        ("eva:n=1", "V is 1"),
+        ("eva:n=1", "n is 1; it must be an integer from 2"),
         ("eva:n=4,shift=ziff", "Did you mean 'zipf'"),
         (
             "eva:n=200000,shift=zipf",
             "V with shift=zipf is 200000; it must be an integer from 1 to 131072",
         ),
-        (f"eva:n={10**30}", r"n is 10\^30; it must be an integer from 1 to 10\^12"),
+        (f"eva:n={10**30}", r"n is 10\^30; it must be an integer from 2 to 10\^12"),
     ],
 )

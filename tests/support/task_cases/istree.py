@@ -28,7 +28,7 @@ CASE = Case(
     ranges=lambda task: [task.n] * (2 * (task.n - 1)),
     bad=[
         ("istree", "size n is missing"),
-        ("istree:n=2", "n is 2; it must be an integer from 3"),
+        ("istree:n=2", "n is 2; it must be an integer from 24"),
         ("istree:n=8,m=7", "unknown size 'm'"),
         ("istree:n=8,shift=chains", "unknown shift of istree"),
     ],

@@ -46,7 +46,10 @@ CASE = Case(
     uniform=True,
     bad=[
         ("permutation:n=4", "k is missing"),
-        ("permutation:n=1,k=3", "n is 1; it must be an integer from 2"),
+        (
+            "permutation:n=1,k=3",
+            r"n is 1; it must be an integer from 8 to 10\^12 \(from 2 where nothing is drawn\)",
+        ),
         ("permutation:n=4,k=1", "k is 1; it must be an integer from 2"),
         ("permutation:n=4,k=7", "k is 7; it must be an integer from 2 to 6"),
         ("permutation:n=4,k=3,shift=swap", "Did you mean 'swaps'"),

@@ -52,7 +52,7 @@ CASE = Case(
         ("qsa:n=8,q=2", "V is missing"),
         ("qsa:n=8,q=9,V=2", "q is 9; it must be an integer from 2 to 8"),
         ("qsa:n=8,q=1,V=2", "q is 1; it must be an integer from 2"),
-        ("qsa:n=1,q=1,V=2", "n is 1; it must be an integer from 2"),
+        ("qsa:n=1,q=3,V=2", "n is 1; it must be an integer from 6"),
         ("qsa:n=8,q=2,V=1", "V is 1"),
         ("qsa:n=8,q=2,V=2,sets=0", "sets is 0"),
         (

@@ -78,14 +78,19 @@ def check_names(
             raise SizeError(f"{task.name}: the size {name} is missing; sizes are {task.usage}")
 
 
-def require(task: str, name: str, value: Any, low: int, high: int) -> int:
+def require(
+    task: str, name: str, value: Any, low: int, high: int, *, drawn: int | None = None
+) -> int:
     """`value` as an int in [low, high], or a SizeError that names the task, the size and the
-    smallest legal value.
+    smallest value that instances are drawn for: `drawn`, where that is more than `low`.
     """
     # not isinstance: to it True and False are integers
     if type(value) is not int or not low <= value <= high:
+        least = low if drawn is None else max(low, drawn)
+        judged = f" (from {_shown(low)} where nothing is drawn)" if least > low else ""
         raise SizeError(
-            f"{task}: {name} is {_shown(value)}; it must be an integer from {low} to {_shown(high)}"
+            f"{task}: {name} is {_shown(value)}; it must be an integer from {_shown(least)} to"
+            f" {_shown(high)}{judged}"
         )
     return value
 

@@ -120,10 +120,9 @@ class Functions(Composition, Task):
         steps = require(cls.name, "L", L, 1, MOST_STEPS)
         branch = 1 if uniform else 2
         units = sum(branch**level for level in range(steps))
-        if require(cls.name, "n", n, 1, LARGEST_PROMPT) < 2 * units + 2:
-            raise SizeError(
-                f"{cls.name}: n={n} is too short for L={L}; the smallest is {2 * units + 2}"
-            )
+        least = 2 * units + 2
+        if require(cls.name, "n", n, 1, LARGEST_PROMPT, drawn=least) < least:
+            raise SizeError(f"{cls.name}: n={n} is too short for L={L}; the smallest is {least}")
         return cls(
             L=L,
             m=(n - 2) // units,
