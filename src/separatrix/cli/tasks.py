@@ -85,11 +85,15 @@ def tasks_sample(
     import numpy as np
 
     from separatrix.tasks import Task
+    from separatrix.tasks.labels import LABELS, split_labels, token_labels
     from separatrix.tasks.text import parse_any_task
 
-    made = parse_any_task(with_sizes(task, context))
+    text, labels = split_labels(with_sizes(task, context))
+    made = parse_any_task(text)
     rng = np.random.default_rng(seed)
     if not isinstance(made, Task):
+        if labels:
+            raise SpecError(f"{made.spec}: a task in words has no token ids; leave {LABELS} out")
         items = made.sample(number, rng)
         if as_json:
             print_json([item._asdict() for item in items])
@@ -101,7 +105,19 @@ def tasks_sample(
             f"{made.spec}: {made.length:,} tokens are too many to look at; choose smaller sizes, or"
             " export them"
         )
-    tokens, targets = (part.tolist() for part in made.sample(number, rng))
+    batch = made.sample(number, rng)
+    if labels:
+        inputs, due = (part.tolist() for part in token_labels(made, batch))
+        if as_json:
+            print_json(
+                [{"input_ids": row, "labels": own} for row, own in zip(inputs, due, strict=True)]
+            )
+        else:
+            for row, own in zip(inputs, due, strict=True):
+                lines = [[str(token) for token in line] for line in (row, own)]
+                typer.echo(_over(("input_ids", lines[0]), ("labels", lines[1])))
+        return
+    tokens, targets = (part.tolist() for part in batch)
     if as_json:
         print_json(
             [
@@ -155,9 +171,11 @@ def tasks_export(
     """Instances as files for use elsewhere, each once. Example: tasks export seqcomp --L 3 --n
     4096 --format hf --out seqcomp/
     """
+    from separatrix.tasks.labels import split_labels
     from separatrix.tasks.text import parse_any_task
 
-    wanted = parse_any_task(with_sizes(task, context))
+    text, labels = split_labels(with_sizes(task, context))
+    wanted = parse_any_task(text)
     splits = {
         name: rows
         for name, rows in (("train", train), ("validation", validation), ("test", test))
@@ -166,7 +184,15 @@ def tasks_export(
     with bar(f"exporting {wanted.spec}", shown=not as_json) as progress:
         from separatrix.exports import export
 
-        made = export(wanted, format=format, out=out, splits=splits, seed=seed, progress=progress)
+        made = export(
+            wanted,
+            format=format,
+            out=out,
+            splits=splits,
+            seed=seed,
+            progress=progress,
+            labels=labels,
+        )
     if as_json:
         files = [str(path) for path in made.paths]
         print_json(

@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from separatrix.errors import MissingExtraError, SizeError, UnknownNameError
+from separatrix.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import sha256
 from separatrix.exports import harness, jsonl, parquet
 from separatrix.exports.folder import checksum, checksums, new_folder
 from separatrix.exports.job import SPLITS, Job, Progress
+from separatrix.exports.labels import LabelSource
 from separatrix.exports.metadata import METADATA, metadata, write_json
+from separatrix.exports.source import Source
 from separatrix.exports.texts import TextSource
 from separatrix.exports.tokens import TokenSource
 from separatrix.tasks import Task
+from separatrix.tasks.labels import LABELS
 from separatrix.tasks.text import TextTask
 
 __all__ = ["FORMATS", "LARGEST_EXPORT", "SPLITS", "Exported", "Format", "export"]
@@ -83,12 +86,14 @@ def export(
     splits: Mapping[str, int] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    labels: bool = False,
 ) -> Exported:
     """Writes instances of `task` as the new folder `out`. `splits` gives rows per split; one that
     it leaves out has the format's usual number.
 
     No instance occurs twice, in one split or in two. The rows of "test" depend on the seed only,
-    not on how many other rows are asked for. `progress` is called with (rows done, rows in all).
+    not on how many other rows are asked for. With `labels` rows are input ids and labels, token ids
+    with -100 where none is due. `progress` is called with (rows done, rows in all).
     Raises UnknownNameError (format, split), SizeError (rows, seed, a task too large, fewer
     different instances than rows), SpecError (lm-eval for thought=pairs), MissingExtraError (hf
     without pyarrow), OutputError (`out` exists or cannot be written).
@@ -101,7 +106,7 @@ def export(
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
     job = Job(
-        TokenSource(task) if isinstance(task, Task) else TextSource(task),
+        _source(task, format, labels),
         _rows(chosen, splits or {}),
         seed,
         progress,
@@ -116,6 +121,17 @@ def export(
         sums[METADATA] = checksum(folder / METADATA)
     lines = "".join(f"{part.sha256}  {name}\n" for name, part in sorted(sums.items()))
     return Exported(tuple(Path(out) / name for name in sums), dict(job.splits), sha256(lines))
+
+
+def _source(task: Task | TextTask, format: str, labels: bool) -> Source:
+    """Raises SpecError for labels where rows are read, not trained on."""
+    if not isinstance(task, Task):
+        if labels:
+            raise SpecError(f"{task.spec}: a task in words has no token ids; leave {LABELS} out")
+        return TextSource(task)
+    if labels and FORMATS[format].tested:
+        raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
+    return LabelSource(task) if labels else TokenSource(task)
 
 
 def _rows(format: Format, given: Mapping[str, int]) -> dict[str, int]:

@@ -47,6 +47,11 @@ class Source(Protocol):
     @property
     def task(self) -> Task | TextTask: ...
     @property
+    def spec(self) -> str:
+        """The text that asks for these rows."""
+        ...
+
+    @property
     def columns(self) -> tuple[Column, ...]: ...
 
     @property

@@ -18,6 +18,7 @@ class TextSource:
     def __init__(self, task: TextTask) -> None:
         first = task.sample(1, np.random.default_rng(0))[0]
         self.task = task
+        self.spec = task.spec
         self.length = len(first.prompt.split())
         self.stepwise = task.target(first) != first.answer
         self.shape = Shape(*task.reply, task.pattern)

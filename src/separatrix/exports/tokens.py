@@ -29,6 +29,7 @@ class TokenSource:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.spec = task.spec
         self.length = task.length
         self.stepwise = task.stepwise
         self.asked = task.asked
@@ -74,7 +75,7 @@ class TokenSource:
             if self._places
             else ()
         )
-        self.columns = (
+        self.columns: tuple[Column, ...] = (
             tokens,
             targets,
             *place,

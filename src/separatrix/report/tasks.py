@@ -21,6 +21,12 @@ is written out. Sources in brackets, theory.md and its sections are those of
 [theory.md](theory.md); [here] marks what is derived in this project; [Aro24] is Arora and others,
 *Zoology*, arXiv 2312.04927.
 
+`labels=tokens` in the text of a task of tokens makes `tasks sample` and `tasks export` give input
+ids and labels: the token id due after each token, -100 where none is. For mqar these are the arrays
+of Zoology's generator. (In Python: `separatrix.tasks.labels.token_labels(task, batch)`.)
+
+One call draws what several do: `sample(1000, rng)` are two calls of `sample(500, rng)`.
+
 The audit of a task tries shortcuts on its first three sizes: the accuracy of each on 4,000
 instances (fitted to 4,000 others), and the level p it may reach. A standard error is
 sqrt(p (1 - p) / 4,000): 0.008 at p = 1/2, 0.005 at p = 1/8. A probe that is more than three of them

@@ -159,6 +159,9 @@ class CGram(Task):
         V = self.V
         return Family(f"c = {c}, V = {V:,}", lambda n: CGram(n=n, V=V, c=c), (c + 1) ** 2 + c)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         m = self.entries

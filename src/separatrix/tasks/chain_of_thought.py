@@ -216,6 +216,9 @@ class Thought(Task):
             inner.grows,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         self._batch(batch)
         return self._instance(self.task.draw(batch, rng).tokens)

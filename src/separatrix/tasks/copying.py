@@ -130,6 +130,9 @@ class Copying(Task):
         V = self.V
         return Family(f"V = {V:,}", lambda n: Copying(n=n, V=V), 2)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.shift == PLAIN:

@@ -76,6 +76,9 @@ class Eva(Lookup):
             return Family("V = n", lambda n: Eva(n=n, V=n), 2)
         return Family(f"V = {self.V:,}", lambda n: Eva(n=n, V=self.V), 1)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         f, x = lookup(batch, self.n, self.V, self.shift, rng)

@@ -151,6 +151,9 @@ class Group(Composition, Task):
         G = self.G
         return Family(f"G = {G}", lambda n: Group(n=n, G=G), 2)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:

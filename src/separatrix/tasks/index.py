@@ -67,6 +67,9 @@ class Index(Lookup):
     def family(self) -> Family[Index]:
         return Family(f"V = {self.V:,}", lambda n: Index(n=n, V=self.V), 1)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         x, i = lookup(batch, self.n, self.V, self.shift, rng)

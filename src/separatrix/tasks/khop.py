@@ -208,6 +208,9 @@ class KHop(Composition, Task):
             keeps_prefixes=False,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.shift != PLAIN:

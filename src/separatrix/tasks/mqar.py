@@ -41,6 +41,9 @@ WORDS = Words(
         num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs + 2
         and >= 4; 0 < power_a <= 16.
 
+        No two pairs of a prompt have the same key. Values may repeat as far as the question goes;
+        drawn prompts have different ones, but under a shift.
+
         Drawn as in Zoology: different uniform keys, different uniform values, query places 2k + 2g
         with gaps g drawn without replacement with weights (g + 1)^(power_a - 1), filler of uniform
         ids (random_non_queries=1) or of zeros (0). Two things differ. Filler there may be a key of
@@ -188,6 +191,9 @@ class MQAR(Task):
             )
 
         return Family(f"a vocabulary of {size:,}", at, 1, grows="num_kv_pairs")
+
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return self.first_value + answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

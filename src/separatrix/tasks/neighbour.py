@@ -181,6 +181,9 @@ class Neighbour(Task):
             f"d = {self.d}, V = {self.V:,}", lambda n: Neighbour(n=n, d=self.d, V=self.V), self.V
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return self.strings + answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         slots = shuffled(batch, self.n, rng)

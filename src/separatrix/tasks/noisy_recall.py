@@ -147,6 +147,9 @@ class NoisyRecall(Task):
             2,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = np.arange(batch)

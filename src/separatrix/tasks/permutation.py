@@ -164,6 +164,9 @@ class Permutation(Composition, Task):
         """k stays."""
         return Family(f"k = {self.k}", lambda n: Permutation(n=n, k=self.k), 2)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:

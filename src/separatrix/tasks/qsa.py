@@ -185,6 +185,9 @@ class QSA(Task):
             self.q,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         n = self.n

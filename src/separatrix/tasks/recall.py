@@ -241,6 +241,10 @@ class Recall(Task):
             low,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        """Values are tokens; "none" has an id behind all others."""
+        return np.where(answers == self.V, self.vocabulary, answers)
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         D = self.written

@@ -130,6 +130,9 @@ class SelectiveCopying(Task):
             2,
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         tokens = np.full((batch, self.length), self.V, np.int64)

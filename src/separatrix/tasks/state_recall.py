@@ -202,6 +202,9 @@ class StateRecall(Composition, Task):
             f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = np.arange(batch)

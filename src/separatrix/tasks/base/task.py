@@ -212,6 +212,12 @@ class Task(ABC):
         """An answer as it is to be written."""
         return str(answer)
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        """The token ids of answers, where a model writes them from its vocabulary: ids behind those
+        of the prompt, unless answers are tokens of it.
+        """
+        return self.vocabulary + answers
+
     @property
     def spelling(self) -> str:
         """A sentence on how tokens are written where that is not their id, else nothing."""

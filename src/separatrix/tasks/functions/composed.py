@@ -278,6 +278,9 @@ class Functions(Composition, Task):
             (octave, Fraction(1, len(octaves) * (octave.stop - octave.start))) for octave in octaves
         )
 
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return answers
+
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         rows = np.arange(batch)

@@ -1,0 +1,59 @@
+"""Labels as training code for language models takes them: token ids, and -100 where none is due.
+
+`labels=tokens` in a task's text asks for them: with mqar the two arrays are those of Zoology's
+generator, input ids and labels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from separatrix.errors import UnknownNameError
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Task, Tokens
+
+IGNORED = -100
+"""The label of a place where no answer is due: what losses of PyTorch ignore unless told."""
+LABELS = "labels=tokens"
+
+
+class Labelled(NamedTuple):
+    """Both (batch, length): `labels[row, place]` is the id due after `input_ids[row, place]`."""
+
+    input_ids: Tokens
+    labels: Tokens
+
+
+def token_labels(task: Task, batch: Batch) -> Labelled:
+    """A batch of a task with its answers as token ids, in place: the label stands where its answer
+    is due, shifted by nothing.
+    """
+    tokens, targets = batch
+    labels = np.full(tokens.shape, IGNORED, np.int64)
+    if task.several:
+        due = targets != NO_ANSWER
+        labels[due] = task.label_ids(targets[due])
+    else:
+        labels[:, -1] = task.label_ids(targets)
+    return Labelled(tokens, labels)
+
+
+def label_vocabulary(task: Task) -> int:
+    """How many ids a model needs for prompts and labels."""
+    last = np.array([task.answers - 1])
+    return max(task.vocabulary, int(task.label_ids(last)[0]) + 1)
+
+
+def split_labels(text: str) -> tuple[str, bool]:
+    """A task's text without `labels=tokens`, and whether it stood there. Raises UnknownNameError
+    for other labels.
+    """
+    name, colon, rest = text.partition(":")
+    parts = [part for part in rest.split(",") if colon]
+    asked = [part.partition("=")[2].strip() for part in parts if part.strip().startswith("labels=")]
+    for labels in asked:
+        if labels != "tokens":
+            raise UnknownNameError.of("labels", labels, ("tokens",))
+    kept = [part for part in parts if not part.strip().startswith("labels=")]
+    return f"{name}:{','.join(kept)}" if kept else name, bool(asked)
