@@ -9,13 +9,14 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
-from separatrix.mechanisms import LatentCache, Mechanism
+from separatrix.mechanisms import Full, LatentCache, Mechanism
 
 _SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 
 
 def unplaced(model: Architecture) -> Architecture:
-    """The stack with the defaults of every field that speaks of positions."""
+    """The stack with the defaults of every field that speaks of positions, or that a model class
+    fixes."""
     return replace(model, layers=tuple(tuple(map(_plain, layer)) for layer in model.layers))
 
 
@@ -27,5 +28,7 @@ def sizes_of(config: dict[str, Any]) -> Architecture:
 def _plain(part: Mechanism) -> Mechanism:
     # rope_dim of latent attention is a size of its cache
     kept = {"rope_dim"} if isinstance(part, LatentCache) else set[str]()
-    defaults = {f.name: f.default for f in fields(part) if f.name in _SAYS and f.name not in kept}
+    # what a model class has around its softmax
+    said = (*_SAYS, "qk_norm", "gate") if isinstance(part, Full) else _SAYS
+    defaults = {f.name: f.default for f in fields(part) if f.name in said and f.name not in kept}
     return replace(part, **defaults) if defaults else part

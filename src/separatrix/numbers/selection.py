@@ -103,10 +103,10 @@ def _rounding(
     its length; rotation multiplies by a cosine and a sine rounded to u, rounds two products and a
     sum: at most (2 sqrt 2 + 1) u more. The key (1, 0) becomes a rounded cosine and sine: u. So a
     product of the two is off by less than 5.9 u; the score, rounded once, by less than 7 u, and 8 u
-    bounds what is of second order with it (u <= 1/256). Two scores: 16 u. A norm, in float32, has
-    all entries of a vector off by one common factor; it rounds them to the format, and once more
-    behind its weights: 2 u for the query and 2 u for the key, less than 12 u for a score with what
-    is of second order, 24 u for two.
+    bounds what is of second order with it (u <= 1/256). Two scores: 16 u. A norm of
+    queries and keys, its weights a power of two, scales a vector by one factor in float32 and
+    rounds each number to u once more. The numbers 1 of the key are rounded alike, which is a factor
+    of all scores. So a score is off by less than 8 u, by 9 u with what is of second order: 18 u.
 
     A score is a sum of d products in float32 at least: below 2 d 2^-24 more, for two scores twice.
     In fp16, whose numbers end at 65,504, the lead must do with scores of 2^15: 2^-10 of them are
@@ -120,7 +120,7 @@ def _rounding(
     angles = 0.0
     for weight, error in zip(weights, errors, strict=True):
         angles += weight * (error + error * error / 2)
-    rounded = (24 if normed else 16) * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
+    rounded = (18 if normed else 16) * 2.0 ** -DIGITS[format] + 4 * rotation.dims * 2.0**-24
     return rounded + angles / sum(weights) + _FLOATS + (2.0**-10 if format == "fp16" else 0.0)
 
 

@@ -233,6 +233,10 @@ class Way(NamedTuple):
     softcap: int = 0
     bounded: bool = False
     """Whether the class scales queries and keys to one length that no weight changes."""
+    around: tuple[tuple[str, str], ...] = ()
+    """Sizes that say what stands around the softmax, QK-norm and output gate; read of the classes
+    below only.
+    """
 
 
 def _based(base: int | None, **more: Any) -> Way:
@@ -250,6 +254,7 @@ _GEMMA4 = _based(
 )
 _HALF = Way(usual=Usual(part=0.5))
 _QUARTER = Way(usual=Usual(part=0.25))
+_GATED = Way(usual=Usual(part=0.25), around=(("qk_norm", "head"), ("gate", "sigmoid")))
 _UNSTATED = _based(None)
 """Classes that transformers does not have: a base that is missing stays unknown."""
 _LINES: dict[tuple[str, ...], Way] = {
@@ -266,8 +271,8 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("gemma3", "gemma3_text", "gemma3n", "gemma3n_text"): _GEMMA3,
     ("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"): _GEMMA4,
     ("phi", "glm", "glm4", "glm4_moe", "nemotron", "persimmon", "recurrent_gemma", "bamba"): _HALF,
-    ("stablelm", "gpt_neox", "qwen3_next"): _QUARTER,
-    ("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"): _QUARTER,
+    ("stablelm", "gpt_neox"): _QUARTER,
+    ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"): _GATED,
     ("gptj", "codegen"): Way(usual=Usual(dims=64, fixed=True)),
     ("cohere", "bitnet", "ernie4_5", "ernie4_5_moe", "flex_olmo"): _based(500_000),
     ("qwen3_vl_text", "qwen3_vl_moe_text"): _based(500_000),
@@ -347,7 +352,11 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
             notes += (*seen.notes, *cap_notes)
             key = (id(draft), seen, cap, bounded)
             if key not in made:
-                made[key] = _with(draft, seen, cap, bounded=bounded)
+                found = _with(draft, seen, cap, bounded=bounded)
+                around = {name: what for name, what in way.around if _has(draft.cls, name)}
+                if around and file.flag("attn_output_gate") is False:
+                    around["gate"] = "none"
+                made[key] = Draft(found.cls, {**around, **found.sizes})
             drafts.append(made[key])
         layers.append(tuple(drafts))
     return Reading(tuple(layers), tuple(dict.fromkeys((*reading.notes, *notes))))

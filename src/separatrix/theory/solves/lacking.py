@@ -50,8 +50,8 @@ def why_uncompared(architecture: Architecture, needed: int) -> str:
         heads = [part for _, part, _ in full_heads(architecture)]
         if heads and all(part.normed for part in heads):
             return (
-                "behind a norm of queries and keys the comparison of two values is worked out for"
-                " fp32 and wider, with a key dimension to spare"
+                "behind a norm of queries and keys the comparison of two values takes twice the"
+                f" {needed:,} key dimensions, or in fp32 and wider one more"
             )
         return ""
     if architecture.positions in ("alibi", "unknown"):

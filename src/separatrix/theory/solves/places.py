@@ -60,14 +60,18 @@ def content_dims(architecture: Architecture, part: Mechanism, head: Head) -> int
 def compares(architecture: Architecture, part: Mechanism, head: Head, dims: int) -> bool:
     """Whether a head compares contents of so many dimensions and hands on a bit of what matches.
 
-    Behind a norm of queries and keys one dimension more makes all keys equally long. Entries of
-    unlike size are rounded there, which is worked out for fp32 and wider: each is off by less than
-    4 u, and a score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
+    Behind a norm of queries and keys, twice the dimensions: what a token says stands in the one
+    half, what a start token says in the other, queries ask in both, and all entries are +-1, so
+    that a norm scales and rounds them alike. Or, in fp32 and wider, one dimension more that makes
+    all keys equally long: entries of unlike size are then each off by less than 4 u, and a
+    score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
     """
     if part.normed:
-        if head.format not in WIDE:
+        twice = 2 * dims <= content_dims(architecture, part, head) and dims <= MOST_ADDRESS_BITS
+        dims = 2 * dims if twice and head.has_room(2 * dims, 1) else dims + 1
+        if not twice and head.format not in WIDE:
             return False
-        dims += 1
+        return dims <= content_dims(architecture, part, head) and head.has_room(dims, 1)
     still = dims <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS + 2)
     return still and head.has_room(dims, 1)
 
@@ -148,8 +152,8 @@ def blank_beside(
         return False
     # the start token's key and the payload of the others are apart in a latent too
     if content_dims(architecture, part, head) and head.has_room(1, payload):
-        # a norm rounds it twice more, and the query's number for it too
-        units = 12 if part.normed else 4
+        # a norm rounds both numbers of its product once more
+        units = 8 if part.normed else 4
         return lead.gap > lead.rounding + units * 2.0 ** -DIGITS[head.format]
     if part.normed:
         # a key in one pair alone comes out of a norm longer than in all pairs

@@ -35,6 +35,13 @@ def test_qwen3_next_sizes() -> None:
     assert read.read_bits(3) == 4 * (32 + 2) * 32
 
 
+def test_an_output_gate_may_be_switched_off() -> None:
+    """Qwen3-Next norms queries and keys of each head, and gates every number of their outputs."""
+    for config, gate in ((QWEN, "sigmoid"), (QWEN | {"attn_output_gate": False}, "none")):
+        part = from_config(config).layers[3][0]
+        assert (part.sizes()["qk_norm"], part.sizes()["gate"]) == ("head", gate)
+
+
 def test_nemotron_h_sizes() -> None:
     read = unplaced(from_config(NEMOTRON))
     mamba = Mamba2(
