@@ -35,7 +35,7 @@ TASKS = expanded("""
     twosum:n=4,M=17 twosum:n=64,M=1031,form=query|decision twosum:n=16,M=37,form=decision
     twosum:n=9,M=20,shift=few|zipf twosum:n=9,M=21,form=decision,shift=few|zipf
     threesum:n=4,M=17 threesum:n=8,M=31 threesum:n=16,M=257 threesum:n=7,M=37,form=decision
-    counting:n=8 counting:n=20,V=90,form=queried counting:n=128,V=16,form=queried
+    counting:n=16 counting:n=20,V=90,form=queried counting:n=128,V=16,form=queried
     counting:n=6,shift=independent counting:n=8,V=5,form=queried,shift=independent
     majority:n=7 majority:n=16,k=4 majority:n=33,k=5 majority:n=127 majority:n=12,k=5,shift=clear
     equality:n=1 equality:n=16 equality:n=64 equality:n=16,shift=apart

@@ -31,6 +31,7 @@ from separatrix.audits import (
 from separatrix.audits.features import counted, frequent, indicated
 from separatrix.audits.guess import best_of
 from separatrix.audits.logistic import regression
+from separatrix.audits.power import expected, smallest_leak
 from separatrix.audits.probes import PROBE, _behind_nearest
 from separatrix.audits.prompts import Prompts, cut
 from separatrix.audits.statistics import above, largest_above, standard_error, uneven
@@ -40,7 +41,7 @@ from separatrix.audits.words import _tokens
 from separatrix.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.evidence.canonical import canonical
 from separatrix.tasks import PROBES, TASKS, Batch, Eva, Task, parse_task
-from separatrix.tasks.text import TEXT_TASKS, TextItem
+from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
 
 Ints = NDArray[np.int64]
 HALF = Fraction(1, 2)
@@ -54,7 +55,7 @@ class Noise:
     several: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
     shortcuts: ClassVar[tuple[str, ...]] = ()
-    length: int = 4
+    length: int = 6
     vocabulary: int = 8
     answers: int = 2
     chance: Fraction = HALF
@@ -76,7 +77,7 @@ def of(noise: Noise, **numbers: int) -> Audit:
 
 def test_every_probe_of_the_list_is_there() -> None:
     assert list(PROBE) == list(PROBES)
-    assert [row.probe for row in audit(Eva(n=2, V=2), fitted=100, tested=100).rows] == [
+    assert [row.probe for row in audit(Eva(n=6, V=6), fitted=100, tested=100).rows] == [
         "answers",
         *PROBES,
     ]
@@ -138,6 +139,55 @@ def test_how_often_luck_is_suspected() -> None:
     deviations = np.array([above(row.right, row.judged, row.level) for row in first])
     assert abs(deviations.mean()) < 0.15
     assert 0.9 < deviations.std() < 1.1
+
+
+@pytest.mark.parametrize(
+    ("answers", "values"), [(2, 1), (2, 64), pytest.param(8, 64, marks=pytest.mark.slow)]
+)
+def test_the_smallest_leak_is_found_nine_times_of_ten(answers: int, values: int) -> None:
+    """Planted leaks of the size stated: 40 probes of one token, 36 expected to be suspected; six
+    standard deviations of a binomial number are 11. Of a third as large hardly any is.
+    """
+    half = smallest_leak(answers, 1000, 1000, values)
+    found = [
+        sum(suspected(answers, values, gain, seed) for seed in range(40))
+        for gain in (half, half / 3)
+    ]
+    assert found[0] >= 25
+    assert found[1] <= 8
+
+
+def suspected(answers: int, values: int, gain: float, seed: int) -> bool:
+    """Whether a table of a token, of whose values each favours an answer, lies 3 errors above."""
+    rng = np.random.default_rng((seed, answers, values))
+    token = rng.integers(2 * values if values == 1 else values, size=2000)
+    favoured = rng.integers(answers, size=2 * values)
+    if values == 1:
+        favoured = np.arange(2)
+    likelier = rng.random(2000) < gain * answers / (answers - 1)
+    told = np.where(likelier, favoured[token], rng.integers(answers, size=2000))
+    guess = most_frequent(token[:1000], told[:1000], answers, token[1000:])
+    z = above(guess.right(told[1000:]), 1000, Fraction(1, answers))
+    return max(z, guess.correlation(told[1000:]) * 1000**0.5 if answers == 2 else 0) > 3
+
+
+def test_power_by_hand() -> None:
+    """One value, two answers, f = t = 4,000: s = 4 d^2 4,000 with s / sqrt(s + 1) = 4.2816 is s =
+    19.27, d = 0.0347. Three hundredths over 64 values: z = 14.4 / sqrt(14.4 + 64) = 1.63, above 3
+    one time in 12; with 20,000 it is 72 / sqrt(72 + 64) = 6.17.
+    """
+    assert smallest_leak(2, 4000, 4000, 1) == pytest.approx((19.27 / 16000) ** 0.5, rel=1e-3)
+    assert expected(0.03, 2, 4000, 4000, 64) == pytest.approx(14.4 / 78.4**0.5)
+    assert 1 / (1 - NormalDist().cdf(3 - 14.4 / 78.4**0.5)) == pytest.approx(12, abs=0.5)
+    assert expected(0.03, 2, 20_000, 20_000, 64) == pytest.approx(72 / 136**0.5)
+
+
+def test_too_few_different_prompts() -> None:
+    """Of 1,000 draws from 1,000 prompts 632 differ on average; from 2 * 16 * 16 at most 512 do."""
+    few: Any = Noise(length=2, vocabulary=16)
+    with pytest.raises(SizeError, match=r"of 1,000 prompts drawn only 2\d\d differ"):
+        audit(few, fitted=500, tested=500)
+    assert audit(few, fitted=100, tested=100).verdict == "within"
 
 
 def test_suspicion_that_a_second_drawing_does_not_confirm() -> None:
@@ -300,7 +350,8 @@ def test_words_by_hand() -> None:
         choices=("Fizgub", "Jokzub"),
     )
     known = frozenset({"Mavdok", "Fizgub", "Bobkug", "Jokzub"})
-    drawn = [_tokens([item], known, np.random.default_rng(seed)) for seed in range(20)]
+    task = parse_text_task("multihop:k=2,n=6")
+    drawn = [_tokens(task, [item], known, np.random.default_rng(seed)) for seed in range(20)]
     assert {tuple(prompts.front[0].tolist()) for prompts, _ in drawn} == {
         (4, a, 0, 4, 5 - a, 1, 5, 6, 5 - a) for a in (2, 3)
     }
@@ -316,17 +367,17 @@ def test_texts() -> None:
         audit_texts("evs")
     with pytest.raises(SizeError, match="sizes is 0"):
         audit_texts("eva", sizes=0)
-    assert list(accuracies("equality:n=2")) == list(PROBES)
+    assert list(accuracies("eva:n=6,V=6")) == list(PROBES)
 
 
 def test_records() -> None:
-    task = parse_task("equality:n=4")
+    task = parse_task("disjointness:n=16")
     found = audit(task, fitted=200, tested=300)
     plain = json.loads(canonical(found.to_json()))
     assert canonical(found.to_json()) == canonical(audit(task, fitted=200, tested=300).to_json())
     assert plain != audit(task, seed=1, fitted=200, tested=300).to_json()
     assert [plain[key] for key in ("task", "seed", "fitted", "tested", "verdict")] == [
-        "equality:n=4",
+        "disjointness:n=16",
         0,
         200,
         300,
@@ -369,8 +420,9 @@ def test_printed() -> None:
     found = Audit(task="eva:n=2", seed=7, fitted=100, tested=100, rows=rows)
     lines = table(found).splitlines()
     assert lines[0] == "eva:n=2   100 instances to fit, 100 others to judge, seed 7"
-    assert lines[3].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
-    assert lines[4].split() == [
+    assert lines[1].startswith("finds 9 times of 10 a gain of 0.2")
+    assert lines[4].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
+    assert lines[5].split() == [
         "counts",
         "0.7500",
         "1/3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from separatrix.audits.power import SPREADS
 from separatrix.audits.rows import Audit, Row
 
 HEADINGS = ("probe", "accuracy", "level", "z", "verdict")
@@ -25,8 +26,22 @@ def table(audit: Audit) -> str:
         f" {audit.seed}"
     )
     return "\n".join(
-        [head, *([f"({audit.note})"] if audit.note else []), "", *lines, "", outcome(audit)]
+        [
+            head,
+            _power(audit),
+            *([f"({audit.note})"] if audit.note else []),
+            "",
+            *lines,
+            "",
+            outcome(audit),
+        ]
     )
+
+
+def _power(audit: Audit) -> str:
+    """The smallest leaks found nine times of ten, as accuracy gained."""
+    gains = ", ".join(f"{audit.smallest_leak(values):.3f} by {values}" for values in SPREADS)
+    return f"finds 9 times of 10 a gain of {gains} values of a token"
 
 
 def legend(audit: Audit) -> str:

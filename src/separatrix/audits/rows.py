@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from separatrix.audits.statistics import standard_error
+from separatrix.audits.power import SPREADS, smallest_leak
+from separatrix.audits.statistics import BOUND, standard_error
 
 Finding = Literal["within", "above", "leak"]
 Test = Literal["accuracy", "correlation", "chi-square", "most frequent"]
-BOUND = 3.0
-"""Standard errors above its level from which a probe is suspected."""
+__all__ = ["BOUND", "Audit", "Finding", "Row", "Test"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,8 @@ class Audit:
     fitted: int
     tested: int
     rows: tuple[Row, ...]
+    answers: int = 2
+    """How many answers there are."""
     note: str = ""
     """What a reader must know about this task's sampler; mostly empty."""
 
@@ -70,6 +72,12 @@ class Audit:
     @property
     def verdict(self) -> Finding:
         return "leak" if self.leaks else "within"
+
+    def smallest_leak(self, values: int = 1) -> float:
+        """The smallest gain in accuracy over equally likely answers that an audit of this size
+        finds nine times of ten, where each of `values` values of a token favours an answer.
+        """
+        return smallest_leak(self.answers, self.fitted, self.tested, values)
 
     def __getitem__(self, probe: str) -> Row:
         """The row of a probe, or of "answers". Raises KeyError."""
@@ -86,6 +94,9 @@ class Audit:
             "tested": self.tested,
             "verdict": self.verdict,
             "note": self.note,
+            "smallest_leak": {
+                str(values): f"{self.smallest_leak(values):.6f}" for values in SPREADS
+            },
             "rows": [_plain(row) for row in self.rows],
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def audit(
     them, and what stands after it is hidden. Under a shift no level is promised, and rows are
     within or above it. Raises SpecError for a chain of thought, which is there to be followed.
     Raises SizeError for a task with more than 1,024 answers or prompts too long to draw, and for
-    bad numbers of instances.
+    bad numbers of instances; and for a size with fewer different prompts than are drawn.
     """
     if isinstance(task, str):
         task = parse_any_task(task)
@@ -68,6 +69,7 @@ def audit(
         tested=tested,
         rows=tuple(rows.values()),
         note=subject.note,
+        answers=subject.answers,
     )
 
 
@@ -80,6 +82,8 @@ def _tried(
     before: int = 0,
 ) -> dict[str, Row]:
     prompts, targets = task.draw(fitted + tested, rng)
+    if task.promised:
+        _check_different(task, prompts)
     drawn = before + fitted + tested
     return {
         name: (
@@ -140,6 +144,21 @@ def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
         test=test,
         drawn=drawn,
     )
+
+
+def _check_different(task: Subject, prompts: Prompts) -> None:
+    """Raises SizeError where fewer prompts differ than of as many uniform draws from as many
+    prompts: there a table of prompts seen before would pass for a shortcut.
+    """
+    drawn = len(prompts)
+    mixed = np.random.default_rng(0).integers(1 << 63, size=prompts.front.shape[1], dtype=np.uint64)
+    # two rows with one sum are equal, but for one pair in 2^63
+    different = len(np.unique(prompts.front.astype(np.uint64) @ (mixed | np.uint64(1))))
+    if different < (1 - exp(-1)) * drawn:
+        raise SizeError(
+            f"{task.spec}: of {drawn:,} prompts drawn only {different:,} differ, so that there are"
+            " fewer than an audit draws; choose a larger size, or fewer instances"
+        )
 
 
 def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:

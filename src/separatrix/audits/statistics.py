@@ -12,6 +12,8 @@ import numpy as np
 
 from separatrix.tasks.base.task import Tokens
 
+BOUND = 3.0
+"""Standard errors above its level from which a probe is suspected."""
 _NORMAL = NormalDist()
 _FARTHEST = 8.0
 """Beyond it tails of the normal distribution are lost in rounding."""
