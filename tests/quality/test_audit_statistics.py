@@ -177,9 +177,9 @@ def test_power_by_hand() -> None:
     one time in 12; with 20,000 it is 72 / sqrt(72 + 64) = 6.17.
     """
     assert smallest_leak(2, 4000, 4000, 1) == pytest.approx((19.27 / 16000) ** 0.5, rel=1e-3)
-    assert expected(0.03, 2, 4000, 4000, 64) == pytest.approx(14.4 / 78.4**0.5)
+    assert expected(0.03, 2, 4000, 4000, 64)[0] == pytest.approx(14.4 / 78.4**0.5)
     assert 1 / (1 - NormalDist().cdf(3 - 14.4 / 78.4**0.5)) == pytest.approx(12, abs=0.5)
-    assert expected(0.03, 2, 20_000, 20_000, 64) == pytest.approx(72 / 136**0.5)
+    assert expected(0.03, 2, 20_000, 20_000, 64)[0] == pytest.approx(72 / 136**0.5)
 
 
 def test_too_few_different_prompts() -> None:
@@ -350,7 +350,7 @@ def test_words_by_hand() -> None:
         choices=("Fizgub", "Jokzub"),
     )
     known = frozenset({"Mavdok", "Fizgub", "Bobkug", "Jokzub"})
-    task = parse_text_task("multihop:k=2,n=6")
+    task = parse_text_task("multihop:k=2,n=16")
     drawn = [_tokens(task, [item], known, np.random.default_rng(seed)) for seed in range(20)]
     assert {tuple(prompts.front[0].tolist()) for prompts, _ in drawn} == {
         (4, a, 0, 4, 5 - a, 1, 5, 6, 5 - a) for a in (2, 3)

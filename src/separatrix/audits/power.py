@@ -4,33 +4,36 @@ The leak is told by a token of m equally frequent values, each of which favours 
 equally likely answers, the favoured one has probability 1/k + d, and d is the gain in accuracy of
 whoever knows which value favours what. A probe must learn that from the f instances that it is
 fitted to, and is suspected where it lies `BOUND` standard errors above its level on the t others.
-So its expected z must be BOUND + 1.28, 1.28 being the ninth decile of a normal number. What is
-found once in so many instances is found again in four times as many, so that the second drawing
-costs nothing worth counting.
+So its z must be BOUND + 1.28 times its spread on average, 1.28 being the ninth decile of a normal
+number. What is found once in so many instances is found again in four times as many, so that the
+second drawing costs nothing worth counting.
 
 Two answers: the share of answer 1 beside a value is 1/2 + d or 1/2 - d, measured with variance
 1/(4 f/m). So the score has correlation 2d / sqrt(1 + m / (4 d^2 f)) with the answer, and its z is
-that times sqrt(t).
+that times sqrt(t), with spread 1.
 
-k > 2 answers: of f/m instances of a value, the counts of answers are about normal, with variance
-f/(m k); the favoured one, d (k/(k-1)) f/m ahead in the mean, is the largest of k with probability
-P. The gain is d P - d (1 - P)/(k - 1), and z is that over sqrt((1/k)(1 - 1/k)/t).
+k > 2 answers: of f/m instances of a value the favoured answer has (1/k + d) f/m on average, any
+other (1/k - d/(k-1)) f/m, all about Poisson. The favoured one is the most frequent, ties broken
+fairly, with probability P. The gain is d P - d (1 - P)/(k - 1), and z is that over
+s = sqrt((1/k)(1 - 1/k)/t). Its spread over s: of an accuracy a on t instances, and of how many
+of the m values are learnt, sqrt(a (1 - a)/t + (d + d/(k-1))^2 P (1 - P)/m).
 """
 
 from __future__ import annotations
 
-from math import sqrt
+from math import log, sqrt
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.audits.statistics import BOUND
 
-NEEDED = BOUND + NormalDist().inv_cdf(0.9)
-"""Expected z of a probe that is suspected nine times of ten."""
+_NINTH = NormalDist().inv_cdf(0.9)
 SPREADS = (1, 64, 512)
 """Values over which the leaks are spread whose sizes an audit states."""
 _HALVINGS = 40
+_TINY = 1e-12
 
 
 def smallest_leak(answers: int, fitted: int, tested: int, values: int) -> float:
@@ -38,26 +41,46 @@ def smallest_leak(answers: int, fitted: int, tested: int, values: int) -> float:
     low, high = 0.0, 1 - 1 / answers
     for _ in range(_HALVINGS):
         gain = (low + high) / 2
-        if expected(gain, answers, fitted, tested, values) < NEEDED:
+        z, spread = expected(gain, answers, fitted, tested, values)
+        if z - _NINTH * spread < BOUND:
             low = gain
         else:
             high = gain
     return high
 
 
-def expected(gain: float, answers: int, fitted: int, tested: int, values: int) -> float:
-    """The expected z of a probe for a leak of this gain, as derived above."""
+def expected(
+    gain: float, answers: int, fitted: int, tested: int, values: int
+) -> tuple[float, float]:
+    """The mean of a probe's z for a leak of this gain, and its spread, as derived above."""
     if answers == 2:
-        return 2 * gain / sqrt(1 + values / (4 * gain**2 * fitted)) * sqrt(tested)
+        return 2 * gain / sqrt(1 + values / (4 * gain**2 * fitted)) * sqrt(tested), 1.0
     chance = 1 / answers
-    picked = _picked(gain * answers / (answers - 1) * sqrt(fitted / values * answers), answers)
-    reached = gain * picked - gain * (1 - picked) / (answers - 1)
-    return reached / sqrt(chance * (1 - chance) / tested)
+    seen = fitted / values
+    other = gain / (answers - 1)
+    picked = _picked(seen * (chance + gain), seen * (chance - other), answers)
+    reached = gain * picked - other * (1 - picked)
+    accuracy = chance + reached
+    learnt = (gain + other) ** 2 * picked * (1 - picked) / values
+    unit = sqrt(chance * (1 - chance) / tested)
+    return reached / unit, sqrt(accuracy * (1 - accuracy) / tested + learnt) / unit
 
 
-def _picked(ahead: float, answers: int) -> float:
-    """The probability that of `answers` normal numbers the one that is `ahead` is the largest."""
-    points = np.linspace(-8.0, 8.0, 801)
-    density = np.exp(-(points**2) / 2)
-    below = np.array([NormalDist().cdf(point + ahead) for point in points])
-    return float((density * below ** (answers - 1)).sum() / density.sum())
+def _picked(favoured: float, other: float, answers: int) -> float:
+    """The probability that of Poisson numbers with these means, `answers` - 1 of the latter, the
+    former is the largest.
+    """
+    most = int(favoured + 10 * sqrt(favoured) + 20)
+    own, rival = (_poisson(mean, most) for mean in (favoured, other))
+    upto = np.cumsum(rival)
+    below = upto - rival
+    # among j rivals as large, one chance in j + 1: the sum over j is this difference
+    won = (upto**answers - below**answers) / (answers * np.maximum(rival, _TINY))
+    return float((own * np.where(rival > _TINY, won, 1.0)).sum())
+
+
+def _poisson(mean: float, most: int) -> NDArray[np.float64]:
+    """The probabilities of 0, ..., most."""
+    counts = np.arange(most + 1)
+    logs = np.cumsum(np.log(np.maximum(counts, 1)))
+    return np.exp(counts * log(max(mean, _TINY)) - mean - logs)
