@@ -292,6 +292,7 @@ DEFINED = {
 }
 DEFINED |= {
     *(
+        "q_lora_rank",
         "sliding_window",
         "use_sliding_window",
         "sliding_window_pattern",

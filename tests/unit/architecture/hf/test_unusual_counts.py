@@ -236,3 +236,27 @@ def test_models_of_flash_linear_attention_by_hand(config: dict[str, Any], bits: 
 def test_a_window_where_none_is_read_stops_the_file() -> None:
     for config, _ in FLA[3:5]:
         assert "'window_size'" in refusal(config | {"window_size": 8})
+
+
+HYMBA = {
+    **{"model_type": "hymba", "architectures": ["HymbaForCausalLM"], "torch_dtype": "bfloat16"},
+    **{"hidden_size": 1600, "num_hidden_layers": 32, "num_attention_heads": 25},
+    **{"num_key_value_heads": 5, "sliding_window": 1024, "global_attn_idx": [0, 15, 31]},
+    **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_dt_rank": 100},
+    **{"num_memory_tokens": 128, "memory_tokens_interspersed_every": 0, "num_mamba": 1},
+    **{"attn_hidden_size": -1, "kq_head_dim": -1, "kq_norm": "none", "v_head_dim": 128},
+    **{"kv_reuse_every_i_layer": -1, "kv_weight_reuse": False, "attn_only_wo_proj": True},
+    **{"mamba_inner_layernorms": True, "rope": True, "rope_theta": 10000.0, "vocab_size": 32001},
+}
+"""As released, but for the layers that share keys and values."""
+
+
+def test_hymba_with_shared_keys_is_refused() -> None:
+    # 3 full layers of 5 x (64 + 128) numbers a token; 3,200 channels are 25 heads of 128
+    assert from_config(HYMBA).cache(T)["kv"].total == 3 * 5 * 192 * T * 16
+    assert "'kv_reuse_group'" in refusal(HYMBA | {"kv_reuse_group": [[1, 2], [3, 4]]})
+    for name, value in (
+        *(("kv_reuse_every_i_layer", 2), ("num_mamba", 2), ("v_head_dim", 64)),
+        *(("memory_tokens_interspersed_every", 4), ("kq_head_dim", 32)),
+    ):
+        assert f"'{name}' is {value}" in refusal(HYMBA | {name: value})

@@ -7,15 +7,26 @@ from __future__ import annotations
 from separatrix.architecture.hf.attention import full_attention, window_attention
 from separatrix.architecture.hf.draft import Draft, Reading
 from separatrix.architecture.hf.family import Family
-from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, scaled
 
-_SHARED = (
-    "keys and values that layers share ('kv_reuse_group') are counted in every layer, so the cache"
-    " is at most what is said; the learned tokens before the prompt ('num_memory_tokens') are the"
-    " same for every input and not counted"
+_LEARNED = (
+    "the learned tokens before the prompt ('num_memory_tokens') are the same for every input and"
+    " not counted"
 )
+_HARMLESS = (
+    *("num_memory_tokens", "kq_norm", "attn_only_wo_proj", "attn_implementation_new", "conv_dim"),
+    *("calc_logits_for_entire_prompt", "mamba_dt_rank", "kv_weight_reuse", "seq_length"),
+)
+_USUAL = {
+    "num_mamba": 1,
+    "memory_tokens_interspersed_every": 0,
+    "kq_head_dim": -1,
+    "attn_hidden_size": -1,
+    "kv_reuse_every_i_layer": -1,
+}
+"""Field -> the value that changes nothing; no other is read."""
 
 
 def hymba(fields: Fields) -> Reading:
@@ -24,6 +35,7 @@ def hymba(fields: Fields) -> Reading:
     """
     if not fields.has("global_attn_idx"):
         raise fields.no_pattern(("global_attn_idx",))
+    _refuse_shared(fields)
     if isinstance(fields.value("layer_type"), list):
         spelled(fields, (("layer_type", {"h": "hybrid"}),))
     layers = fields.layers()
@@ -33,6 +45,12 @@ def hymba(fields: Fields) -> Reading:
     width = scaled(fields, hidden, "mamba_expand")
     head_dim = fields.quotient(hidden, heads, "hidden_size / num_attention_heads")
     value_dim = fields.quotient(width, heads, "mamba_expand x hidden_size / num_attention_heads")
+    stated = fields.optional_size("v_head_dim")
+    if stated is not None and isinstance(value_dim, int) and stated != value_dim:
+        raise fields.error(
+            f"'v_head_dim' is {stated}, but mamba_expand x hidden_size / num_attention_heads is"
+            f" {value_dim}; correct one of them"
+        )
     recurrent = mamba(
         fields,
         width=width,
@@ -44,8 +62,28 @@ def hymba(fields: Fields) -> Reading:
     wide = full_attention(fields, head_dim=head_dim)
     pair = [Draft(draft.cls, {**draft.sizes, "value_dim": value_dim}) for draft in (near, wide)]
     return Reading.of(
-        [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _SHARED]
+        [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _LEARNED]
     )
+
+
+def _refuse_shared(fields: Fields) -> None:
+    """Raises ConfigError for layers that reuse keys and values of others, and for values of fields
+    that no released file has.
+    """
+    groups = fields.value("kv_reuse_group")
+    if groups not in (None, []):
+        raise fields.error(
+            f"'kv_reuse_group' is {shown(groups)}: layers that reuse keys and values of other"
+            " layers are not supported; pass the stack as a spec"
+        )
+    for name, usual in _USUAL.items():
+        value = fields.value(name)
+        if value not in (None, usual):
+            raise fields.error(
+                f"'{name}' is {shown(value)}, and only {usual} is supported; pass the stack as a"
+                " spec"
+            )
+    fields.harmless(*_HARMLESS)
 
 
 FAMILIES: dict[str, Family] = {
