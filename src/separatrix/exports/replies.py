@@ -170,7 +170,7 @@ def _announced(text: str, where: re.Match[str], statement: Reader, last: str | N
     if _denied(f"{before} {where['gap'] or ''}"):
         return None
     rest = text[where.end() :]
-    line, _, later = rest.lstrip().partition("\n")
+    line, _, later = rest.lstrip(" \t\n:*").partition("\n")
     sentences = _sentences(line.strip())
     after = " ".join([*sentences[1:], later])
     found = statement(sentences[0]) if sentences[0] else None
@@ -223,7 +223,8 @@ _SPELT = [
     "twelve",
 ]
 _RELATION = re.compile(
-    r"[=≡:→]|->|=>|\b(?:is|are|equals?|gives?|yields?|becomes?|returns?|maps to|goes to)\b",
+    r"[=≡:→]|->|=>|\b(?:is|are|equals?|gives?|yields?|becomes?|returns?|maps to|goes to|holds?"
+    r"|stores?|contains?)\b",
     re.IGNORECASE,
 )
 _EQUATION = re.compile(r"[=≡→]|->|=>")
@@ -233,6 +234,7 @@ _WHY = re.compile(
     r"|,\s*(?:and\s+)?not\b",
     re.IGNORECASE,
 )
+_REASON = re.compile(r"\b(?:because|since|as|due to|given|considering)\b", re.IGNORECASE)
 _SO = re.compile(
     r"[,;]?\s*\b(?:so|thus|hence|therefore|then|and so|finally)\b[\s,:]*", re.IGNORECASE
 )
@@ -262,14 +264,26 @@ def _within(value: int, size: int) -> str | None:
 def _number(text: str, size: int) -> str | None:
     """The number that one sentence gives as its result."""
     head = _head(text)
-    if head is None or _DOUBT.search(re.sub(r"->|=>", "→", head)):
+    found = None if head is None else _stated(head, size)
+    if found is None and not _REASON.search(text):
+        # "the value that goes with key 4 is 13": what looked like an aside was none
+        return _stated(_plainly(text), size)
+    return found
+
+
+def _stated(head: str, size: int) -> str | None:
+    """The same of a sentence without asides and reasons."""
+    if _DOUBT.search(re.sub(r"->|=>", "→", head)):
         return None
     whole = _bare(head, size)
     if whole is not None:
         return whole
-    clauses = [part for part in re.split(r"[,;](?!\d{3}\b)", _SO.sub(" ; ", head)) if part.strip()]
-    equations = [clause for clause in clauses if _EQUATION.search(clause)]
-    if len(equations) > 1 and not _SO.search(head) and not _in_order(equations):
+    clauses = [
+        part for part in re.split(r"[,;](?!\d{3}\b)|\band\b", _SO.sub(" ; ", head)) if part.strip()
+    ]
+    equations = [clause for clause in clauses if _RELATION.search(clause)]
+    results = {_result(clause, size) for clause in equations}
+    if len(results) > 1 and not _SO.search(head) and not _in_order(equations):
         return None
     sides = _RELATION.split(head)
     if len(sides) > 1:
@@ -297,7 +311,7 @@ def _result(clause: str, size: int) -> str | None:
 
 def _in_order(equations: list[str]) -> bool:
     """Whether the left sides count up, as in "i_1 = 7, i_2 = 5"."""
-    numbers = [re.findall(r"[0-9]+", _EQUATION.split(equation)[0])[:1] for equation in equations]
+    numbers = [re.findall(r"[0-9]+", _RELATION.split(equation)[0])[:1] for equation in equations]
     counted = [int(found[0]) for found in numbers if found]
     return len(counted) == len(equations) and counted == [
         *range(counted[0], counted[0] + len(counted))
@@ -306,7 +320,7 @@ def _in_order(equations: list[str]) -> bool:
 
 def _head(text: str) -> str | None:
     """A sentence without asides and reasons; None where it is nothing else."""
-    text = re.sub(r"(?<=[\s\d.*])\((?!\s*mod)[^()]*\)", " ", f" {text}") if _outside(text) else text
+    text = _plainly(text)
     if found := _WHY.search(text):
         head = text[: found.start()]
         if re.search(r"\w", head):
@@ -315,6 +329,13 @@ def _head(text: str) -> str | None:
         clauses = re.split(r"[,;]|\bso\b|\bthen\b|\bthus\b", text)
         return clauses[-1] if len(clauses) > 1 else None
     return text
+
+
+def _plainly(text: str) -> str:
+    """A sentence without what stands in brackets, unless there is nothing else."""
+    if not _outside(text):
+        return text
+    return re.sub(r"(?<=[\s\d.*])\((?!\s*mod)[^()]*\)", " ", f" {text}")
 
 
 def _outside(text: str) -> bool:
@@ -326,7 +347,7 @@ def _outside(text: str) -> bool:
 
 _SEQUENCE = re.compile(r"(?<![\w.^-])[0-9]+(?:\s*(?:[,;]|\s|-(?=[0-9]))\s*[0-9]+)+(?![\w.]*[\w^])")
 _TOGETHER = re.compile(r"(?<![\w.,-])[0-9]+(?![\w,]|\.[0-9])")
-_ARROW = re.compile(r"(?<![\w.])([0-9]+)\s*(?:→|->|=>|:)\s*([0-9]+)(?![\w.]*\w)")
+_ARROW = re.compile(r"(?<![\w.])([0-9]+)\)?\s*(?:→|->|=>|:|=)\s*([0-9]+)(?![\w.]*\w)")
 
 
 def _arrangement(text: str, size: int) -> str | None:

@@ -107,13 +107,16 @@ class Copying(Task):
     def level(self, probe: str) -> Fraction:
         """Of counts, the share of the most frequent value. A place is the one asked for in one of M
         lengths, or of m values, and else one of the others, which says what one entry says of
-        another; so does any token near the end.
+        another; so does any token near the end. The id next to a blank's is the mark's, and behind
+        that stands a blank.
         """
-        if probe == "constant":
+        if probe in ("constant", "nearest key"):
             return self.chance
         shortest = self.shortest
         if probe == "counts":
             return max(share(m, self.V) for m in range(shortest, min(self.n, 2 * shortest) + 1))
+        if probe == "last tokens":
+            return other(shortest, self.V)
         hit = Fraction(1, min(shortest, self.n - shortest + 1))
         return hit + (1 - hit) * other(shortest, self.V)
 

@@ -101,14 +101,17 @@ class SelectiveCopying(Task):
         return Fraction(1, self.V)
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent value. A place holds what is asked for with
-        probability 1/(T - n + 1), or 1/T counted from the start; else it says what one entry says
-        of another, and so does any token near the end.
+        """Of counts, the share of the most frequent value; of the entry behind the last blank too,
+        whichever question it is. A place holds what is asked for with probability 1/(T - n + 1), or
+        1/T counted from the start; else it says what one entry says of another, and so does any
+        token near the end, which is not asked for where n > 3.
         """
         if probe == "constant":
             return self.chance
-        if probe == "counts":
-            return share(self.n, self.V)
+        if probe in ("counts", "nearest key"):
+            return max(self.chance, share(self.n, self.V))
+        if probe == "last tokens" and self.n > 3:
+            return other(self.n, self.V)
         hit = Fraction(1, self.T - self.n + 1)
         return hit + (1 - hit) * other(self.n, self.V)
 

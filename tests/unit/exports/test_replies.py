@@ -52,6 +52,12 @@ NUMBERS = [
     "The answer is 13, not 7.",
     "Answer: 13. No other place holds it.",
     "There are 13 ones.",
+    "So, the final answer is:\n\n\\[ 13 \\]",
+    "Answer: The value that goes with key k4 is 13.",
+    "After 3 swaps, pointer 2 points to cell 7, which holds 13.",
+    "To evaluate f(2), look at the third entry: f(0)=2, f(1)=0, f(2)=13.\n\nThus, **f(2) = 13**.",
+    "Sure! The answer is 13. Let me know if you have questions!",
+    "33 \u2261 13 (mod 20)",
     "The answer is thirteen.",
 ]
 """Each means 13; the last is not read (numbers are spelt out to twelve)."""
@@ -91,6 +97,10 @@ NO_NUMBERS = [
     "~~13~~",
     "If z_0 were 4, the answer would be 13.",
     "position 13",
+    "The first is 13 and the second is 7.",
+    "i = 13, j = 7",
+    "Answer: 13/20",
+    "13 or so",
 ]
 NAMES = [
     "Batfeb",
@@ -162,6 +172,7 @@ ARRANGEMENTS = [
     "Final product: [2; 0; 1]",
     '{"answer": [2, 0, 1]}',
     "Answer: 2 0 1",
+    "p(0) = 2, p(1) = 0, p(2) = 1",
     "<answer>[2,0,1]</answer>",
 ]
 NO_ARRANGEMENTS = [
