@@ -26,7 +26,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
     rows: {"TOKENS": 20, "STEPS": 2},
-    given: {"STEPS": 5},
+    given: {"STEPS": 12},
     formats: {"TOKENS": 20, "SHORT": 3},
     derivatives: {"SIZES": ((2, 9),)},
     alone: {"TOKENS": 20},

@@ -18,7 +18,7 @@ from separatrix.cli.printing import (
     show,
     width,
 )
-from separatrix.errors import SpecError
+from separatrix.errors import SpecError, UnknownNameError
 from separatrix.progress import bar
 
 WIDE = 130
@@ -106,6 +106,14 @@ def check_mechanism(
             ),
         ),
     ] = 1e-9,
+    formats: Annotated[
+        str,
+        typer.Option(
+            "--formats",
+            help="Formats that laws look at beside float64, such as fp32,bf16 for a layer that"
+            " fp16 is too narrow for.",
+        ),
+    ] = "fp32,bf16,fp16",
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -119,14 +127,26 @@ def check_mechanism(
         from separatrix.plugins.check import check, find
         from separatrix.report.check_card import check_json, render_check
 
+        asked = _formats(formats)
         mixer, origin = find(target, width=model_width, sizes=_sizes(sizes or []))
-        card = check(mixer, origin=origin, within=within, progress=advance)
+        card = check(mixer, origin=origin, within=within, formats=asked, progress=advance)
     if as_json:
         print_json(check_json(card))
     else:
         show(render_check(card))
     if card.broken:
         raise typer.Exit(1)
+
+
+def _formats(text: str) -> list[str]:
+    """Names of formats from a text such as "fp32,bf16". Raises UnknownNameError."""
+    from separatrix.laws import FORMATS
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in FORMATS:
+            raise UnknownNameError.of("format", name[:60], FORMATS)
+    return names
 
 
 def _sizes(texts: list[str]) -> dict[str, Any]:

@@ -31,13 +31,16 @@ from separatrix.laws.memory import (
 )
 from separatrix.laws.rows import rows_are_alone
 from separatrix.laws.tools import (
+    FORMATS,
     LENGTHS,
     RELATIVE,
     LawBroken,
     close,
     drawn,
     gradients,
+    in_formats,
     inputs,
+    seeded,
     stream,
     tolerance,
 )
@@ -45,6 +48,7 @@ from separatrix.mixers import Mixer
 
 __all__ = [
     "CACHE_LENGTHS",
+    "FORMATS",
     "LAWS",
     "LENGTHS",
     "RELATIVE",
@@ -53,7 +57,9 @@ __all__ = [
     "close",
     "drawn",
     "gradients",
+    "in_formats",
     "inputs",
+    "seeded",
     "state_sizes",
     "stream",
     "tolerance",

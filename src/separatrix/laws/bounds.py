@@ -9,11 +9,18 @@ import torch
 from torch import Tensor
 
 from separatrix.errors import SizeError, first_line
-from separatrix.laws.tools import LawBroken, demand, gradients, inputs, largest, stream
+from separatrix.laws.tools import (
+    LawBroken,
+    demand,
+    formats_asked,
+    gradients,
+    inputs,
+    largest,
+    stream,
+)
 from separatrix.mixers import Mixer
 
 SIZES = (0.0, 1e-3, 1.0, 1e2, 1e4)
-FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 LONG = 1000
 ROOM = 16.0
 """Well within a format's range: below its largest number by this factor."""
@@ -33,7 +40,7 @@ def finite(mixer: Mixer) -> None:
     the length, such as the inverse of a product of decays, shows there.
     """
     _finite_when_long(mixer)
-    for name, dtype in FORMATS.items():
+    for name, dtype in formats_asked().items():
         half = copy.deepcopy(mixer).to(dtype)
         exact = copy.deepcopy(half).double()
         for size in SIZES:

@@ -7,7 +7,16 @@ import copy
 import torch
 from torch import Tensor
 
-from separatrix.laws.tools import demand, drawn_like, gradients, inputs, largest, stream, within
+from separatrix.laws.tools import (
+    demand,
+    drawn_like,
+    formats_asked,
+    gradients,
+    inputs,
+    largest,
+    stream,
+    within,
+)
 from separatrix.mixers import Mixer
 
 TOKENS = 200
@@ -36,9 +45,9 @@ def formats_agree(mixer: Mixer) -> None:
     x = inputs(mixer, 2, TOKENS, seed=31).float()
     _values(single, double, x)
     _gradients(single, double, x)
-    for dtype in (torch.bfloat16, torch.float16):
-        _about(copy.deepcopy(mixer).to(dtype))
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    for dtype in formats_asked().values():
+        if dtype != torch.float32:
+            _about(copy.deepcopy(mixer).to(dtype))
         _causal_in(copy.deepcopy(mixer), dtype)
 
 

@@ -24,6 +24,8 @@ from separatrix.laws.tools import (
     moved,
     seeded,
     stream,
+    tolerance,
+    within,
 )
 from separatrix.mixers import Mixer
 
@@ -51,7 +53,9 @@ def forms_agree(mixer: Mixer) -> None:
         for size in (0.01, 30.0):
             x = size * inputs(mixer, 1, SCALED, seed=5)
             what = f"inputs of size {size:g}: outputs of step and forward"
-            close(stream(mixer, x)[0], mixer(x), what)
+            # sums of large numbers that cancel lose a digit more
+            with tolerance(10 * within()):
+                close(stream(mixer, x)[0], mixer(x), what)
 
 
 def chunks_do_not_matter(mixer: Mixer) -> None:

@@ -82,7 +82,7 @@ def survives_saving(mixer: Mixer) -> None:
     data = safetensors.torch.save(
         {name: tensor.contiguous() for name, tensor in mixer.state_dict().items()}
     )
-    other = type(mixer)(mixer.mechanism, width=mixer.width).double()
+    other = type(mixer)(mixer.mechanism, width=mixer.width).double().train(mixer.training)
     # what the file does not hold stays NaN
     for tensor in other.state_dict().values():
         if tensor.is_floating_point():

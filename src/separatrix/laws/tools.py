@@ -27,6 +27,10 @@ and a bit.
 """
 
 
+FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_FORMATS: ContextVar[tuple[str, ...]] = ContextVar("formats", default=tuple(FORMATS))
+
+
 class LawBroken(AssertionError):
     """A law that a mixer breaks; the message says which output, gradient or state, and by how
     much.
@@ -54,6 +58,21 @@ def tolerance(relative: float) -> Iterator[None]:
 def within() -> float:
     """What `tolerance` allows now."""
     return _TOLERANCE.get()
+
+
+@contextmanager
+def in_formats(names: Sequence[str]) -> Iterator[None]:
+    """Within it the laws look at these formats only."""
+    token = _FORMATS.set(tuple(names))
+    try:
+        yield
+    finally:
+        _FORMATS.reset(token)
+
+
+def formats_asked() -> dict[str, torch.dtype]:
+    """The formats that `in_formats` allows now."""
+    return {name: FORMATS[name] for name in _FORMATS.get()}
 
 
 @contextmanager

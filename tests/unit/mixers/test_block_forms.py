@@ -247,3 +247,16 @@ def test_no_quadratic_memory(name: str, sizes: dict[str, Any]) -> None:
         [sys.executable, "-c", PROGRAM, argument], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 1 << 20  # KiB
+
+
+def test_another_default_format_changes_nothing() -> None:
+    """Beyond 512 tokens, where tiles are taken: constants follow the scores, not the default."""
+    m = made("sparse", block=8, topk=2).float()
+    x = inputs(m, 1, 520).float()
+    wanted = m(x)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(m(x), wanted)
+    finally:
+        torch.set_default_dtype(before)

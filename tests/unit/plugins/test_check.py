@@ -13,9 +13,10 @@ from pathlib import Path
 
 import jaxtyping
 import pytest
+from support.quick_laws import shorten
 
 from separatrix.cli.main import run
-from separatrix.laws import LAWS
+from separatrix.laws import LAWS, in_formats
 from separatrix.mechanisms import MECHANISMS
 from separatrix.mixers import MIXERS
 from separatrix.plugins import check as checking
@@ -212,6 +213,37 @@ def test_each_mistake_is_told(changes: list[tuple[str, str]], law: str, said: st
     assert "\n" not in result.broken_by
 
 
+_DROPOUT = (
+    (_END, "return F.dropout(self.o(m), 0.5, self.training)\n"),
+    ("return self.o(m), {", "return F.dropout(self.o(m), 0.5, self.training), {"),
+)
+
+
+def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mixer that a user made in train mode, as modules are."""
+    shorten(monkeypatch)
+    monkeypatch.setattr(checking, "_seconds", _seconds_once)
+    monkeypatch.setattr(checking, "LONGER", 20)
+    monkeypatch.setattr(checking, "STEPS", 20)
+    monkeypatch.setattr(checking, "CACHE_LENGTHS", (1, 2, 3, 64, 128))
+    write(broken_variant(*_DROPOUT))
+    mixer, _ = find("mine:MyMixer", width=4)
+    card = checking.check(mixer)
+    assert card.broken == []
+    assert card.notes == (
+        "in train mode outputs are random, as with dropout: the laws are about eval mode",
+    )
+
+
+def test_formats_that_are_not_asked_for_are_left_alone() -> None:
+    """Squares of 10^4 fit float32 and bfloat16, not float16."""
+    write(broken_variant((_END, "return self.o(m) + 0 * (x * x)\n")))
+    mixer, _ = find("mine:MyMixer", width=4)
+    assert "fp16" in checking._result("finite", LAWS["finite"], mixer).broken_by
+    with in_formats(("fp32", "bf16")):
+        assert checking._result("finite", LAWS["finite"], mixer).holds
+
+
 def test_a_reset_of_its_own_that_forgets_is_told() -> None:
     write(
         broken_variant(
@@ -327,6 +359,7 @@ _PICKY = LAWFUL.replace(
         (LAWFUL, ["mine:MyMixer", "--set", "width=8"], "the model width is given with --width"),
         (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
         (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
+        (LAWFUL, ["mine:MyMixer", "--formats", "fp23"], "unknown format 'fp23'"),
         (LAWFUL, ["mine:MyMixer", "--width", "0"], "--width"),
         (
             _PICKY,
