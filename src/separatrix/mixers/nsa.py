@@ -257,7 +257,9 @@ class NSAMixer(SoftmaxMixer):
             (near["near_keys"], near["near_values"]),
         )
         new |= {f"compressed_{name}": y for name, y in pairs.items()}
-        return y, new | (near | raw if self.own else {}) | conv
+        # copies: views would keep the forgotten tokens in memory
+        kept_apart = {name: y.clone() for name, y in (near | raw).items()} if self.own else {}
+        return y, new | kept_apart | conv
 
     def _read(
         self,
