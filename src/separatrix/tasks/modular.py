@@ -29,9 +29,9 @@ WORDS = Words(
         else sees that number roughly. To tell it up to an interval is worth little: whatever
         intervals of numbers the m answers are guessed on, that is right with probability at most
         1/m + (m-1)/C, since an interval of k numbers holds at most ceil(k/m) of one residue. That
-        is the level of every probe. (With independent bits the number would lie within a few
-        standard deviations, sqrt(n)/2 each, of n/2, and m thresholds on it would be right most of
-        the time.)
+        is the level of every probe but exact counts, which are all there is. (With independent bits
+        the number would lie within a few standard deviations, sqrt(n)/2 each, of n/2, and m
+        thresholds on it would be right most of the time.)
     """,
     counted="""
         m, for the first n - 1 bits [here]: their number of ones modulo m. All m occur, and one more
@@ -98,8 +98,8 @@ class Modular(Task):
 
     def level(self, probe: str) -> Fraction:
         """As `words.drawn` derives."""
-        if probe == "constant":
-            return self.chance
+        if probe in ("constant", "counts"):
+            return Fraction(1) if probe == "counts" else self.chance
         return min(Fraction(1), self.chance + Fraction(self.m - 1, self.numbers))
 
     @property

@@ -73,10 +73,9 @@ class NoisyRecall(Task):
         "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
     }
     grid: ClassVar[tuple[str, ...]] = (
-        "n=8,noise=4,K=16,V=4",
-        "n=12,noise=12,K=24,V=6",
-        "n=16,noise=16,K=64,V=8",
-        "n=64,noise=64,K=256,V=16",
+        "n=48,noise=32,K=128,V=4",
+        "n=48,noise=96,K=256,V=6",
+        "n=64,noise=64,K=256,V=8",
         "n=256,noise=256,K=1024,V=32",
         "n=512,noise=1536,K=4096,V=64",
     )

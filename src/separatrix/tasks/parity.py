@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -26,9 +25,9 @@ WORDS = Words(
         n >= 2 independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no
         look at fewer than all tells anything.
 
-        The answer is a function of the number of ones: who counts all n exactly has it. A threshold
-        on that number alone is right in 2^(n-1) + binom(n-1, floor((n-1)/2)) of the 2^n prompts,
-        which is 0.57 at n = 32.
+        The answer is a function of the number of ones: who counts all n exactly has it, so counts
+        may do anything. A threshold on that number alone is right in 2^(n-1) + binom(n-1,
+        floor((n-1)/2)) of the 2^n prompts, which is 0.57 at n = 32.
     """,
     counted="""
         2, for prefixes of any length t from 1 to n - 1: their own parity [here]. Any continuation
@@ -41,7 +40,7 @@ WORDS = Words(
 )
 
 _LEVELLED = 4096
-"""Largest n whose level is computed exactly."""
+"""Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +76,14 @@ class Parity(Decision):
         return 2
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, a threshold m on the number of ones: binom(n, 0) - binom(n, 1) + ... up to
-        m is +- binom(n-1, m), and the middle m is best. The nearest key: an earlier bit unlike the
-        last one is followed by one like it, so it tells the last bit or that all n are equal.
+        """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
+        by one like it, so it tells the last bit or that all n are equal: for even n both prompts of
+        equal bits are even, for odd n they differ.
         """
-        # binom(n-1, m)/2^n falls with n, so that this is no less than the level
+        if probe == "counts":
+            return Fraction(1)
         n = min(self.n, _LEVELLED)
-        gain = {"counts": comb(n - 1, (n - 1) // 2), "nearest key": 2 - n % 2}.get(probe, 0)
+        gain = 2 - n % 2 if probe == "nearest key" else 0
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 
     @property
