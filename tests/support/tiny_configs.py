@@ -91,7 +91,16 @@ TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 
 _SLIDING = ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"] * 2
-_MULTIMODAL_ROPE = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [4, 4, 4]}
+
+def _rope(*sections: int, **more: float) -> dict[str, Any]:
+    """Rotations by time, height and width, each with that many pairs of a head."""
+    return {
+        "rope_type": "default",
+        "rope_theta": 10_000.0,
+        "mrope_section": list(sections),
+        **more,
+    }
+
 _DECODER = {"is_decoder": True}
 _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 
@@ -100,22 +109,80 @@ OWN: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("bert", "bert-generation", "big_bird", "camembert", "data2vec-text"), _DECODER),
     **dict.fromkeys(("electra", "ernie", "megatron-bert", "rembert", "roberta"), _DECODER),
     **dict.fromkeys(("roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta"), _DECODER),
-    **dict.fromkeys(("xlm-roberta-xl",), _DECODER),
+    "xlm-roberta-xl": _DECODER,
     "xmod": {"is_decoder": True, "default_language": "en_XX"},
-    "reformer": {"is_decoder": True, "axial_pos_shape": [16, 32], "axial_pos_embds_dim": [24, 40]},
+    "reformer": {"is_decoder": True, "axial_pos_embds": False, "attention_head_size": 16},
     # layers of every kind
     "bamba": {"attn_layer_indices": [2, 5]},
     "granitemoehybrid": {"layer_types": ["mamba", "mamba", "attention", "mamba"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "conv", "full_attention", "conv"] * 2},
     **dict.fromkeys(("qwen2", "qwen3"), {"use_sliding_window": True, "max_window_layers": 5}),
-    **dict.fromkeys(("mellum",), {"layer_types": _SLIDING}),
+    **dict.fromkeys(("mellum", "step3p5"), {"layer_types": _SLIDING, "sliding_window": WINDOW}),
+    "laguna": {"layer_types": _SLIDING, "num_attention_heads_per_layer": [6, 6, 6, 4] * 2},
+    "zaya": {
+        "layer_types": ["hybrid", "hybrid_sliding"] * 4,
+        "sliding_window": WINDOW,
+        "num_experts_per_tok": 1,
+        "num_attention_heads": 4,
+    },
     "zamba2": {
         "layers_block_type": ["mamba", "mamba", "hybrid", "mamba"] * 2,
-        "mamba_headdim": 16,
-        "head_dim": None,
+        "kv_channels": 16,
     },
     "gpt_neo": {"attention_types": [[["global", "local"], 4]]},
+    "gemma3n_text": {
+        "num_hidden_layers": 10,
+        "num_kv_shared_layers": 4,
+        "intermediate_size": 48,
+        "activation_sparsity_pattern": [0.0] * 10,
+    },
+    "gemma4_text": {"num_kv_shared_layers": 2, "num_hidden_layers": 14},
+    "hunyuan_v1_moe": {"head_dim": 24, **_EXPERTS, "moe_topk": 2},
+    # sizes that are null in the defaults, or that must go together
+    **dict.fromkeys(("hunyuan_v1_dense", "ministral"), {"head_dim": 24}),
     "dots1": {**_EXPERTS, "n_routed_experts": 4, "n_shared_experts": 1, "max_window_layers": 5},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "deepseek_v4": {"num_key_value_heads": 1},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 10_000.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 16, "hidden_size": 64},
+    },
+    "helium": {"head_dim": 16},
+    "mamba2": {"num_heads": 8, "head_dim": 16},
+    "mistral4": {"head_dim": 16},
+    "nemotron": {"num_key_value_heads": 2},
+    "xlnet": {"d_head": 16},
+    # the class mixes up the dimensions of keys and values where they differ
+    "xlstm": {"qk_dim_factor": 1.0, "num_blocks": 8},
+    "deepseek_ocr2_text": {
+        **_EXPERTS,
+        "mlp_layer_types": ["dense", *["sparse"] * 7],
+        "n_group": 1,
+        "topk_group": 1,
+    },
+    "diffusion_gemma_text": {**_EXPERTS, "top_k_experts": 2},
+    "ernie4_5_vl_moe_text": {"moe_intermediate_size": [16, 16], "rope_parameters": _rope(3, 3, 2)},
+    "glm5_next_text": {"index_kpool": 4, "num_key_value_heads": 4},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 16,
+        "indexer_compress_ratio": 4,
+    },
+    "hunyuan_vl_text": {"head_dim": 24, "rope_parameters": _rope(4, 4, 4)},
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10_000.0}}
+    },
+    "cosmos3_edge_text": {"rope_parameters": _rope(4, 4, 4)},
+    "paddleocr_vl_text": {"rope_parameters": _rope(4, 4, 4)},
+    **dict.fromkeys(("glm4v_text", "glm46v_text", "glm_ocr_text"), {"rope_parameters": _rope(2, 3, 3)}),
+    **dict.fromkeys(("glmga_text",), {"rope_parameters": _rope(2, 3, 3)}),
+    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text"), {"rope_parameters": _rope(2, 3, 3)}),
+    "qwen2_5_omni_text": {"rope_parameters": _rope(2, 3, 3)},
+    "glm4v_moe_text": {"rope_parameters": _rope(2, 1, 1, partial_rotary_factor=0.5)},
+    "chameleon": {"vocabulary_map": {"<image>": 3}},
+    "granite4_vision": {"text_config": {"model_type": "granite"}},
 }
 """What single families need beside the rules."""
 
