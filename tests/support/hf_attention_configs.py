@@ -302,5 +302,8 @@ WITHOUT_RECURRENCE = (
     *("fla_softmax", "looped", "own_spelling"),
 )
 """The files of families with softmax attention alone; all other families have recurrent layers."""
-COUNTED_BY_HAND = ("fla_gated", "fla_softmax", "looped", "own_spelling")
+COUNTED_BY_HAND = (
+    *("fla_gated", "fla_softmax", "looped", "own_spelling", "bailing_linear", "chatglm"),
+    *("cross_layer", "encoders", "gpt_neo", "mllama"),
+)
 """Files of families whose small configurations stand in test_unusual_counts.py."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
+from transformers.cache_utils import Cache
 
 CACHES = ("past_key_values", "cache_params", "state", "past_buckets_states", "mems")
 """Names under which a model's output holds its cache."""
@@ -53,16 +55,33 @@ def hidden(model: nn.Module) -> dict[tuple[str, str], torch.Tensor]:
     }
 
 
+@contextmanager
+def _made() -> Iterator[list[Cache]]:
+    """The caches that are made meanwhile: some models do not hand theirs out."""
+    made: list[Cache] = []
+    real = Cache.__init__
+
+    def init(self: Cache, *args: Any, **options: Any) -> None:
+        real(self, *args, **options)
+        made.append(self)
+
+    Cache.__init__ = init
+    try:
+        yield made
+    finally:
+        Cache.__init__ = real
+
+
 def carried(model: nn.Module, ids: torch.Tensor, **inputs: Any) -> Counter[int | None]:
     """Numbers that each layer carries after the prompt `ids` of one sequence (None: a tensor that
     belongs to no layer).
     """
     before = {key: id(value) for key, value in hidden(model).items()}
-    with torch.no_grad():
+    with torch.no_grad(), _made() as caches:
         output = model(input_ids=ids, use_cache=True, **inputs)
     found: dict[Any, tuple[int | None, torch.Tensor]] = {}
-    for name in CACHES:
-        for path, tensor in tensors(getattr(output, name, None)):
+    for cache in (*(getattr(output, name, None) for name in CACHES), *caches):
+        for path, tensor in tensors(cache):
             place = next((int(part) for part in path if part.isdecimal()), None)
             found.setdefault(_same(tensor), (place, tensor))
     for (path, name), tensor in hidden(model).items():

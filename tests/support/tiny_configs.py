@@ -83,6 +83,7 @@ SIZES: dict[str, int] = {
     **dict.fromkeys(("max_target_positions", "context_length", "model_max_length"), 512),
     "hidden_size_per_layer_input": 16,
     "rotary_dim": 8,
+    "encoder_hash_byte_group_vocab": VOCABULARY,
 }
 """Field -> its tiny value, wherever a class has it."""
 
@@ -91,6 +92,7 @@ TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 
 _SLIDING = ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"] * 2
+
 
 def _rope(*sections: int, **more: float) -> dict[str, Any]:
     """Rotations by time, height and width, each with that many pairs of a head."""
@@ -101,12 +103,16 @@ def _rope(*sections: int, **more: float) -> dict[str, Any]:
         **more,
     }
 
+
 _DECODER = {"is_decoder": True}
+_SWITCHED = {"use_sliding_window": True, "max_window_layers": 5, "sliding_window": WINDOW}
 _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 
 OWN: dict[str, dict[str, Any]] = {
     # encoders that become decoders
-    **dict.fromkeys(("bert", "bert-generation", "big_bird", "camembert", "data2vec-text"), _DECODER),
+    **dict.fromkeys(
+        ("bert", "bert-generation", "big_bird", "camembert", "data2vec-text"), _DECODER
+    ),
     **dict.fromkeys(("electra", "ernie", "megatron-bert", "rembert", "roberta"), _DECODER),
     **dict.fromkeys(("roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta"), _DECODER),
     "xlm-roberta-xl": _DECODER,
@@ -116,8 +122,8 @@ OWN: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [2, 5]},
     "granitemoehybrid": {"layer_types": ["mamba", "mamba", "attention", "mamba"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "conv", "full_attention", "conv"] * 2},
-    **dict.fromkeys(("qwen2", "qwen3"), {"use_sliding_window": True, "max_window_layers": 5}),
-    **dict.fromkeys(("mellum", "step3p5"), {"layer_types": _SLIDING, "sliding_window": WINDOW}),
+    **dict.fromkeys(("qwen2", "qwen3"), _SWITCHED),
+    **{kind: {"layer_types": _SLIDING, "sliding_window": WINDOW} for kind in ("mellum", "step3p5")},
     "laguna": {"layer_types": _SLIDING, "num_attention_heads_per_layer": [6, 6, 6, 4] * 2},
     "zaya": {
         "layer_types": ["hybrid", "hybrid_sliding"] * 4,
@@ -129,6 +135,8 @@ OWN: dict[str, dict[str, Any]] = {
         "layers_block_type": ["mamba", "mamba", "hybrid", "mamba"] * 2,
         "kv_channels": 16,
     },
+    # by default its tokens see those after them
+    "hrm_text": {"prefix_lm": False},
     "gpt_neo": {"attention_types": [[["global", "local"], 4]]},
     "gemma3n_text": {
         "num_hidden_layers": 10,
@@ -137,9 +145,10 @@ OWN: dict[str, dict[str, Any]] = {
         "activation_sparsity_pattern": [0.0] * 10,
     },
     "gemma4_text": {"num_kv_shared_layers": 2, "num_hidden_layers": 14},
+    "mllama_text_model": {"cross_attention_layers": [3, 6]},
     "hunyuan_v1_moe": {"head_dim": 24, **_EXPERTS, "moe_topk": 2},
     # sizes that are null in the defaults, or that must go together
-    **dict.fromkeys(("hunyuan_v1_dense", "ministral"), {"head_dim": 24}),
+    **{kind: {"head_dim": 24} for kind in ("hunyuan_v1_dense", "ministral")},
     "dots1": {**_EXPERTS, "n_routed_experts": 4, "n_shared_experts": 1, "max_window_layers": 5},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "deepseek_v4": {"num_key_value_heads": 1},
@@ -149,7 +158,8 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "helium": {"head_dim": 16},
     "mamba2": {"num_heads": 8, "head_dim": 16},
-    "mistral4": {"head_dim": 16},
+    "mistral": {"sliding_window": WINDOW},
+    "mistral4": {"head_dim": 16, "qk_rope_head_dim": 16, "qk_nope_head_dim": 16},
     "nemotron": {"num_key_value_heads": 2},
     "xlnet": {"d_head": 16},
     # the class mixes up the dimensions of keys and values where they differ
@@ -166,19 +176,21 @@ OWN: dict[str, dict[str, Any]] = {
     "qwen4_exp_text": {
         "indexer_n_heads": 2,
         "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
+        "indexer_head_dim": 24,
         "indexer_budget": 16,
         "indexer_compress_ratio": 4,
     },
     "hunyuan_vl_text": {"head_dim": 24, "rope_parameters": _rope(4, 4, 4)},
-    "cohere_compass_text": {
-        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10_000.0}}
-    },
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _rope(4, 4, 4)}},
     "cosmos3_edge_text": {"rope_parameters": _rope(4, 4, 4)},
     "paddleocr_vl_text": {"rope_parameters": _rope(4, 4, 4)},
-    **dict.fromkeys(("glm4v_text", "glm46v_text", "glm_ocr_text"), {"rope_parameters": _rope(2, 3, 3)}),
-    **dict.fromkeys(("glmga_text",), {"rope_parameters": _rope(2, 3, 3)}),
-    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text"), {"rope_parameters": _rope(2, 3, 3)}),
+    **{
+        kind: {"rope_parameters": _rope(2, 3, 3)}
+        for kind in (
+            *("glm4v_text", "glm46v_text", "glm_ocr_text", "glmga_text"),
+            *("qwen2_vl_text", "qwen2_5_vl_text"),
+        )
+    },
     "qwen2_5_omni_text": {"rope_parameters": _rope(2, 3, 3)},
     "glm4v_moe_text": {"rope_parameters": _rope(2, 1, 1, partial_rotary_factor=0.5)},
     "chameleon": {"vocabulary_map": {"<image>": 3}},
@@ -209,7 +221,7 @@ def tiny(kind: str, own: dict[str, Any] | None = None) -> PreTrainedConfig:
     own = OWN.get(kind, {}) if own is None else own
     whole = cls()
     fields = shrunk(whole.to_dict())
-    for name, inner in cls.sub_configs.items():
+    for name in cls.sub_configs:
         part = getattr(whole, name, None)
         if isinstance(part, PreTrainedConfig):
             fields[name] = _part(part, own.get(name) or {})

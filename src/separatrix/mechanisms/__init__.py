@@ -33,6 +33,7 @@ from separatrix.mechanisms.moba import MoBA
 from separatrix.mechanisms.nsa import NSA
 from separatrix.mechanisms.position_wise import PositionWise
 from separatrix.mechanisms.retnet import RetNet
+from separatrix.mechanisms.reused import Reused, ReusedWindow
 from separatrix.mechanisms.rglru import RGLRU
 from separatrix.mechanisms.rwkv import RWKV
 from separatrix.mechanisms.rwkv4 import RWKV4
@@ -76,6 +77,8 @@ __all__ = [
     "MoBA",
     "PositionWise",
     "RetNet",
+    "Reused",
+    "ReusedWindow",
     "ShortConvolution",
     "Softmax",
     "Sparse",
@@ -98,6 +101,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         Indexed,
         DSA,
         Compressed,
+        Reused,
+        ReusedWindow,
         Linear,
         Lightning,
         RetNet,

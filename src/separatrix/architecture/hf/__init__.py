@@ -30,7 +30,7 @@ from separatrix.evidence.canonical import json_list, json_object
 
 __all__ = ["CLASSES", "FAMILIES", "from_config", "read_config"]
 
-_NESTED = ("text_config", "llm_config", "language_config")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _ABOVE = (
     *("dtype", "torch_dtype", "model_type", "architectures"),
     *("quantization_config", "quantization", "compression_config", *STATED),

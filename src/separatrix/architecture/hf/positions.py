@@ -26,7 +26,11 @@ from separatrix.architecture.hf.rotary_fields import (
 )
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
+<<<<<<< HEAD
 from separatrix.mechanisms import Chunked, Compressed, LatentCache, Mechanism, Window
+=======
+from separatrix.mechanisms import Chunked, Compressed, Latent, Mechanism, ReusedWindow, Window
+>>>>>>> 71f6c03 (Every causal family of transformers, tiny, against its real cache; single layers' own sizes and reused keys; readers of what that found)
 
 _ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -36,6 +40,7 @@ _CAPS = ("attn_logit_softcapping", "attn_logit_softcap")
 _INNER = ("attn_cfg", "attn_config")
 _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
     Window: ("sliding_attention", "main"),
+    ReusedWindow: ("sliding_attention", "main"),
     Chunked: ("chunked_attention",),
     Compressed: ("compress",),
 }
@@ -225,6 +230,11 @@ def said(spot: Spot, usual: Usual) -> Seen:
     return seen._replace(notes=(note, *seen.notes)) if seen.turned else seen
 
 
+def by_ratio(spot: Spot, usual: Usual) -> Seen:
+    """Every layer rotates half of a head, with a base that the file's ratio multiplies."""
+    return unknown("'rope_ratio' is not read")
+
+
 class Way(NamedTuple):
     """A line of the table: which layers of a model class rotate, and its defaults."""
 
@@ -301,7 +311,21 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("bloom",): Way(always("alibi")),
     ("mpt",): Way(or_alibi(usually=True, otherwise=None)),
     ("gpt2", "gpt_bigcode", "opt", "xglm"): Way(always("embedded")),
+<<<<<<< HEAD
     ("jamba", "nemotron_h", "zamba", "forgetting_transformer"): Way(always("none")),
+=======
+    ("biogpt", "openai-gpt", "ctrl", "git", "bert", "bert-generation"): Way(always("embedded")),
+    ("gpt_neo",): Way(always("embedded")),
+    ("camembert", "data2vec-text", "electra", "ernie", "megatron-bert"): Way(always("embedded")),
+    ("rembert", "roberta", "roberta-prelayernorm", "roc_bert"): Way(always("embedded")),
+    ("xlm-roberta", "xlm-roberta-xl", "xmod"): Way(always("embedded")),
+    ("mllama", "mllama_text_model", "exaone", "hunyuan"): Way(),
+    ("gpt_neox_japanese", "roformer"): Way(),
+    ("bailing_moe_linear",): _UNSTATED,
+    # its base is multiplied by 'rope_ratio', and pairs are neighbours
+    ("chatglm",): Way(by_ratio),
+    ("jamba", "nemotron_h", "zamba"): Way(always("none")),
+>>>>>>> 71f6c03 (Every causal family of transformers, tiny, against its real cache; single layers' own sizes and reused keys; readers of what that found)
     ("zamba2",): Way(where("use_mem_rope", otherwise=False)),
     ("granitemoehybrid",): Way(by_type),
     ("olmo_hybrid",): Way(unless_null),

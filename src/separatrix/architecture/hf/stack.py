@@ -91,11 +91,13 @@ def drafts(
     return [made[kind] for kind in kinds]
 
 
-def attention_reading(fields: Fields, layers: list[Draft], notes: Sequence[str] = ()) -> Reading:
+def attention_reading(
+    fields: Fields, layers: list[Draft], notes: Sequence[str] = (), *, but: Sequence[str] = ()
+) -> Reading:
     """A reading of attention layers alone, with the assumptions that go with it. Raises
-    ConfigError for what is not supported.
+    ConfigError for what is not supported; `but` are fields of single layers that were read.
     """
-    refuse_unread(fields)
+    refuse_unread(fields, but=but)
     return Reading.of(
         layers, [*notes, cache_note(fields.model_format()), ACCUMULATORS, *predicted_notes(fields)]
     )
@@ -112,23 +114,23 @@ def predicted_notes(fields: Fields) -> list[str]:
     return []
 
 
-def refuse_unread(fields: Fields) -> None:
+def refuse_unread(fields: Fields, *, but: Sequence[str] = ()) -> None:
     """Raises ConfigError for fields that give layers sizes of their own, or share keys and values
-    between them.
+    between them, except those in `but`.
     """
     for name in _OWN_SIZES:
-        if fields.has(name) and fields.data[name] not in ([], {}):
+        if name not in but and fields.has(name) and fields.data[name] not in ([], {}):
             raise fields.error(
                 f"'{name}' gives single layers sizes or sources of their own, which is not"
                 " supported; pass the stack as a spec"
             )
     shared = fields.optional_size("num_kv_shared_layers", low=0)
-    if shared:
+    if shared and "num_kv_shared_layers" not in but:
         raise fields.error(
             f"'num_kv_shared_layers' is {shared}: layers that reuse keys and values of other layers"
             " are not supported; pass the stack as a spec"
         )
-    if fields.flag("use_cla"):
+    if fields.flag("use_cla") and "use_cla" not in but:
         raise fields.error(
             "'use_cla' is true: layers that reuse keys and values of other layers are not"
             " supported; pass the stack as a spec"

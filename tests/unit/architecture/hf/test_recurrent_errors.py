@@ -109,7 +109,7 @@ NEEDED: dict[str, dict[str, str]] = {
     },
     "bamba": {**ATTENTION, **MIXED, "hidden_size": "full.head_dim"},
     "granitemoehybrid": {**ATTENTION, **MIXED, "hidden_size": "full.head_dim"},
-    "falcon_h1": {**ATTENTION, **MIXED, "head_dim": "full.head_dim"},
+    "falcon_h1": {**ATTENTION, **MIXED},
     "mamba": {
         "hidden_size": "mamba.width",
         "state_size": "mamba.state",

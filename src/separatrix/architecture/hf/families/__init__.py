@@ -6,13 +6,18 @@ from types import ModuleType
 
 # A family is one file, with the model types and classes it reads, and one of these lines.
 from separatrix.architecture.hf.families import alternating as alternating
+from separatrix.architecture.hf.families import bailing_linear as bailing_linear
 from separatrix.architecture.hf.families import bamba as bamba
+from separatrix.architecture.hf.families import chatglm as chatglm
+from separatrix.architecture.hf.families import cross_layer as cross_layer
 from separatrix.architecture.hf.families import decoders as decoders
 from separatrix.architecture.hf.families import deepseek as deepseek
+from separatrix.architecture.hf.families import encoders as encoders
 from separatrix.architecture.hf.families import fla as fla
 from separatrix.architecture.hf.families import fla_gated as fla_gated
 from separatrix.architecture.hf.families import fla_other as fla_other
 from separatrix.architecture.hf.families import fla_softmax as fla_softmax
+from separatrix.architecture.hf.families import gpt_neo as gpt_neo
 from separatrix.architecture.hf.families import hymba as hymba
 from separatrix.architecture.hf.families import jamba as jamba
 from separatrix.architecture.hf.families import kimi as kimi
@@ -21,6 +26,7 @@ from separatrix.architecture.hf.families import looped as looped
 from separatrix.architecture.hf.families import mamba as mamba
 from separatrix.architecture.hf.families import minimax as minimax
 from separatrix.architecture.hf.families import minimax_softmax as minimax_softmax
+from separatrix.architecture.hf.families import mllama as mllama
 from separatrix.architecture.hf.families import nemotron_h as nemotron_h
 from separatrix.architecture.hf.families import olmo_hybrid as olmo_hybrid
 from separatrix.architecture.hf.families import own_heads as own_heads

@@ -8,6 +8,7 @@ from separatrix.architecture.hf.attention import head_dim_or_quotient, kv_heads_
 from separatrix.architecture.hf.draft import Reading
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.single_layers import reusing
 from separatrix.architecture.hf.stack import attention_reading, drafts, every, listed, period_note
 
 
@@ -77,11 +78,18 @@ def first_of_four(*, heads: bool = False) -> Family:
 
 
 def gemma_3n(fields: Fields) -> Reading:
-    """Gemma 3n: as Gemma 3 with period 5, but only where no layer reuses keys and values of
-    another (it does so unless told not to).
+    """Gemma 3n: `layer_types`, or a full layer every 5; the last `num_kv_shared_layers` layers
+    reuse keys and values of an earlier one (transformers takes 15 where that is absent).
     """
-    fields.needed("num_kv_shared_layers", low=0)
-    return alternating(5)(fields)
+    shared = fields.needed("num_kv_shared_layers", low=0)
+    kinds = listed(fields)
+    notes = []
+    if kinds is None:
+        fields.refuse_recurrent_looks()
+        kinds = every(fields.layers(), 5)
+        notes = [period_note(5, "any other field for it")]
+    layers, said = reusing(fields, kinds, drafts(fields, kinds), shared)
+    return attention_reading(fields, layers, [*notes, *said], but=("num_kv_shared_layers",))
 
 
 def llama4(fields: Fields) -> Reading:

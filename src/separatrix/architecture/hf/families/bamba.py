@@ -56,7 +56,8 @@ def falcon_h1(fields: Fields) -> Reading:
     else:
         width = fields.size("mamba_d_ssm")
         fields.harmless("mamba_expand")
-    layer = (plain_attention(fields), _mamba2(fields, width))
+    dims = attention_head_dim(fields)
+    layer = (plain_attention(fields, head_dim=dims), _mamba2(fields, width))
     return Reading.of([layer] * fields.layers(), assumed(fields))
 
 

@@ -84,7 +84,7 @@ def undecided(fields: Fields) -> Reading:
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+_HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
 _HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
 
 
@@ -95,6 +95,8 @@ def multi_head(fields: Fields) -> Reading:
 
 def multi_query(fields: Fields) -> Reading:
     """GPT-BigCode: one key head if `multi_query`, else as many as query heads."""
+    # transformers saves a number of them that its own class does not read
+    fields.harmless("num_key_value_heads")
     return older(fields, _one_or(fields, fields.size(*_HEADS)))
 
 

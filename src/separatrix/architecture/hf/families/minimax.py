@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from separatrix.architecture.hf.attention import ACCUMULATORS, attention_without_types, cache_note
+from separatrix.architecture.hf.attention import (
+    ACCUMULATORS,
+    attention_without_types,
+    cache_note,
+    head_dim_or_quotient,
+)
 from separatrix.architecture.hf.draft import Draft, Reading
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
@@ -37,14 +42,15 @@ def minimax(fields: Fields) -> Reading:
     )
     # the released files all have it, those that transformers saves do not
     ported = not fields.has("attn_type_list")
+    dims = head_dim_or_quotient(fields) if ported else fields.size("head_dim")
     sizes = {
         "heads": fields.size("num_attention_heads"),
-        "head_dim": fields.size("head_dim"),
+        "head_dim": dims,
         "format": fields.model_format(),
         "state_format": None if ported else "fp32",
     }
     recurrent = Draft(Lightning, sizes)
-    attention = attention_without_types(fields)
+    attention = attention_without_types(fields, head_dim=dims)
     notes = [_PORTED if ported else _RELEASED, cache_note(fields.model_format()), ACCUMULATORS]
     return Reading.of([attention if kind == "full" else recurrent for kind in kinds], notes)
 

@@ -8,6 +8,7 @@ from separatrix.architecture.hf.attention import full_attention, softmax_sizes, 
 from separatrix.architecture.hf.draft import Draft, Reading, Size
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.single_layers import OVERRIDES, per_layer, reusing
 from separatrix.architecture.hf.stack import (
     WORDS,
     attention_reading,
@@ -21,14 +22,16 @@ from separatrix.mechanisms import Full, Window
 
 def gemma4(*, gated: bool) -> Family:
     """Gemma 4: full layers have heads of `global_head_dim`, and `num_global_key_value_heads` of
-    them, if `gated` only where `attention_k_eq_v` is true. `layer_types`, or a full layer every 6
-    layers; the last layer is full. Keys and values that come from one projection are normalised
-    apart, so both are cached.
+    them, if `gated` only where `attention_k_eq_v` is true; or both stand in `per_layer_config`, as
+    transformers saves them. `layer_types`, or a full layer every 6 layers; the last layer is full.
+    The last `num_kv_shared_layers` layers reuse keys and values of an earlier one. Keys and values
+    that come from one projection are normalised apart, so both are cached.
     """
 
     def read(fields: Fields) -> Reading:
+        fields.harmless("attention_k_eq_v")
         kinds = listed(fields)
-        notes = []
+        notes: list[str] = []
         if kinds is None:
             fields.refuse_recurrent_looks()
             kinds = every(fields.layers(), 6)
@@ -39,24 +42,38 @@ def gemma4(*, gated: bool) -> Family:
                 "the last layer is full attention, whatever the file says: the model class makes"
                 " it so"
             )
-        kv = None
-        if fields.has("num_global_key_value_heads") and (
-            not gated or fields.flag("attention_k_eq_v")
-        ):
-            kv = fields.divisor("num_global_key_value_heads", "num_attention_heads")
-        full = full_attention(fields, head_dim=fields.size("global_head_dim"), kv_heads=kv)
-        # without sliding layers, a missing window is no unknown size
-        window = window_attention(fields) if "window" in kinds else full
         if "chunked" in kinds:
             raise fields.error(
                 "'layer_types' names chunked_attention, which this model type does not have;"
                 " correct it"
             )
+        layers = (
+            [_gemma4_own(own, kind) for own, kind in zip(per_layer(fields), kinds, strict=True)]
+            if fields.has(OVERRIDES)
+            else _gemma4_global(fields, kinds, gated=gated)
+        )
+        shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
+        layers, said = reusing(fields, kinds, layers, shared)
         return attention_reading(
-            fields, [full if kind == "full" else window for kind in kinds], notes
+            fields, layers, [*notes, *said], but=("num_kv_shared_layers", OVERRIDES)
         )
 
     return read
+
+
+def _gemma4_own(fields: Fields, kind: str) -> Draft:
+    return full_attention(fields) if kind == "full" else window_attention(fields)
+
+
+def _gemma4_global(fields: Fields, kinds: list[str], *, gated: bool) -> list[Draft]:
+    """The layers of a file that sizes all full layers at once."""
+    kv = None
+    if fields.has("num_global_key_value_heads") and (not gated or fields.flag("attention_k_eq_v")):
+        kv = fields.divisor("num_global_key_value_heads", "num_attention_heads")
+    full = full_attention(fields, head_dim=fields.size("global_head_dim"), kv_heads=kv)
+    # without sliding layers, a missing window is no unknown size
+    window = window_attention(fields) if "window" in kinds else full
+    return [full if kind == "full" else window for kind in kinds]
 
 
 def mimo(fields: Fields) -> Reading:
@@ -83,15 +100,28 @@ def mimo(fields: Fields) -> Reading:
             " transformers takes it so"
         ]
     full = Draft(Full, softmax_sizes(fields) | {"value_dim": fields.size("v_head_dim")})
-    heads = fields.size("swa_num_attention_heads")
-    kv = fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads")
-    sliding = softmax_sizes(fields, head_dim=fields.size("swa_head_dim"), kv_heads=kv)
+    ported = not any(str(name).startswith("swa_") for name in fields.data)
+    if ported and "window" in kinds:
+        notes.append(
+            "sliding layers have twice the key-value heads of full ones (assumed): the file has no"
+            " 'swa_*', and transformers' class makes it so"
+        )
+    if ported:
+        heads = full.sizes["heads"]
+        values = full.sizes["value_dim"]
+        kv = 2 * fields.size("num_key_value_heads")
+        sliding = softmax_sizes(fields, kv_heads=kv)
+    else:
+        heads = fields.size("swa_num_attention_heads")
+        values = fields.size("swa_v_head_dim")
+        kv = fields.divisor("swa_num_key_value_heads", "swa_num_attention_heads")
+        sliding = softmax_sizes(fields, head_dim=fields.size("swa_head_dim"), kv_heads=kv)
     window = Draft(
         Window,
         {
             **sliding,
             "heads": heads,
-            "value_dim": fields.size("swa_v_head_dim"),
+            "value_dim": values,
             "size": fields.size("sliding_window", "sliding_window_size"),
         },
     )

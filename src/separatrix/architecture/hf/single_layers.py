@@ -1,0 +1,78 @@
+"""What files say of single layers: sizes of their own (`per_layer_config`), and keys and values
+that they take from an earlier layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from separatrix.architecture.hf.draft import Draft
+from separatrix.architecture.hf.fields import Fields, shown
+from separatrix.evidence.canonical import json_object
+from separatrix.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
+
+OVERRIDES = "per_layer_config"
+_SIZES = (
+    *("num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window"),
+    "attention_chunk_size",
+)
+"""Fields of a layer's own that are read."""
+_REUSED: dict[type[Mechanism], type[Mechanism]] = {Full: Reused, Window: ReusedWindow}
+
+
+def per_layer(fields: Fields) -> list[Fields]:
+    """The fields of every layer: those of the model, and over them what `per_layer_config` gives
+    that layer, as transformers saves it. Layers without fields of their own share one object.
+
+    Raises ConfigError for a layer that is not there, and for a field that is not read.
+    """
+    found = [fields] * fields.layers()
+    whole = fields.value(OVERRIDES)
+    given = {} if whole is None else json_object(whole)
+    if given is None:
+        raise fields.error(
+            f"'{OVERRIDES}' is {shown(whole)}; it must be an object that gives layers by their"
+            " numbers fields of their own"
+        )
+    made: dict[str, Fields] = {}
+    for key, value in given.items():
+        own = json_object(value)
+        number = int(key) if key.isascii() and key.isdecimal() else len(found)
+        if own is None or number >= len(found):
+            raise fields.error(
+                f"'{OVERRIDES}' has the entry {shown(key)}: {shown(value)}; it must give one of the"
+                f" layers 0 to {len(found) - 1} an object of fields"
+            )
+        for name in own:
+            fields.harmless(f"{OVERRIDES}.{key}.{name}")
+            if name not in _SIZES:
+                raise fields.error(
+                    f"'{OVERRIDES}.{key}.{name[:60]}' is no field that is read of a single layer"
+                    f" ({', '.join(_SIZES)}); pass the stack as a spec"
+                )
+        alike = repr(sorted(own.items(), key=str))
+        found[number] = made.setdefault(alike, fields.replaced(**own))
+    return found
+
+
+def reusing(
+    fields: Fields, kinds: Sequence[str], layers: Sequence[Draft], shared: int
+) -> tuple[list[Draft], list[str]]:
+    """The layers, of which the last `shared` read keys and values of the last layer of their kind
+    before them, and a note that says so. Raises ConfigError where there is none.
+    """
+    if not shared:
+        return list(layers), []
+    first = len(layers) - shared
+    for kind in dict.fromkeys(kinds[max(first, 0) :]):
+        if first < 1 or kind not in kinds[:first]:
+            raise fields.error(
+                f"'num_kv_shared_layers' is {shared}: the last layers reuse keys and values of a"
+                " layer of their kind before them, and there is none; correct it"
+            )
+    made = {id(draft): Draft(_REUSED[draft.cls], draft.sizes) for draft in layers[first:]}
+    note = (
+        f"the last {shared} layers read the keys and values of the last layer of their kind before"
+        " them, and keep none ('num_kv_shared_layers')"
+    )
+    return [*layers[:first], *(made[id(draft)] for draft in layers[first:])], [note]
