@@ -26,11 +26,14 @@ from separatrix.architecture.hf.rotary_fields import (
 )
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
-<<<<<<< HEAD
-from separatrix.mechanisms import Chunked, Compressed, LatentCache, Mechanism, Window
-=======
-from separatrix.mechanisms import Chunked, Compressed, Latent, Mechanism, ReusedWindow, Window
->>>>>>> 71f6c03 (Every causal family of transformers, tiny, against its real cache; single layers' own sizes and reused keys; readers of what that found)
+from separatrix.mechanisms import (
+    Chunked,
+    Compressed,
+    LatentCache,
+    Mechanism,
+    ReusedWindow,
+    Window,
+)
 
 _ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -311,21 +314,14 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("bloom",): Way(always("alibi")),
     ("mpt",): Way(or_alibi(usually=True, otherwise=None)),
     ("gpt2", "gpt_bigcode", "opt", "xglm"): Way(always("embedded")),
-<<<<<<< HEAD
-    ("jamba", "nemotron_h", "zamba", "forgetting_transformer"): Way(always("none")),
-=======
-    ("biogpt", "openai-gpt", "ctrl", "git", "bert", "bert-generation"): Way(always("embedded")),
-    ("gpt_neo",): Way(always("embedded")),
-    ("camembert", "data2vec-text", "electra", "ernie", "megatron-bert"): Way(always("embedded")),
-    ("rembert", "roberta", "roberta-prelayernorm", "roc_bert"): Way(always("embedded")),
-    ("xlm-roberta", "xlm-roberta-xl", "xmod"): Way(always("embedded")),
-    ("mllama", "mllama_text_model", "exaone", "hunyuan"): Way(),
-    ("gpt_neox_japanese", "roformer"): Way(),
-    ("bailing_moe_linear",): _UNSTATED,
-    # its base is multiplied by 'rope_ratio', and pairs are neighbours
-    ("chatglm",): Way(by_ratio),
-    ("jamba", "nemotron_h", "zamba"): Way(always("none")),
->>>>>>> 71f6c03 (Every causal family of transformers, tiny, against its real cache; single layers' own sizes and reused keys; readers of what that found)
+from separatrix.mechanisms import (
+    Chunked,
+    Compressed,
+    LatentCache,
+    Mechanism,
+    ReusedWindow,
+    Window,
+)
     ("zamba2",): Way(where("use_mem_rope", otherwise=False)),
     ("granitemoehybrid",): Way(by_type),
     ("olmo_hybrid",): Way(unless_null),
