@@ -143,8 +143,8 @@ def _printed(kind: str, part: Mechanism, t: int) -> int:
             numbers = numbers // (conv - 1) * conv
         elif item.kind == "kv" and kind in EXPANDED:
             sizes = part.sizes()
-            heads = sizes["heads"] * (sizes["head_dim"] + sizes["value_dim"])
-            numbers = t * (heads + sizes["index_dim"])
+            one = sizes["head_dim"] + sizes["rope_dim"] + sizes["value_dim"]
+            numbers = t * (sizes["heads"] * one + sizes["index_dim"])
         elif item.kind == "window":
             numbers = _window(kind, part, t, numbers)
         total += numbers

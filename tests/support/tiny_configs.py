@@ -157,6 +157,7 @@ OWN: dict[str, dict[str, Any]] = {
         "ffn_config": {"ffn_hidden_size": 16, "hidden_size": 64},
     },
     "helium": {"head_dim": 16},
+    "mamba": {"intermediate_size": 128},
     "mamba2": {"num_heads": 8, "head_dim": 16},
     "mistral": {"sliding_window": WINDOW},
     "mistral4": {"head_dim": 16, "qk_rope_head_dim": 16, "qk_nope_head_dim": 16},
