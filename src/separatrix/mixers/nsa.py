@@ -107,11 +107,11 @@ class NSAMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        (raw_k, raw_v), (k, v), near = self._branches(k, v)
+        (raw_k, raw_v), (k, v), (near_k, near_v) = self._branches(k, v)
         keys = self.pool_k(raw_k)
         values = self.pool_v(raw_v)
         compressed = self._compressed(q, self._shared(keys), self._shared(values))
-        window = windowed(q, *map(self._shared, near), self.window, self.chunk)
+        window = windowed(q, self._shared(near_k), self._shared(near_v), self.window, self.chunk)
         return self._mixed(x, [compressed, self._selected(q, keys, k, v), window])
 
     def _compressed(
