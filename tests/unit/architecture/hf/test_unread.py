@@ -74,7 +74,7 @@ def test_a_field_that_no_reader_knows_stops_every_family_and_the_probe(name: str
 def test_every_family_stops_at_passes_and_shared_layers(kind: str) -> None:
     config = (ATTENTION | RECURRENT)[kind]
     inner = config.get("text_config")
-    for field in ({"total_ut_steps": 4}, {"kv_reuse_group": [[1, 2]]}, {"num_loops": 2}):
+    for field in ({"total_ut_steps": 4}, {"kv_sharing_groups": [[1, 2]]}, {"num_loops": 2}):
         name = next(iter(field))
         edited = config | field if inner is None else config | {"text_config": inner | field}
         assert f"'{name}'" in refusal(edited)

@@ -248,13 +248,26 @@ HYMBA = {
     **{"kv_reuse_every_i_layer": -1, "kv_weight_reuse": False, "attn_only_wo_proj": True},
     **{"mamba_inner_layernorms": True, "rope": True, "rope_theta": 10000.0, "vocab_size": 32001},
 }
-"""As released, but for the layers that share keys and values."""
+"""As released, but for 'kv_reuse_group'."""
 
 
-def test_hymba_with_shared_keys_is_refused() -> None:
+def test_hymba_counts_shared_keys_once() -> None:
     # 3 full layers of 5 x (64 + 128) numbers a token; 3,200 channels are 25 heads of 128
-    assert from_config(HYMBA).cache(T)["kv"].total == 3 * 5 * 192 * T * 16
-    assert "'kv_reuse_group'" in refusal(HYMBA | {"kv_reuse_group": [[1, 2], [3, 4]]})
+    alone = from_config(HYMBA)
+    assert alone.cache(T)["kv"].total == 3 * 5 * 192 * T * 16
+    assert alone.cache(T)["window"].total == 29 * 5 * 192 * T * 16
+    # 14 pairs of sliding layers and one that keeps its own: 15 windows in place of 29
+    pairs = [[i, i + 1] for i in (*range(1, 15, 2), *range(17, 31, 2))]
+    shared = from_config(HYMBA | {"kv_reuse_group": pairs})
+    assert shared.cache(T)["window"].total == 15 * 5 * 192 * T * 16
+    assert shared.cache(T)["kv"].total == alone.cache(T)["kv"].total
+    assert shared.cache(T)["state"].total == alone.cache(T)["state"].total
+    assert [layer[0].symbol for layer in shared][:4] == ["f", "w", "W", "w"]
+
+
+def test_hymba_refuses_what_no_released_file_has() -> None:
+    for groups in ([[0, 1]], [[1, 2], [2, 3]], [[]], [[1, 40]], 3, [7]):
+        assert "'kv_reuse_group" in refusal(HYMBA | {"kv_reuse_group": groups})
     for name, value in (
         *(("kv_reuse_every_i_layer", 2), ("num_mamba", 2), ("v_head_dim", 64)),
         *(("memory_tokens_interspersed_every", 4), ("kq_head_dim", 32)),

@@ -10,6 +10,8 @@ from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.lists import indices, spelled
 from separatrix.architecture.hf.recurrent import assumed, mamba, scaled
+from separatrix.evidence.canonical import json_list
+from separatrix.mechanisms.reused import Reused, ReusedWindow
 
 _LEARNED = (
     "the learned tokens before the prompt ('num_memory_tokens') are the same for every input and"
@@ -31,11 +33,11 @@ _USUAL = {
 
 def hymba(fields: Fields) -> Reading:
     """`global_attn_idx`, numbered from 0: full; the other layers slide over `sliding_window`
-    tokens.
+    tokens. Of a group in `kv_reuse_group` the first layer keeps keys and values for all.
     """
     if not fields.has("global_attn_idx"):
         raise fields.no_pattern(("global_attn_idx",))
-    _refuse_shared(fields)
+    _refuse_unusual(fields)
     if isinstance(fields.value("layer_type"), list):
         spelled(fields, (("layer_type", {"h": "hybrid"}),))
     layers = fields.layers()
@@ -60,22 +62,44 @@ def hymba(fields: Fields) -> Reading:
     )
     near = window_attention(fields, head_dim=head_dim)
     wide = full_attention(fields, head_dim=head_dim)
-    pair = [Draft(draft.cls, {**draft.sizes, "value_dim": value_dim}) for draft in (near, wide)]
-    return Reading.of(
-        [(pair[i in full], recurrent) for i in range(layers)], [*assumed(fields), _LEARNED]
-    )
+    reusing = _reusing(fields, layers, full)
+    made = {
+        (kept, reused): Draft(cls, {**draft.sizes, "value_dim": value_dim})
+        for kept, draft in ((False, near), (True, wide))
+        for reused, cls in ((False, draft.cls), (True, Reused if kept else ReusedWindow))
+    }
+    found = [(made[i in full, i in reusing], recurrent) for i in range(layers)]
+    return Reading.of(found, [*assumed(fields), _LEARNED])
 
 
-def _refuse_shared(fields: Fields) -> None:
-    """Raises ConfigError for layers that reuse keys and values of others, and for values of fields
-    that no released file has.
+def _reusing(fields: Fields, layers: int, full: set[int]) -> set[int]:
+    """The layers that read the keys and values of the first layer of their group, by
+    `kv_reuse_group` numbered from 0.
+
+    Raises ConfigError for layers that stand in two groups, or in a group with full and sliding
+    ones.
     """
-    groups = fields.value("kv_reuse_group")
-    if groups not in (None, []):
-        raise fields.error(
-            f"'kv_reuse_group' is {shown(groups)}: layers that reuse keys and values of other"
-            " layers are not supported; pass the stack as a spec"
-        )
+    value = fields.value("kv_reuse_group")
+    groups = [] if value is None else json_list(value)
+    if groups is None:
+        raise fields.error(f"'kv_reuse_group' is {shown(value)}; it must list groups of layers")
+    seen: set[int] = set()
+    reusing: set[int] = set()
+    for place, group in enumerate(groups):
+        name = f"kv_reuse_group[{place}]"
+        of_group = indices(fields.with_data({**fields.data, name: group}), name, layers, base=0)
+        if not of_group or seen & set(of_group) or len({i in full for i in of_group}) > 1:
+            raise fields.error(
+                f"'{name}' is {shown(group)}; a group must hold layers of no other group, all full"
+                " or all sliding"
+            )
+        seen |= set(of_group)
+        reusing |= set(of_group[1:])
+    return reusing
+
+
+def _refuse_unusual(fields: Fields) -> None:
+    """Raises ConfigError for values of fields that no released file has."""
     for name, usual in _USUAL.items():
         value = fields.value(name)
         if value not in (None, usual):
