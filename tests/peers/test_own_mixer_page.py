@@ -8,16 +8,14 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import jaxtyping
 import pytest
 from support.quick_laws import shorten
 
 from separatrix.laws import LAWS, drawn, in_formats, tolerance
-from separatrix.mechanisms import MECHANISMS
-from separatrix.mixers import MIXERS, Mixer
-from separatrix.plugins import OwnMixer, own_mechanism
+from separatrix.mechanisms import MECHANISMS, mechanism
+from separatrix.mixers import MIXERS, Mixer, mixer
 
 pytest.importorskip("transformers")
 PAGE = Path(__file__).parents[2] / "docs" / "own-mixer.md"
@@ -41,28 +39,21 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @cache
-def _printed() -> dict[str, Any]:
-    """What the page's code defines."""
+def _printed() -> dict[str, Mixer]:
+    """What the page's code registers, made while it is registered, which ends with the test."""
     blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", PAGE.read_text(), re.MULTILINE)
     (block,) = (block for block in blocks if "def qwen_gdn" in block)
-    names: dict[str, Any] = {}
-    exec(compile(textwrap.dedent(block), str(PAGE), "exec"), names)
-    return names
-
-
-@cache
-def _made(name: str) -> Mixer:
-    _printed()
-    cls = next((c for c in MECHANISMS.values() if c.name == name), None)
-    part = (cls or own_mechanism(_printed()[name]))(width=16)
-    return drawn(OwnMixer(part, width=16))
+    exec(compile(textwrap.dedent(block), str(PAGE), "exec"), {})
+    return {
+        name: drawn(mixer(mechanism(name, width=16), width=16)) for name in ("qwen_gdn", "mistral")
+    }
 
 
 def _keeps(name: str, law: str) -> None:
     within = 1e-5 if name == "qwen_gdn" else 1e-9
     formats = ("fp32", "bf16") if name == "qwen_gdn" else ("fp32", "bf16", "fp16")
     with tolerance(within), in_formats(formats):
-        LAWS[law](copy.deepcopy(_made(name)))
+        LAWS[law](copy.deepcopy(_printed()[name]))
 
 
 @pytest.mark.parametrize(("name", "law"), _CASES)
