@@ -35,13 +35,13 @@ TASKS = expanded("""
     twosum:n=4,M=17 twosum:n=64,M=1031,form=query|decision twosum:n=16,M=37,form=decision
     twosum:n=9,M=20,shift=few|zipf twosum:n=9,M=21,form=decision,shift=few|zipf
     threesum:n=4,M=17 threesum:n=8,M=31 threesum:n=16,M=257 threesum:n=7,M=37,form=decision
-    counting:n=16 counting:n=20,V=90,form=queried counting:n=128,V=16,form=queried
+    counting:n=24 counting:n=20,V=90,form=queried counting:n=128,V=16,form=queried
     counting:n=6,shift=independent counting:n=8,V=5,form=queried,shift=independent
     majority:n=7 majority:n=16,k=4 majority:n=33,k=5 majority:n=127 majority:n=12,k=5,shift=clear
     equality:n=1 equality:n=16 equality:n=64 equality:n=16,shift=apart
     disjointness:n=2 disjointness:n=16 disjointness:n=64 disjointness:n=16,shift=sparse
-    dyck:n=48,k=3,D=5 dyck:n=48,k=1,D=3 dyck:n=64,k=2,D=8 dyck:n=50,k=2,D=100
-    dyck:n=48,k=2,D=5,shift=shallow|deep|beyond
+    dyck:n=64,k=3,D=5 dyck:n=48,k=1,D=3 dyck:n=64,k=2,D=8 dyck:n=66,k=2,D=100
+    dyck:n=64,k=2,D=5,shift=shallow|deep|beyond
     permutation:n=9,k=3 permutation:n=24,k=3 permutation:n=16,k=5 permutation:n=8,k=4,thought=values
     permutation:n=8,k=4,shift=swaps|generators
     istree:n=24 istree:n=33 istree:n=65 istree:n=12,shift=recursive|local

@@ -9,7 +9,9 @@ import importlib.util
 import pytest
 
 
-@pytest.mark.parametrize("peer", ["accelerate", "datasets", "fla", "lm_eval", "transformers"])
+@pytest.mark.parametrize(
+    "peer", ["accelerate", "datasets", "fla", "lm_eval", "sklearn", "transformers"]
+)
 def test_is_installed(peer: str) -> None:
     assert importlib.util.find_spec(peer) is not None, (
         "run `make test-peers`, which installs the extra 'peers'"

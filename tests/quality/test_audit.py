@@ -283,7 +283,7 @@ LEAKS: list[tuple[Task, Spoil, tuple[str, ...]]] = [
     (TwoSum(n=8, M=64), smaller_values, ("counts", "position")),
     (Eva(n=6, V=6), constant_argument, ("position",)),
     (SeqComp(L=2, m=32, branching=(1,)), copied_value, ("position",)),
-    (Dyck(n=48, k=3, D=5), wrong_end, ("counts", "last tokens")),
+    (Dyck(n=64, k=3, D=5), wrong_end, ("counts", "last tokens")),
     (Eva(n=12, V=4), answer_at_the_end, ("last tokens",)),
     (SeqComp(L=2, m=6, branching=(2,)), answer_at_the_end, ("last tokens",)),
     (Equality(n=16), last_two_agree, ("last tokens",)),

@@ -48,7 +48,7 @@ def audit(
     """
     if isinstance(task, str):
         task = parse_any_task(task)
-    subject = of_words(task) if isinstance(task, TextTask) else of_tokens(task)
+    subject = subject_of(task)
     _check(subject, seed, fitted, tested)
     names = (ANSWERS, *PROBES, *subject.shortcuts)
     rows = _tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
@@ -71,6 +71,11 @@ def audit(
         note=subject.note,
         answers=subject.answers,
     )
+
+
+def subject_of(task: Task | TextTask) -> Subject:
+    """What probes see of a task. Raises SpecError for a chain of thought."""
+    return of_words(task) if isinstance(task, TextTask) else of_tokens(task)
 
 
 def _tried(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.audits.run import ANSWERS, audit
+from separatrix.audits.run import ANSWERS, LEAST, MOST_ANSWERS, audit, subject_of
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks import AUDITED, TASKS
 from separatrix.tasks.base.sizes import name_of
@@ -24,9 +24,22 @@ def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
     return tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
 
 
+MOST_LOOKED_AT = 1 << 20
+"""Tokens of the prompts that accuracies are measured on; of long prompts there are fewer."""
+LONGEST = 4096
+"""Longest prompts that they are measured on."""
+
+
 def accuracies(text: str, *, seed: int = 0) -> dict[str, float]:
-    """Accuracy of every probe on the task of a text, on instances it was not fitted to; raises
-    as `audit` and `parse_task` do.
+    """Accuracy of every probe on the task of a text, on instances it was not fitted to: 4,000, but
+    fewer of long prompts; none for prompts too long and answers too many to audit.
+
+    Raises as `parse_any_task` does.
     """
-    found = audit(parse_any_task(text), seed=seed)
+    task = parse_any_task(text)
+    subject = subject_of(task)
+    if subject.length > LONGEST or subject.answers > MOST_ANSWERS:
+        return {}
+    number = max(LEAST, min(4000, MOST_LOOKED_AT // subject.length))
+    found = audit(task, seed=seed, fitted=number, tested=number)
     return {row.probe: row.accuracy for row in found.rows if row.probe != ANSWERS}

@@ -85,7 +85,7 @@ class Counting(Task):
         "independent": "every token by itself, uniform over the symbols"
     }
     grid: ClassVar[tuple[str, ...]] = (
-        "n=16",
+        "n=24",
         "n=16,V=4,form=queried",
         "n=24,V=8,form=queried",
         "n=64",

@@ -27,12 +27,12 @@ WORDS = Words(
         n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
         1/2 exactly. A random walk between 0 and D gives the shape, each pair a uniform kind.
 
-        k >= 2, drawn for D >= 5 and n >= 48: wrong prompts are wrong in kinds alone. Twice three
+        k >= 2, drawn for D >= 5 and n >= 64: wrong prompts are wrong in kinds alone. Twice three
         brackets close in a row, from one depth b + 3 to b, b >= 1 uniform, both within the same b
         open brackets; the first time they close the kinds x, z, y, the second time y, z, x, with x
         != y. Under answer 0 the first and the last of either three are exchanged in kind: y, z, x
-        and x, z, y. The pairs closed first hold at least w = 6 brackets, and as many stand between
-        the first three and what opens for the second. So no w + 1 neighbours show one of
+        and x, z, y. The pairs closed first hold at least w = 6 brackets, and at least as many stand
+        between the first three and what opens for the second. So no w + 1 neighbours show one of
         these brackets together with the one that opens its pair, and w + 1 neighbours have the same
         law under both answers.
 
@@ -67,7 +67,7 @@ WINDOW = 6
 """Two brackets of one pair whose closing one is exchanged lie more than this many places apart."""
 _ROOM = 10
 """Brackets of the two places of `_nested`."""
-LEAST = 48
+LEAST = 64
 """Fewest brackets of prompts of several kinds."""
 LEAST_OF_ONE_KIND = 42
 """Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
@@ -92,9 +92,9 @@ class Dyck(Decision):
         "deep": "where a bracket may open or close, it opens with probability 3/4",
     }
     grid: ClassVar[tuple[str, ...]] = (
-        "n=48,k=2,D=5",
-        "n=64,k=3,D=6",
-        "n=64,k=2,D=8",
+        "n=64,k=2,D=6",
+        "n=64,k=3,D=8",
+        "n=96,k=2,D=8",
         "n=128,k=4,D=12",
         "n=256,k=8,D=16",
     )
@@ -277,21 +277,20 @@ class Dyck(Decision):
         # from the depth below: up three, WINDOW places no lower, down three
         hill = WINDOW + 6
         slack = self.n // 2 - below - hill - WINDOW // 2
-        # room before the first run and between the two, every choice of both alike
-        choices = np.cumsum(np.arange(self.n // 2 + 1))
-        drawn = rng.integers(choices[slack + 1])
-        spare = np.searchsorted(choices, drawn, side="right") - 1
-        first = below + hill - 3 + 2 * (drawn - choices[spare])
-        second = first + hill + WINDOW + 2 * (slack - spare)
+        # room before, within, between and after the two, cut at uniform places
+        cuts = np.sort(rng.integers(slack[:, None] + 1, size=(batch, 4)), axis=1)
+        before, one, between, two = 2 * np.diff(cuts, axis=1, prepend=0).T
+        first = below + 3 + before + WINDOW + one
+        second = first + hill + between + WINDOW + two
         low, high = self._bounds()
         for begin, end, depth in (
-            (first - WINDOW, first, below + 3),
+            (first - WINDOW - one, first, below + 3),
             (first + 3, first + 3, below),
             # what opens with the second run stands far from the first
             (first + 3, first + 3 + WINDOW, below),
             # and both stand within the same brackets
             (first + 3, second + 3, below),
-            (second - WINDOW, second, below + 3),
+            (second - WINDOW - two, second, below + 3),
             (second + 3, second + 3, below),
         ):
             since = place - end[:, None]

@@ -25,6 +25,7 @@ def test_the_page_is_what_the_code_writes() -> None:
         "write it again: separatrix tasks --markdown > docs/tasks.md"
     )
     assert UNMEASURED + " of" not in text
+    assert f"| {UNMEASURED} |" not in text
 
 
 def test_every_task_is_listed() -> None:
