@@ -9,7 +9,8 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.hf import from_config
-from separatrix.mechanisms import Full, LatentCache, Mechanism
+from separatrix.mechanisms import LatentCache, Mechanism
+from separatrix.mechanisms.gated_softmax import GatedSoftmax
 
 _SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 
@@ -29,6 +30,6 @@ def _plain(part: Mechanism) -> Mechanism:
     # rope_dim of latent attention is a size of its cache
     kept = {"rope_dim"} if isinstance(part, LatentCache) else set[str]()
     # what a model class has around its softmax
-    said = (*_SAYS, "qk_norm", "gate") if isinstance(part, Full) else _SAYS
+    said = (*_SAYS, "qk_norm", "gate") if isinstance(part, GatedSoftmax) else _SAYS
     defaults = {f.name: f.default for f in fields(part) if f.name in said and f.name not in kept}
     return replace(part, **defaults) if defaults else part

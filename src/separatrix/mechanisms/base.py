@@ -358,6 +358,13 @@ class Mechanism:
         return False
 
     @property
+    def rounded_again(self) -> bool:
+        """Whether queries are rounded once more than by their map, behind a norm of them or of what
+        they are maps of.
+        """
+        return self.normed
+
+    @property
     def rotation(self) -> Rotation | None:
         """What turns its queries and keys by their places; None without a rotation."""
         return None

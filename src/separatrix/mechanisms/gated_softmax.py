@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from separatrix.mechanisms.base import choice
 from separatrix.mechanisms.softmax import Softmax
 
-NORMS = ("none", "head", "each", "all")
+NORMS = ("none", "head", "each", "all", "other")
 GATES = ("none", "sigmoid", "head")
 
 
@@ -20,7 +20,7 @@ class GatedSoftmax(Softmax):
         NORMS,
         "RMS norm of queries and keys before rotation: none, of each head with one vector of"
         " weights for all (Qwen3), of each head with weights of its own, or of all heads together"
-        " (OLMo 2)",
+        " (OLMo 2); other: a layer norm, or a norm behind the rotation (HunYuan)",
         alters=True,
     )
     gate: str = choice(
@@ -30,6 +30,11 @@ class GatedSoftmax(Softmax):
         " (Qwen3-Next), or one for every head",
         alters=True,
     )
+
+    @property
+    def free_scores(self) -> bool:
+        # a norm that takes the mean away, or meets keys of unlike roundings, is not worked out
+        return super().free_scores and self.qk_norm != "other"
 
     @property
     def normed(self) -> bool:

@@ -38,6 +38,11 @@ class LatentCache(Heads, Accumulating):
         return Rotation(self.rope_base, self.rope_dim, self.rope_scaling)
 
     @property
+    def rounded_again(self) -> bool:
+        # queries may be maps of a latent behind a norm (DeepSeek-V3), which costs what QK-norm does
+        return True
+
+    @property
     def kv_numbers(self) -> int:
         """Numbers cached per token, for all heads together."""
         return self.latent + self.rope_dim

@@ -14,6 +14,7 @@ from separatrix.architecture.hf.draft import Draft, Reading, Value
 from separatrix.architecture.hf.families import CLASSES
 from separatrix.architecture.hf.families.mamba_ssm import is_native
 from separatrix.architecture.hf.fields import LARGEST, MOST_LAYERS, Fields, shown
+from separatrix.architecture.hf.query_norms import bounded_by_norm, query_norm
 from separatrix.architecture.hf.rotary_fields import (
     BASES,
     LISTS,
@@ -246,10 +247,8 @@ class Way(NamedTuple):
     softcap: int = 0
     bounded: bool = False
     """Whether the class scales queries and keys to one length that no weight changes."""
-    around: tuple[tuple[str, str], ...] = ()
-    """Sizes that say what stands around the softmax, QK-norm and output gate; read of the classes
-    below only.
-    """
+    gate: str = "none"
+    """The gate of the heads' outputs, unless `attn_output_gate` is false."""
 
 
 def _based(base: int | None, **more: Any) -> Way:
@@ -267,7 +266,7 @@ _GEMMA4 = _based(
 )
 _HALF = Way(usual=Usual(part=0.5))
 _QUARTER = Way(usual=Usual(part=0.25))
-_GATED = Way(usual=Usual(part=0.25), around=(("qk_norm", "head"), ("gate", "sigmoid")))
+_GATED = Way(usual=Usual(part=0.25), gate="sigmoid")
 _UNSTATED = _based(None)
 """Classes that transformers does not have: a base that is missing stays unknown."""
 _LINES: dict[tuple[str, ...], Way] = {
@@ -348,12 +347,13 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
     file.harmless(*(prefix + name for prefix in prefixes for name in (*NAMES, *_INTERVALS)))
     if not any(_has(draft.cls, "positions") for layer in reading.layers for draft in layer):
         return reading
-    way = _way(file)
+    kind = _kind(file)
+    way = Way(native) if is_native(file) else WAYS.get(kind, Way(said))
     lists = _lists(file, len(reading.layers))
     inner = _inner(file, len(reading.layers))
     among = {draft.cls.name for layer in reading.layers for draft in layer}
     # layers that share a draft share it afterwards too, unless their positions differ
-    made: dict[tuple[int, Seen, int, bool], Draft] = {}
+    made: dict[tuple[int, Seen, int, bool, str], Draft] = {}
     notes: list[str] = []
     layers: list[tuple[Draft, ...]] = []
     for index, layer in enumerate(reading.layers):
@@ -371,30 +371,30 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
                 Spot(inner[index][0], lists, index, words, known, inner[index][1]), way.usual
             )
             cap, cap_notes = _cap(file, draft.cls, way.softcap)
-            bounded = _has(draft.cls, "bounded") and (way.bounded or _clipped(inner[index][0]))
+            bounded = _has(draft.cls, "bounded") and (
+                way.bounded
+                or _clipped(inner[index][0])
+                or bounded_by_norm(kind, file, rotated=seen.turned is not None)
+            )
             notes += (*seen.notes, *cap_notes)
-            key = (id(draft), seen, cap, bounded)
+            norm = query_norm(kind, inner[index][0])
+            key = (id(draft), seen, cap, bounded, norm)
             if key not in made:
                 found = _with(draft, seen, cap, bounded=bounded)
-                around = {name: what for name, what in way.around if _has(draft.cls, name)}
-                if around and file.flag("attn_output_gate") is False:
-                    around["gate"] = "none"
-                made[key] = Draft(found.cls, {**around, **found.sizes})
+                made[key] = Draft(found.cls, {**_around(file, draft, way, norm), **found.sizes})
             drafts.append(made[key])
         layers.append(tuple(drafts))
     return Reading(tuple(layers), tuple(dict.fromkeys((*reading.notes, *notes))))
 
 
-def _way(file: Fields) -> Way:
-    if is_native(file):
-        return Way(native)
+def _kind(file: Fields) -> str:
+    """The model type that a line of a table knows it by; its class stands in for one."""
     kind = file.data.get("model_type")
     if isinstance(kind, str) and kind in WAYS:
-        return WAYS[kind]
+        return kind
     classes = json_list(file.data.get("architectures"))
     first = classes[0] if classes else None
-    known = CLASSES.get(first, "") if isinstance(first, str) else ""
-    return WAYS.get(known, Way(said))
+    return CLASSES.get(first, "") if isinstance(first, str) else ""
 
 
 def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:
@@ -467,6 +467,13 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str
     if not _has(cls, "softcap"):
         raise file.error(f"'{name}' is there, but scores of '{cls.name}' are not capped; remove it")
     return int(value), ()
+
+
+def _around(file: Fields, draft: Draft, way: Way, norm: str) -> dict[str, Value]:
+    """Sizes that say what stands around a softmax: QK-norm and output gate."""
+    gate = "none" if file.flag("attn_output_gate") is False else way.gate
+    said = {"qk_norm": norm, "gate": gate}
+    return {name: what for name, what in said.items() if what != "none" and _has(draft.cls, name)}
 
 
 def _clipped(file: Fields) -> bool:

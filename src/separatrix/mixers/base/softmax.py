@@ -76,6 +76,13 @@ class SoftmaxMixer(Projections, Mixer):
                 f"{mechanism.name}: bounded=true: no mixer here bounds scores; such layers can be"
                 " judged, but not built"
             )
+        sizes = mechanism.sizes()
+        norm = sizes.get("qk_norm", "none")
+        if norm == "other":
+            raise SizeError(
+                f"{mechanism.name}: qk_norm=other: no mixer here has that norm; such layers can be"
+                " judged, but not built"
+            )
         super().__init__(mechanism, width=width)
         self._add_maps(
             width,
@@ -93,8 +100,6 @@ class SoftmaxMixer(Projections, Mixer):
         self.rotation = mechanism.rotation
         self.cap = mechanism.softcap
         self.sink = nn.Parameter(torch.zeros(heads)) if sink else None
-        sizes = mechanism.sizes()
-        norm = sizes.get("qk_norm", "none")
         self.q_norm = None if norm == "none" else HeadNorm(norm, heads, head_dim)
         self.k_norm = None if norm == "none" else HeadNorm(norm, kv, head_dim)
         self.gated = sizes.get("gate", "none")

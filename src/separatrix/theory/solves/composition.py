@@ -158,7 +158,7 @@ def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
     if architecture.positions != "none" or part.rotation is None or part.group != "windowed":
         return False
     seen = part.sizes()["size"]
-    lead = selection_lead(part.rotation, seen, part.format, normed=part.normed)
+    lead = selection_lead(part.rotation, seen, part.format, normed=part.rounded_again)
     return lead is not None and lead.holds
 
 

@@ -28,8 +28,8 @@ def why_open(architecture: Architecture, task: Task) -> str:
     full = [part for layer in architecture for part in layer if part.group == "full"]
     if full and not any(part.free_scores for part in full):
         return (
-            "scores of its full layers are capped or bounded, and what that leaves of a lead is not"
-            " worked out"
+            "scores of its full layers are capped, bounded, or made behind a norm of another kind,"
+            " and what that leaves of a lead is not worked out"
         )
     match task:
         case TwoSum():

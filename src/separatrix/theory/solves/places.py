@@ -72,6 +72,9 @@ def compares(architecture: Architecture, part: Mechanism, head: Head, dims: int)
         if not twice and head.format not in WIDE:
             return False
         return dims <= content_dims(architecture, part, head) and head.has_room(dims, 1)
+    # a latent stands behind a norm: both halves are in it, and the key adds them
+    if head.latent is not None and 2 * dims + 1 > head.latent:
+        return False
     still = dims <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS + 2)
     return still and head.has_room(dims, 1)
 
@@ -133,7 +136,7 @@ def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: 
     # what is added to scores beside the rotation might outweigh the lead
     if part.rotation is None or architecture.positions not in ("embedded", "none"):
         return None
-    return selection_lead(part.rotation, tokens, head.format, normed=part.normed)
+    return selection_lead(part.rotation, tokens, head.format, normed=part.rounded_again)
 
 
 def blank_beside(
@@ -153,7 +156,7 @@ def blank_beside(
     # the start token's key and the payload of the others are apart in a latent too
     if content_dims(architecture, part, head) and head.has_room(1, payload):
         # a norm rounds both numbers of its product once more
-        units = 8 if part.normed else 4
+        units = 8 if part.rounded_again else 4
         return lead.gap > lead.rounding + units * 2.0 ** -DIGITS[head.format]
     if part.normed:
         # a key in one pair alone comes out of a norm longer than in all pairs
