@@ -220,6 +220,7 @@ ATTENTION: dict[str, dict[str, Any]] = {
     **{
         "llama": LLAMA,
         "mistral": MISTRAL,
+        "mixtral": {**_GROUPED, "model_type": "mixtral", "sliding_window": None},
         "seed_oss": SEED,
         "gemma": GEMMA_1,
         "qwen2": QWEN2,

@@ -305,7 +305,7 @@ def all_full(c: Config) -> Layers:
 
 
 ATTENTION: dict[str, Callable[[Config], Layers]] = {
-    **dict.fromkeys(("llama", "mistral", "seed_oss", "gemma"), plain),
+    **dict.fromkeys(("llama", "mistral", "mixtral", "seed_oss", "gemma"), plain),
     **dict.fromkeys(("qwen2", "qwen3"), qwen),
     "dots1": lambda c: typed(c, lambda: switched(c, otherwise=True)),
     **dict.fromkeys(("qwen3_moe", "minimax_m2"), all_full),

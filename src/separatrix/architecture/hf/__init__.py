@@ -20,7 +20,7 @@ from separatrix.architecture.hf.families.mamba_ssm import is_native, mamba_ssm
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.file import config_file, label, load_json
-from separatrix.architecture.hf.kv_format import STATED, stored
+from separatrix.architecture.hf.kv_format import QUANTISED, STATED, stored, with_quantised
 from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
@@ -46,7 +46,11 @@ def read_config(
     """
     file = config_file(path)
     name = file.absolute().parent.name if file.name == "config.json" else file.stem
-    return from_config(load_json(file), name, where=label(path), settings=settings, pattern=pattern)
+    data = load_json(file)
+    beside = file.with_name(QUANTISED)
+    if file.name == "config.json" and beside.is_file():
+        data = with_quantised(data, load_json(beside))
+    return from_config(data, name, where=label(path), settings=settings, pattern=pattern)
 
 
 def from_config(
@@ -109,7 +113,9 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
         # the inner dtype, in either spelling, wins over both spellings around it
         if any(inner.get(name) is not None for name in ("dtype", "torch_dtype")):
             above = {key: value for key, value in above.items() if "dtype" not in key}
-        outer = above | {key: value for key, value in inner.items() if value is not None}
+        outer = above | {
+            key: value for key, value in inner.items() if value is not None or key not in above
+        }
     raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
     )

@@ -51,7 +51,7 @@ _OTHER_INPUT = re.compile(
 """Encoders of images, sound and series."""
 _DIFFUSION = re.compile(
     r"diffusion|llada|dream|sdar|(^|[_-])dlm|mdlm|bd3|sedd|block_diff|fast_?dllm|dllm|plaid|trado"
-    r"|dcoder|dflash|^a2d|lladamoe|wedlm|rnd1|mmada|tess",
+    r"|dcoder|diffcoder|diffu|sdlm|dflash|^a2d|lladamoe|wedlm|rnd1|mmada|tess",
     re.IGNORECASE,
 )
 _CLASSES = re.compile(
@@ -60,6 +60,8 @@ _CLASSES = re.compile(
 )
 _FALSE = re.compile(r"(^|_)(is_)?caus(al|ality)(_|$)|unidirectional|autoregressive|left_to_right")
 _TRUE = re.compile(r"bidir|bi_direction|non_?causal|prefix_?lm|encoder_only|is_encoder$|is_mdlm")
+_WHOLE_TEXT = re.compile(r"bidir|(^|[_-])bert|bert$|_bi$|sentence_?transformer", re.IGNORECASE)
+"""Model types whose name says that they see the whole text."""
 _ANY_ORDER = "a diffusion model, which fills in tokens in any order"
 _REMEDY = "only models that read left to right are judged"
 
@@ -84,7 +86,8 @@ def _by_type(level: Mapping[Any, Any]) -> str | None:
             return f"{said}, {_ANY_ORDER}"
         if kind in _ENCODER_DECODERS:
             return f"{said}, an encoder-decoder"
-        if kind in _ENCODERS and level.get("is_decoder") is not True:
+        whole = kind in _ENCODERS or _WHOLE_TEXT.search(kind) is not None
+        if whole and level.get("is_decoder") is not True:
             return f"{said}, an encoder, which sees the whole text ('is_decoder' is not true)"
         if _OTHER_INPUT.search(kind) and not _holds_text(level):
             return f"{said}, an encoder of another kind of input than text"
@@ -107,7 +110,7 @@ def _holds_text(level: Mapping[Any, Any]) -> bool:
 
 
 def _by_flags(fields: Fields, level: Mapping[Any, Any]) -> str | None:
-    if level.get("is_encoder_decoder") is True:
+    if _switch(level.get("is_encoder_decoder")) is True:
         return "'is_encoder_decoder' is true: an encoder-decoder"
     both = all(any(name in level for name in names) for names in _BOTH)
     if both and level.get("is_encoder_decoder") is not False:
@@ -115,11 +118,12 @@ def _by_flags(fields: Fields, level: Mapping[Any, Any]) -> str | None:
     for key, value in level.items():
         name = str(key)
         low = name.lower()
-        if value is False and _FALSE.search(low):
+        if _switch(value) is False and _FALSE.search(low):
             return f"'{name[:60]}' is false: its tokens see the ones after them"
         if low == "use_bidirectional_attention" and value == "vision":
             continue
-        if _TRUE.search(low) and (value is True or (isinstance(value, str) and value != "")):
+        named = isinstance(value, str) and value != "" and _switch(value) is None
+        if _TRUE.search(low) and (_switch(value) is True or named):
             return f"'{name[:60]}' is {shown(value)}: its tokens see the ones after them"
         if low in ("attn_type", "attention_type") and value in ("bi", "bidirectional", "full_bi"):
             return f"'{name}' is {shown(value)}: its tokens see the ones after them"
@@ -129,6 +133,15 @@ def _by_flags(fields: Fields, level: Mapping[Any, Any]) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def _switch(value: Any) -> bool | None:
+    """What a switch says that may be written as a text or a number; None where it is no switch."""
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
+            value.strip().lower()
+        )
+    return bool(value) if type(value) in (bool, int, float) and value in (0, 1) else None
 
 
 _CONTRASTIVE = re.compile(r"clip|siglip|align|owl|flava|clap|groupvit")

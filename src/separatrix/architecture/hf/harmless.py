@@ -39,6 +39,8 @@ _ATTENTION = (
     *("attn_softcap", "attn_logit_softcapping", "attn_logit_softcap", "attention_type_id"),
     *("use_logn_attn", "attn_output_multiplier", "parallel_attn_mlp_res", "attn_output_bias"),
     *("attention_o_bias", "attention_qkv_bias", "attn_qkv_bias", "attn_out_bias"),
+    *("add_qkv_bias", "skip_bias_add_qkv", "masked_softmax_fusion", "max_attn_value"),
+    *("rope_interleaved", "rope_traditional", "use_mrope", "pad_key_length"),
 )
 """What happens inside a head, and changes neither what is kept nor what is seen."""
 _ELSEWHERE = (
@@ -75,7 +77,10 @@ _ELSEWHERE = (
     *("block_ff_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale"),
     *("block_use_swiglu", "block_use_xavier_init", "conv_use_xavier_init", "use_pos_enc"),
     *("attention_layer_norm", "fused_mlp_checkpoint_lvl", "num_codebooks", "_layer_norm"),
-    *("top_k",),
+    # head of the vocabulary, padding of prompts, what frameworks write beside a model
+    *("norm_head", "prefix", "skip_bias_add", "use_unified_vision_chunk", "num_reward_heads"),
+    *("share_embedding", "use_embedding_sharing", "use_parallel_embedding", "top_k"),
+    *("use_parallel_block", "num_ln_in_parallel_attn", "offset_alibi"),
     *("ignore_index",),
     *("share_expert_dim",),
     *("share_expert_dims", "use_grouped_topk", "early_stopping"),
@@ -150,6 +155,7 @@ WHOLE = frozenset(
             "projector_config",
         ),
         *("vision_cfg", "audio_encoder_config", "vit_config", "sam_config", "model_args"),
+        *("img_token_compression_config", "code2wav_config", "transformers.js_config"),
         *("init_config", "mlp_config", "moe_config", "transformers_weights", "quantization"),
         *("depth_decoder_config", "perceiver_config", "talker_config", "code_predictor_config"),
         *("vision_encoder_config", "audio_tower_config", "qformer_config", "codec_config"),
@@ -167,8 +173,8 @@ _STRONG = re.compile(
 """What is never harmless because of the rest of its name."""
 _USUAL = re.compile(
     r"(^|_)(dropout|drop_prob|pdrop|layerdrop|norm_eps|norm_epsilon|layernorm|layer_norm|layernorms"
-    r"|rms_norm|token_id|token_ids|initializer_range|init_std|lm_head_bias|lm_head_multiplier"
-    r"|freeze_.*|aux_loss.*|token_index)($|_)"
+    r"|rms_norm|token_id|token_ids|initializer_range|init_std|lm_head"
+    r"|freeze_.*|aux_loss.*|token_index|cross_entropy)($|_)"
 )
 """Harmless whatever else the name speaks of: dropout, norms, ids of tokens, initial weights."""
 _POSITIONWISE = re.compile(

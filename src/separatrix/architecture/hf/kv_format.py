@@ -13,6 +13,8 @@ from separatrix.architecture.hf.fields import FORMATS, Fields, shown
 from separatrix.evidence.canonical import json_list, json_object
 
 STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
+QUANTISED = "hf_quant_config.json"
+"""Name of the file beside a config.json that states how a release is quantised."""
 _SECTIONS = ("quantization_config", "quantization", "compression_config")
 _NAMES: dict[str, str | None] = {
     **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "float8", "float8_e4m3fn", "f8"), "fp8"),
@@ -25,6 +27,18 @@ _NAMES: dict[str, str | None] = {
 _OF_CACHE = re.compile(r"(^|_)(kv|cache)(_|$)")
 _PER_TENSOR = (None, "tensor", "channel", "attn_head", "head")
 """Strategies whose scales are weights; others keep scales of every token beside the numbers."""
+
+
+def with_quantised(data: Any, beside: Any) -> Any:
+    """The fields of a config.json, and with them the format of keys and values that the file
+    beside it states, as ModelOpt writes it.
+    """
+    fields, whole = json_object(data), json_object(beside)
+    section = None if whole is None else json_object(whole.get("quantization"))
+    if fields is None or section is None or fields.get("quantization") is not None:
+        return data
+    said = {name: section[name] for name in STATED if section.get(name) is not None}
+    return {**fields, "quantization": said} if said else data
 
 
 def stored(reading: Reading, fields: Fields) -> Reading:

@@ -255,6 +255,9 @@ def _plain(fields: Fields) -> Reading:
     """By the usual fields of attention alone."""
     if fields.has("sliding_window") and fields.has("max_window_layers"):
         return _made(fields, switched_kinds(fields, unless_said=True))
+    if not fields.has("sliding_window") and not fields.flag("use_sliding_window"):
+        # without a window it says nothing
+        fields.harmless("max_window_layers")
     fields.refuse_recurrent_looks()
     _refuse_odd(fields)
     layer = _indexed(fields) if any(fields.has(name) for name in _INDEXER) else _whole(fields)

@@ -66,6 +66,27 @@ def scaled(fields: Fields, whole: Size, *names: str) -> Size:
     return int(size)
 
 
+def expanded(fields: Fields) -> Size:
+    """The channels of a Mamba: `intermediate_size`, which older files repeat as `d_inner`, or
+    `expand` x `hidden_size`. Raises ConfigError where two of them disagree.
+    """
+    ways: list[tuple[str, Size]] = [
+        (f"'{name}'", fields.size(name))
+        for name in ("intermediate_size", "d_inner")
+        if fields.has(name)
+    ]
+    if fields.has("expand") or not ways:
+        width = scaled(fields, fields.size("hidden_size", "d_model"), "expand")
+        ways.append(("'expand' x hidden_size", width))
+    known = [(what, size) for what, size in ways if isinstance(size, int)]
+    for what, size in known[1:]:
+        if size != known[0][1]:
+            raise fields.error(
+                f"{known[0][0]} is {known[0][1]}, but {what} is {size}; correct one of them"
+            )
+    return known[0][1] if known else ways[0][1]
+
+
 def attention_head_dim(fields: Fields) -> Size:
     """hidden_size / num_attention_heads: what the model class computes, unless the file says
     otherwise.

@@ -28,7 +28,7 @@ _SPEAKS = re.compile(
     r"|moba|(^|_)cla($|_)|yoco|span|state|unroll|horizon|keep_|evict|sliding|period|pattern|every"
     r"|interval|(^|_)(ut|act)_|ponder|(^|_)key|(^|_)value|v_heads|skip|exit|retain|landmark"
     r"|hash|lsh|kv_channels|bucket|random|early_exit|rounds|(^|_)stages?($|_)|expand"
-    r"|d_inner|d_state|dt_rank|slot|rank_kv|rope|rotary|alibi|relative|pool|rnn"
+    r"|d_inner|d_state|dt_rank|(^|_)slots?($|_)|rank_kv|rope|rotary|alibi|relative|pool|rnn"
     r"|gru|lstm|token_shift|short|meta_tokens|(^|_)([kqv]|qk|kq|vo)_?(dim|size|rank|width|proj)"
     r"|(dim|d)_([kqv]|kv|c|qk)($|_)|rank($|_)|(^|_)mems?($|_)|look_?(back|ahead)|receptive|future"
     r"|autoregress|timestep|denois|noise_sched|mlm|multi_?quer|(^|_)tied?_([kv]|layer|across)"
@@ -38,13 +38,18 @@ _SPEAKS = re.compile(
     r"|bidir|retent|mixer|mixing|token_mix|operator|variant|backbone_type|selected|(^|_)meta_len"
 )
 """Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
-_OFF_BY_FALSE = ("use_cache_quantization", "use_cache_kernel", "use_quantized_cache")
+_OFF_BY_FALSE = (
+    *("use_cache_quantization", "use_cache_kernel", "use_quantized_cache", "pre_allocate_kv_cache"),
+    *("enable_cache_quantization", "cache_quantization"),
+)
 _MIXERS = re.compile(
     r"attention|attn|mamba|ssm|rwkv|retnet|retention|deltanet|hyena|recurren|sparse|sliding|window"
     r"|bidirec|causal|diffusion|prefix|hybrid|linear_att|lstm|s4d?$"
 )
-_OFF = re.compile(r"^(use|enable|with|has|apply|add|do|is|with|allow)_")
-_SENSE = re.compile(r"caus|full|dense|mask|decoder|global|cache|rope|direction")
+_SENSE = re.compile(
+    r"caus|full|dense|mask(?!ed_softmax)|decoder|global|cache|direction|separate|independent|own_"
+    r"|distinct|untie|per_(layer|head)|rotary$|(^|_)rope$|use_(rope|rotary)|autoregress|left_to_right"
+)
 """Flags that may mean something by being false."""
 
 _OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
@@ -172,8 +177,7 @@ def _says(name: str, value: Any) -> bool:
 def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
-        on = _SENSE.search(name) is not None and name not in _OFF_BY_FALSE
-        return _OFF.search(name) is not None and not on
+        return _SENSE.search(name.lower()) is None or name in _OFF_BY_FALSE
     return value is None or value in ("", [], {})
 
 

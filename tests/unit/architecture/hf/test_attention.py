@@ -46,6 +46,7 @@ BY_HAND = {
     # pattern; numbers of keys and values per token; numbers of windows after 100 tokens
     "llama": ("ffffff", 6 * 2 * 3 * 16, 0),
     "mistral": ("wwwwww", 0, 6 * 11 * 2 * 3 * 20),
+    "mixtral": ("ffffff", 720, 0),
     "seed_oss": ("ffffff", 720, 0),
     "gemma": ("ffffff", 720, 0),
     "qwen2": ("ffffww", 4 * 96, 2 * 11 * 96),

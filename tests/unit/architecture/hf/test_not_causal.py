@@ -60,6 +60,15 @@ NO = [
     (GEMMA3 | {"use_bidirectional_attention": "all"}, "'use_bidirectional_attention' is 'all'"),
     (LLAMA | {"model_type": "llama_bidirec"}, "an encoder"),
     (LLAMA | {"architectures": ["LlamaBidirectionalModel"]}, "sees the whole text"),
+    # NV-Embed, and encoders that no list names
+    (LLAMA | {"model_type": "bidir_mistral"}, "an encoder"),
+    (LLAMA | {"model_type": "ltgbert"}, "an encoder"),
+    (LLAMA | {"architectures": ["StableDiffcoderForCausalLM"]}, "a diffusion model"),
+    # switches written as texts and numbers
+    (LLAMA | {"is_causal": "False"}, "'is_causal' is false"),
+    (LLAMA | {"is_causal": 0}, "'is_causal' is false"),
+    (LLAMA | {"is_encoder_decoder": "true"}, "an encoder-decoder"),
+    (GEMMA3 | {"use_bidirectional_attention": 1}, "'use_bidirectional_attention' is 1"),
     (LLAMA | {"attn_type": "bi"}, "'attn_type' is 'bi'"),
     (LLAMA | {"model_type": "x", "attn_config": {"prefix_lm": True}}, "'prefix_lm' is True"),
 ]
@@ -88,6 +97,7 @@ def test_what_reads_left_to_right_is_read() -> None:
     for field in (
         *({"is_causal": True}, {"is_decoder": False}, {"is_encoder_decoder": False}),
         *({"use_bidirectional_attention": False}, {"add_cross_attention": False}),
+        *({"is_causal": "true"}, {"bidirectional": "false"}, {"causal": 1}),
         *({"prefix_lm": False}, {"architectures": ["LlamaForCausalLM"]}),
     ):
         assert from_config(LLAMA | field) == plain

@@ -7,7 +7,7 @@ from __future__ import annotations
 from separatrix.architecture.hf.attention import head_dim_or_quotient, kv_heads_or_heads
 from separatrix.architecture.hf.draft import Reading
 from separatrix.architecture.hf.family import Family
-from separatrix.architecture.hf.fields import Fields
+from separatrix.architecture.hf.fields import Fields, shown
 from separatrix.architecture.hf.single_layers import reusing
 from separatrix.architecture.hf.stack import attention_reading, drafts, every, listed, period_note
 
@@ -35,6 +35,26 @@ def alternating(
         return attention_reading(fields, drafts(fields, kinds, head_dim=d, kv_heads=kv), notes)
 
     return read
+
+
+def cohere2(fields: Fields) -> Reading:
+    """Cohere 2: as `alternating`; released files say the period once more, as `layer_switch`, and
+    that the sliding layers come first.
+    """
+    again = fields.optional_size("layer_switch")
+    period = fields.optional_size("sliding_window_pattern", "_sliding_window_pattern")
+    if None not in (again, period) and again != period:
+        raise fields.error(
+            f"'layer_switch' is {again}, but 'sliding_window_pattern' is {period}; correct one of"
+            " them"
+        )
+    if fields.value("order_of_interleaved_layers") not in (None, "local_attn_first"):
+        raise fields.error(
+            f"'order_of_interleaved_layers' is {shown(fields.value('order_of_interleaved_layers'))}"
+            "; only local_attn_first is read; pass the stack as a spec"
+        )
+    field = "layer_switch" if period is None else "sliding_window_pattern"
+    return alternating(4, field=field, kv_heads=True, head_dim=True)(fields)
 
 
 def exaone(fields: Fields) -> Reading:
@@ -115,7 +135,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("gemma2", "gpt_oss", "vaultgemma"), alternating(2)),
     **dict.fromkeys(("gemma3", "gemma3_text"), alternating(6, field="sliding_window_pattern")),
     **dict.fromkeys(("gemma3n", "gemma3n_text"), gemma_3n),
-    "cohere2": alternating(4, field="sliding_window_pattern", kv_heads=True, head_dim=True),
+    "cohere2": cohere2,
     "olmo3": alternating(4, kv_heads=True, head_dim=True),
     **dict.fromkeys(("exaone4", "exaone_moe"), exaone),
     "afmoe": alternating(4, field="global_attn_every_n_layers", kv_heads=True),

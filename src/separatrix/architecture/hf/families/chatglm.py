@@ -12,7 +12,8 @@ from separatrix.mechanisms import Full
 _HARMLESS = (
     *("apply_query_key_layer_scaling", "attention_softmax_in_fp32", "seq_length", "pre_seq_len"),
     *("prefix_projection", "apply_residual_connection_post_layernorm", "original_rope"),
-    *("post_layer_norm", "hidden_size_per_attention_head"),
+    # what it says of positions is unknown, and said to be
+    *("post_layer_norm", "hidden_size_per_attention_head", "rope_ratio"),
 )
 
 

@@ -17,6 +17,8 @@ def hunyuan(fields: Fields) -> Reading:
     read the keys and values of the last one whose number is.
     """
     fields.refuse_recurrent_looks()
+    # of images, of the embedding, and of experts
+    fields.harmless("mask_init_id", "anyres_pooling_size", "pool_type")
     dims = fields.optional_size("attention_head_dim", "head_dim")
     if dims is None:
         heads = fields.size("num_attention_heads")
@@ -40,7 +42,20 @@ def hunyuan(fields: Fields) -> Reading:
     return attention_reading(fields, stack, notes, but=("use_cla",))
 
 
-FAMILIES: dict[str, Family] = {"hunyuan": hunyuan}
+def hunyuan_v1(fields: Fields) -> Reading:
+    """HunYuan: full attention; released files have the fields of Hunyuan-Large, switched off."""
+    for name in ("use_cla", "use_mla"):
+        if fields.flag(name):
+            raise fields.error(
+                f"'{name}' is true, which this model type does not have; pass the stack as a spec"
+            )
+    return hunyuan(fields)
+
+
+FAMILIES: dict[str, Family] = {
+    "hunyuan": hunyuan,
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), hunyuan_v1),
+}
 CLASSES: dict[str, str] = {
     "HunYuanForCausalLM": "hunyuan",
     "HunYuanMoEForCausalLM": "hunyuan",

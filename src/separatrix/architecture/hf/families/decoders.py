@@ -14,7 +14,7 @@ from separatrix.architecture.hf.draft import Draft, Reading, Size, Unknown
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.stack import attention_reading, drafts, listed
-from separatrix.mechanisms import Full
+from separatrix.mechanisms import Full, Window
 
 
 def decoder(*, kv_heads: bool, head_dim: bool, switched: bool = False) -> Family:
@@ -104,6 +104,8 @@ def falcon(fields: Fields) -> Reading:
     """Falcon: `num_kv_heads` (all heads if absent) in the new decoder architecture; before, one
     key head if `multi_query`.
     """
+    # says nothing in the new architecture
+    fields.harmless("multi_query")
     given = fields.optional_size("num_kv_heads", "n_head_kv")
     grouped = fields.size(*_HEADS) if given is None else given
     return older(
@@ -142,6 +144,16 @@ def older(fields: Fields, kv_heads: Size | None) -> Reading:
     )
 
 
+def mistral(fields: Fields) -> Reading:
+    """Mistral: sliding in all layers, of `sliding_window` tokens; full only where that is null."""
+    if "sliding_window" in fields.data or fields.has("layer_types"):
+        return _KV_STATED(fields)
+    missing = Unknown(("'sliding_window' is missing (null says that every token is seen)",))
+    given = full_attention(fields, head_dim=head_dim_or_quotient(fields))
+    layer = Draft(Window, {**given.sizes, "size": missing})
+    return attention_reading(fields, [layer] * fields.layers())
+
+
 _BOTH = decoder(kv_heads=True, head_dim=True)
 _KV_STATED = decoder(kv_heads=False, head_dim=True)
 _HEAD_DIM_STATED = decoder(kv_heads=True, head_dim=False)
@@ -153,8 +165,8 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("llama", "olmo", "olmo2", "olmoe", "flex_olmo"), _BOTH),
     **dict.fromkeys(("cohere", "phi", "phi3", "granite", "granitemoe", "granitemoeshared"), _BOTH),
     **dict.fromkeys(("apertus", "arcee", "nanochat", "jais2"), _BOTH),
-    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe"), _BOTH),
-    **dict.fromkeys(("mistral", "mixtral", "ministral", "phimoe", "starcoder2"), _KV_STATED),
+    **dict.fromkeys(("mixtral", "phimoe", "starcoder2"), _KV_STATED),
+    **dict.fromkeys(("mistral", "ministral"), mistral),
     **dict.fromkeys(("glm4_moe", "stablelm", "bitnet", "ernie4_5_moe"), _KV_STATED),
     "qwen3_vl_moe_text": _KV_STATED,
     "seed_oss": _HEAD_DIM_STATED,
@@ -165,7 +177,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3": _QWEN3,
     "dots1": dots1,
     **dict.fromkeys(("qwen2_moe", "qwen3_moe", "smollm3"), undecided),
-    **dict.fromkeys(("gpt2", "gpt_neox", "gptj", "opt", "bloom"), multi_head),
+    **dict.fromkeys(("gpt2", "gpt_neox", "opt", "bloom"), multi_head),
     **dict.fromkeys(("codegen", "persimmon", "xglm"), multi_head),
     "gpt_bigcode": multi_query,
     "falcon": falcon,

@@ -9,7 +9,11 @@ from separatrix.architecture.hf.families.decoders import older
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 
-_HARMLESS = ("decoder_start_token_id", "embedding_size", "rotary_value", "use_rms_norm")
+_HARMLESS = (
+    *("decoder_start_token_id", "embedding_size", "rotary_value", "use_rms_norm"),
+    # GPT-J's class rotates, whatever it says
+    "rotary",
+)
 
 
 def encoder_as_decoder(fields: Fields) -> Reading:
@@ -23,7 +27,7 @@ FAMILIES: dict[str, Family] = dict.fromkeys(
         *("bert", "bert-generation", "camembert", "data2vec-text", "electra", "ernie"),
         *("megatron-bert", "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer"),
         *("xlm-roberta", "xlm-roberta-xl", "xmod", "biogpt", "gpt_neox_japanese", "git", "ctrl"),
-        "openai-gpt",
+        *("openai-gpt", "gptj"),
     ),
     encoder_as_decoder,
 )

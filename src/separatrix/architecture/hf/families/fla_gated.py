@@ -38,6 +38,8 @@ def hgrn(fields: Fields) -> Reading:
 
 def gsa(fields: Fields) -> Reading:
     """GSA: `num_slots` slots for each of `num_kv_heads` heads (num_heads if null)."""
+    # no layer of this model type rotates
+    fields.harmless("use_rope")
     heads = fields.size("num_heads")
     kv = fields.optional_size("num_kv_heads")
     groups: Size = 1

@@ -7,7 +7,7 @@ from separatrix.architecture.hf.draft import Draft, Reading, Size, Value
 from separatrix.architecture.hf.families.mamba import heads_of
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import LARGEST, Fields, shown
-from separatrix.architecture.hf.recurrent import mamba, scaled
+from separatrix.architecture.hf.recurrent import expanded, mamba
 from separatrix.evidence.canonical import json_list
 from separatrix.mechanisms import RWKV, LogLinear, ShortConvolution
 
@@ -107,9 +107,7 @@ def samba(fields: Fields) -> Reading:
     """Samba: Mamba layers, attention (usually sliding) where `attn` says."""
     if "attn" not in fields.data:
         raise fields.no_pattern(("attn",))
-    width = fields.optional_size("intermediate_size")
-    wide = scaled(fields, fields.size("hidden_size"), "expand") if width is None else width
-    layer = mamba(fields, width=wide, state=("state_size",), conv=("conv_kernel",))
+    layer = mamba(fields, width=expanded(fields), state=("state_size",), conv=("conv_kernel",))
     return fla_fields.hybrid(fields, [layer] * fields.layers(), convolution=True)
 
 

@@ -24,6 +24,8 @@ def lfm2(fields: Fields) -> Reading:
         layers = fields.layers()
         full = set(indices(fields, "full_attn_idxs", layers, base=0))
         kinds = ["full" if i in full else "conv" for i in range(layers)]
+    # what the model class does not read: its convolutions have hidden_size channels
+    fields.harmless("conv_dim", "conv_dim_out", "num_heads")
     dtype = fields.model_format()
     sizes = {
         "width": fields.size("hidden_size"),

@@ -8,7 +8,14 @@ from separatrix.architecture.hf.draft import Reading, Size
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.lists import spelled
-from separatrix.architecture.hf.recurrent import assumed, mamba, mamba2, mamba2_heads, scaled
+from separatrix.architecture.hf.recurrent import (
+    assumed,
+    expanded,
+    mamba,
+    mamba2,
+    mamba2_heads,
+    scaled,
+)
 
 _LISTS = (("layer_types", {"linear_attention": "recurrent", "mamba": "recurrent"}),)
 
@@ -17,17 +24,7 @@ def mamba_1(fields: Fields) -> Reading:
     """All layers Mamba of `intermediate_size` channels, which is `expand` x `hidden_size` where it
     is absent.
     """
-    width = fields.optional_size("intermediate_size")
-    if width is not None and fields.has("expand"):
-        made = scaled(fields, fields.size("hidden_size"), "expand")
-        if isinstance(made, int) and made != width:
-            raise fields.error(
-                f"'intermediate_size' is {width}, but 'expand' x hidden_size is {made}; correct one"
-                " of them"
-            )
-    return _mamba_1(
-        fields, scaled(fields, fields.size("hidden_size"), "expand") if width is None else width
-    )
+    return _mamba_1(fields, expanded(fields))
 
 
 def falcon_mamba(fields: Fields) -> Reading:

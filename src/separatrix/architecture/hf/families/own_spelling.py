@@ -5,7 +5,6 @@ MPT, DeciLM; and two whose sparse attention is not read: Phi-3-small and Doge.
 from __future__ import annotations
 
 from separatrix.architecture.hf.attention import (
-    attention_without_types,
     full_attention,
     head_dim_or_quotient,
 )
@@ -13,7 +12,7 @@ from separatrix.architecture.hf.draft import Draft, Reading
 from separatrix.architecture.hf.families.decoders import older
 from separatrix.architecture.hf.family import Family
 from separatrix.architecture.hf.fields import LARGEST, Fields, shown
-from separatrix.architecture.hf.stack import attention_reading, listed
+from separatrix.architecture.hf.stack import attention_reading, drafts, listed
 from separatrix.evidence.canonical import json_list
 
 _MPT = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
@@ -114,10 +113,7 @@ def mellum(fields: Fields) -> Reading:
             "full attention everywhere (assumed): the file has no 'layer_types', and transformers"
             " takes it so"
         ]
-    made = {"full": full_attention(fields), "window": full_attention(fields)}
-    if "window" in kinds:
-        made["window"] = attention_without_types(fields)
-    return attention_reading(fields, [made[kind] for kind in kinds], notes)
+    return attention_reading(fields, drafts(fields, kinds), notes)
 
 
 def phi3small(fields: Fields) -> Reading:
