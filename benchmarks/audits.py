@@ -24,7 +24,7 @@ TASKS = (
     "eva:n=12,V=4",
     "recall:n=8,K=16,V=4,form=present",
     "disjointness:n=16,shift=sparse",
-    "dyck:n=64,k=2,D=6",
+    "dyck:n=96,k=2,D=6",
     "istree:n=24",
     "neighbour:n=8,d=14,V=4",
 )

@@ -40,8 +40,8 @@ TASKS = expanded("""
     majority:n=7 majority:n=16,k=4 majority:n=33,k=5 majority:n=127 majority:n=12,k=5,shift=clear
     equality:n=1 equality:n=16 equality:n=64 equality:n=16,shift=apart
     disjointness:n=2 disjointness:n=16 disjointness:n=64 disjointness:n=16,shift=sparse
-    dyck:n=64,k=3,D=5 dyck:n=48,k=1,D=3 dyck:n=64,k=2,D=8 dyck:n=66,k=2,D=100
-    dyck:n=64,k=2,D=5,shift=shallow|deep|beyond
+    dyck:n=96,k=3,D=5 dyck:n=48,k=1,D=3 dyck:n=96,k=2,D=8 dyck:n=98,k=2,D=100
+    dyck:n=96,k=2,D=5,shift=shallow|deep|beyond
     permutation:n=9,k=3 permutation:n=24,k=3 permutation:n=16,k=5 permutation:n=8,k=4,thought=values
     permutation:n=8,k=4,shift=swaps|generators
     istree:n=24 istree:n=33 istree:n=65 istree:n=12,shift=recursive|local

@@ -16,7 +16,7 @@ from separatrix.tasks import PROBES, Task, parse_task
 BOUND = 3.0
 INSTANCES = 4000
 HELD = (
-    "dyck:n=64,k=2,D=6",
+    "dyck:n=96,k=2,D=6",
     "istree:n=24",
     "neighbour:n=4,d=12,V=2",
     "khop:n=64,V=8,k=7",

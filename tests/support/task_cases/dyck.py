@@ -37,10 +37,10 @@ _TINY = [
 CASE = Case(
     kind=Dyck,
     examples=[
-        Dyck(n=64, k=2, D=5),
-        Dyck(n=70, k=3, D=100),
+        Dyck(n=96, k=2, D=5),
+        Dyck(n=98, k=3, D=100),
         Dyck(n=48, k=1, D=3),
-        *(Dyck(n=64, k=2, D=6, shift=shift) for shift in ("shallow", "deep", "beyond")),
+        *(Dyck(n=96, k=2, D=6, shift=shift) for shift in ("shallow", "deep", "beyond")),
     ],
     tiny=[Dyck(n=n, k=k, D=D) for n, k, D in _TINY],
     by_hand=balanced,

@@ -78,11 +78,11 @@ def misses(task: Dyck, prompt: list[int]) -> set[str]:
 @pytest.mark.parametrize(
     ("n", "k", "D", "shift"),
     [
-        (64, 2, 5, "none"),
-        (70, 3, 20, "none"),
+        (96, 2, 5, "none"),
+        (98, 3, 20, "none"),
         (48, 1, 3, "none"),
         (82, 1, 12, "none"),
-        (64, 2, 6, "beyond"),
+        (96, 2, 6, "beyond"),
     ],
 )
 def test_near_misses(n: int, k: int, D: int, shift: str) -> None:
@@ -133,7 +133,7 @@ def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: 
     [
         (2, 2, 1, "D >= 5"),
         (90, 4, 4, "D >= 5"),
-        (62, 2, 5, "n >= 64"),
+        (94, 2, 5, "n >= 96"),
         (60, 1, 2, "D >= 3"),
         (46, 1, 3, "n >= 48"),
         (56, 1, 8, "n >= 58"),
@@ -171,18 +171,18 @@ def exchanged(task: Dyck, total: int) -> tuple[np.ndarray, np.ndarray]:
     return one, other
 
 
-@pytest.mark.parametrize(("n", "k", "D"), [(64, 2, 5), (64, 3, 8)])
-def test_no_seven_neighbours_show_a_pair_of_two_kinds(n: int, k: int, D: int) -> None:
-    """Wrong pairs lie more than 6 places apart, four in each prompt; the obvious exchange of any
-    two closing brackets is seen by 4 neighbours.
+@pytest.mark.parametrize(("n", "k", "D"), [(96, 2, 5), (128, 3, 8)])
+def test_no_sixth_of_a_prompt_shows_a_pair_of_two_kinds(n: int, k: int, D: int) -> None:
+    """Wrong pairs lie more than n/6 places apart, rounded down to an even number, four in each
+    prompt; the obvious exchange of any two closing brackets is seen by 4 neighbours.
     """
     _, wrong = exchanged(Dyck(n=n, k=k, D=D), 500)
     assert {visible(prompt, k, n + 1) for prompt in wrong.tolist()} == {4}
-    assert {visible(prompt, k, 7) for prompt in wrong.tolist()} == {0}
+    assert {visible(prompt, k, 2 * (n // 12) + 1) for prompt in wrong.tolist()} == {0}
     assert visible([0, 1, k + 1, k, 0, 1, k, k + 1], k, 4) == 2
 
 
-@pytest.mark.parametrize(("n", "k", "D"), [(64, 2, 5), (64, 3, 8)])
+@pytest.mark.parametrize(("n", "k", "D"), [(96, 2, 5), (128, 3, 8)])
 def test_counters_are_equal_under_both_answers(n: int, k: int, D: int) -> None:
     """Prompt by prompt: brackets of each kind at each depth and at even places, how often each
     number of open brackets occurs, the order of one kind's brackets.
@@ -206,7 +206,7 @@ def test_counters_are_equal_under_both_answers(n: int, k: int, D: int) -> None:
         assert seen(right) == seen(wrong)
 
 
-@pytest.mark.parametrize(("n", "k", "D"), [(64, 2, 5), (64, 3, 6)])
+@pytest.mark.parametrize(("n", "k", "D"), [(96, 2, 5), (96, 3, 6)])
 def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) -> None:
     """Chi-square of the last four tokens, of four in the middle, and of the first four, between
     the answers.
@@ -230,10 +230,10 @@ def test_a_shift_changes_how_deep_brackets_stand_and_nothing_else() -> None:
     """
     means = []
     for shift in ("shallow", "none", "deep"):
-        tokens, targets = parse_task(f"dyck:n=64,k=2,D=8,shift={shift}").sample(
+        tokens, targets = parse_task(f"dyck:n=96,k=2,D=8,shift={shift}").sample(
             500, np.random.default_rng(0)
         )
-        assert Dyck(n=64, k=2, D=8).answer(tokens).tolist() == targets.tolist()
+        assert Dyck(n=96, k=2, D=8).answer(tokens).tolist() == targets.tolist()
         means.append(np.cumsum(np.where(tokens < 2, 1, -1), axis=1).mean())
     assert means[0] + 0.2 < means[1] < means[2] - 0.2
 
