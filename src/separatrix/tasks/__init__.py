@@ -81,7 +81,10 @@ SHORTCUTS: dict[str, str] = {
     "modes": "the most frequent value of the last function, of the row asked for, of compositions",
     "grams": "how often every two or more neighbours occur (logistic regression)",
     "halves": "whether two halves have the same bag of r neighbours, r up to log2 n",
-    "quarters": "how many ones each quarter of either half has",
+    "quarters": (
+        "how many ones each quarter of either half has, and how many more at odd places than at"
+        " even ones"
+    ),
     "parities": "how often tokens occur modulo 2 and 3, and the sign of a product",
     "residues": "how many sums are right modulo 2, 3, 4 or 5",
     "pair sums": "how many different sums and differences pairs have, and the sum of all tokens",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -39,6 +40,13 @@ WORDS = Words(
         nor does v, nor how many elements either has in any part of an even number of places from an
         odd one on (halves, quarters): neither half says anything, nor does any count or single
         place.
+
+        Two counts together do, where their parts divide pairs, and no sampler avoids that for all
+        parts: sum s_i u_i times sum s_i v_i, for signs s, is the number of common elements but for
+        noise. It is the most for odd places less even ones: under answer 0 both sums are moved
+        alike, under answer 1 to opposite sides. Both are about normal, of variance 2n/9 each and
+        covariance -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the
+        product at n = 16, 0.53 at n = 64. A gain of 5/(2n) is allowed.
     """,
     counted="""
         2^n: two sets u differ at some element, and the set v of this element alone meets one of
@@ -80,6 +88,11 @@ class Disjointness(Decision):
     @property
     def vocabulary(self) -> int:
         return 2
+
+    def level(self, probe: str) -> Fraction:
+        """Chance, and the gain that counts at odd and at even places may bring together."""
+        gain = Fraction(5, 2 * self.n) if probe == "quarters" else Fraction(0)
+        return min(Fraction(1), self.chance + gain)
 
     @property
     def prefix_length(self) -> int:

@@ -32,14 +32,16 @@ WORDS = Words(
     drawn="""
         n >= 1. Sampled so that both answers have probability 1/2 exactly.
 
-        n >= 8: u holds p10s at one place and p01s at another, an even number of places apart,
-        either first, with p and s of r uniform bits each; places and all other bits are uniform. r
-        is as large as can be up to log2 n - 1, rounded down, while the two take at most two thirds
-        of the string, r <= n/6 - 1. v is u, or u with the two exchanged, so that v is distributed
-        like u, and u and v together say nothing but whether they are equal: under both answers they
-        have the same ones, the same ones at even places, the same sum of i u_i, and the same number
-        of every r + 1 neighbours, which for n >= 24 is log2 n rounded down, and so (from r = 1, n =
-        12, on) the same runs.
+        n >= 8: u holds p10s at one place and p01s at another, either first, with p and s of r
+        uniform bits each; places and all other bits are uniform. r is as large as can be up to log2
+        n - 1, rounded down, while the two take at most two thirds of the string, r <= n/6 - 1.
+        Their distance is a multiple of D, the largest of 27720, 2520, 840, 420, 60, 12, 6, 4, 2
+        that leaves two distances at least. v is u, or u with the two exchanged, so that v is
+        distributed like u, and u and v together say nothing but whether they are equal: under both
+        answers they have the same ones, the same ones at places that agree modulo D, the same sum
+        of i u_i, and the same number of every r + 1 neighbours, which for n >= 24 is log2 n rounded
+        down, and so (from r = 1, n = 12, on) the same runs. (D is 4 at n = 24, 12 from n = 34 and
+        60 from n = 134 on. Counts of ones at places modulo 3 give 0.7 where 3 does not divide D.)
 
         What remains are other fingerprints, which no sampler avoids: bags of more neighbours, of
         which there are more kinds than places; log2 n random bits and as many of memory check
@@ -60,6 +62,8 @@ WORDS = Words(
 
 _LEAST_HIDDEN = 24
 """Smallest n of which bags of log2 n neighbours are the same in both strings."""
+_MULTIPLES = (27720, 2520, 840, 420, 60, 12, 6, 4)
+"""Distances with many divisors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +112,15 @@ class Equality(Decision):
         return min(self.n.bit_length() - 2, self.n // 6 - 1)
 
     @property
+    def _apart(self) -> int:
+        """What the distance of the two fragments is a multiple of: as many divisors as leave two
+        distances, so that ones at places modulo these do not tell.
+        """
+        width = 2 * self._margin + 2
+        longest = self.n - width
+        return next((m for m in _MULTIPLES if longest // m > (width - 1) // m + 1), 2)
+
+    @property
     def prefix_length(self) -> int:
         return self.n
 
@@ -154,8 +167,9 @@ class Equality(Decision):
         rows = np.arange(len(equal))
         margin = self._margin
         width = 2 * margin + 2
-        # of two starts, an even number and at least one width apart, every choice is equally likely
-        gaps = np.arange(width, self.n - width + 1, 2)
+        # of two starts, a multiple and at least one width apart, every choice is equally likely
+        apart = self._apart
+        gaps = np.arange(-(-width // apart) * apart, self.n - width + 1, apart)
         choices = np.cumsum(self.n - width - gaps + 1)
         drawn = rng.integers(choices[-1], size=len(equal))
         gap = np.searchsorted(choices, drawn, side="right")

@@ -124,6 +124,25 @@ def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
     ).any()
 
 
+@pytest.mark.parametrize(
+    ("n", "apart"), [(8, 2), (24, 4), (32, 6), (36, 12), (64, 12), (136, 60), (256, 60)]
+)
+def test_ones_at_places_modulo_any_divisor_do_not_tell(n: int, apart: int) -> None:
+    """Ones at the places of each residue, modulo every divisor of the distance. Modulo 5 they
+    tell where the distance is a multiple of 12 alone.
+    """
+
+    def same(modulus: int) -> bool:
+        ones = [np.stack([part[:, at::modulus].sum(1) for at in range(modulus)]) for part in (u, v)]
+        return bool((ones[0] == ones[1]).all())
+
+    tokens, _ = Equality(n=n).sample(400, np.random.default_rng(3))
+    u = tokens[:, :n]
+    v = tokens[:, n:]
+    assert all(same(modulus) for modulus in range(2, apart + 1) if apart % modulus == 0)
+    assert same(5) == (apart == 60)
+
+
 def test_either_half_has_one_law_where_fragments_are_exchanged() -> None:
     """n = 8: chi-square of the 256 strings u, and of v, between the answers; no place differs
     more often than 3 in 5.

@@ -46,9 +46,12 @@ def halves(task: Task, tokens: Tokens) -> Tokens:
 
 
 def quarters(task: Task, tokens: Tokens) -> Tokens:
-    """Of every quarter of the two halves: how many ones either has, and the product of both."""
+    """Of every quarter of the two halves: how many ones either has, and the product of both; and
+    the product of how many more ones either half has at odd places than at even ones.
+    """
     half = tokens.shape[1] // 2
-    columns = []
+    sign = 1 - 2 * (np.arange(half) % 2)
+    columns = [(tokens[:, :half] @ sign) * (tokens[:, half:] @ sign)]
     for part in np.array_split(np.arange(half), 4):
         one = tokens[:, part].sum(axis=1)
         other = tokens[:, half + part].sum(axis=1)
