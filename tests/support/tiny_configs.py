@@ -160,7 +160,7 @@ OWN: dict[str, dict[str, Any]] = {
     "mamba": {"intermediate_size": 128},
     "mamba2": {"num_heads": 8, "head_dim": 16},
     "mistral": {"sliding_window": WINDOW},
-    "mistral4": {"head_dim": 16, "qk_rope_head_dim": 16, "qk_nope_head_dim": 16},
+    "mistral4": {"head_dim": 20},
     "nemotron": {"num_key_value_heads": 2},
     "xlnet": {"d_head": 16},
     # the class mixes up the dimensions of keys and values where they differ

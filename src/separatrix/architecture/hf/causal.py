@@ -42,6 +42,8 @@ _ENCODER_DECODERS = frozenset(
         *("canary_decoder", "dia_decoder", "dia_encoder", "trocr", "t5gemma2_text", "donut"),
     )
 )
+_PREFIX = frozenset(("cpmant", "gpt_cpm", "glm-130b", "unilm"))
+"""Model types whose prompt is seen whole, and read left to right from its end on."""
 _OTHER_INPUT = re.compile(
     r"(^|[_-])(vision|visual|image|audio|speech|encoder|ctc|asr_streaming_encoder)([_-]|$)"
     r"|clip|siglip|^(vit|deit|beit|dinov|dpt|detr|yolos|swin|sam[23]?$|sam_|wav2vec|hubert|wavlm)"
@@ -84,6 +86,8 @@ def _by_type(level: Mapping[Any, Any]) -> str | None:
         said = f"'model_type' is {shown(kind)}"
         if _DIFFUSION.search(kind):
             return f"{said}, {_ANY_ORDER}"
+        if kind in _PREFIX:
+            return f"{said}, a prefix LM, whose prompt sees the tokens after it"
         if kind in _ENCODER_DECODERS:
             return f"{said}, an encoder-decoder"
         whole = kind in _ENCODERS or _WHOLE_TEXT.search(kind) is not None

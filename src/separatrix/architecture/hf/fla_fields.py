@@ -29,7 +29,8 @@ def hybrid(
     null, an object, or a list of objects, each with `layers` (numbered from 0), `num_heads`,
     `num_kv_heads`, `window_size`. Attention layers carry `beside` too.
     """
-    fields.harmless("attnres_block_size", "attn_mode", "use_lower_bound")
+    # functions of each number of a key, in all layers but linear_attn, which reads its own
+    fields.harmless("attnres_block_size", "attn_mode", "use_lower_bound", "feature_map")
     layers = [draft if isinstance(draft, tuple) else (draft,) for draft in recurrent]
     taken: dict[int, str] = {}
     for name, part in _specs(fields):

@@ -35,7 +35,9 @@ _SPEAKS = re.compile(
     r"|prelude|coda|recycl|think|reason|refine|univers|adaptive_comp|halting|effective_|unique"
     r"|(^|_)(copies|times|reps|steps)($|_)|merg|register|virtual_tok|selective|budget|bandwidth"
     r"|stripe|strided|downsampl|upsampl|token_reduc|compan|tree|sampling_steps|h2o|streaming"
-    r"|bidir|retent|mixer|mixing|token_mix|operator|variant|backbone_type|selected|(^|_)meta_len"
+    r"|bidir|retent|mixer|mixing|token_mix|operator|variant|backbone_type|selected|(^|_)meta_len|hyena"
+    r"|performer|favor|linformer|nystr|toeplitz|fourier|spectral|(^|_)ema_|neighbo|natten|radius"
+    r"|feature_map|nb_features|(^|_)band_|pyramid|funnel|titans|(^|_)ttt"
 )
 """Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
 _OFF_BY_FALSE = (

@@ -60,6 +60,7 @@ NO = [
     (GEMMA3 | {"use_bidirectional_attention": "all"}, "'use_bidirectional_attention' is 'all'"),
     (LLAMA | {"model_type": "llama_bidirec"}, "an encoder"),
     (LLAMA | {"architectures": ["LlamaBidirectionalModel"]}, "sees the whole text"),
+    (LLAMA | {"model_type": "cpmant"}, "a prefix LM"),
     # NV-Embed, and encoders that no list names
     (LLAMA | {"model_type": "bidir_mistral"}, "an encoder"),
     (LLAMA | {"model_type": "ltgbert"}, "an encoder"),

@@ -79,7 +79,7 @@ DECORATED = (
     # flame's delta_net_1B, samba_1B and gsa_1B
     (DELTA_NET, {"fuse_cross_entropy": True, "fuse_swiglu": True}),
     (SAMBA | {"intermediate_size": 128}, {"expand": 2}),
-    (GSA, {"use_rope": False, "fuse_cross_entropy": True}),
+    (GSA, {"use_rope": False, "fuse_cross_entropy": True, "feature_map": "swish"}),
     # Hunyuan-A13B
     (
         HUNYUAN_V1,

@@ -52,6 +52,13 @@ UNUSUAL: dict[str, Any] = {
     "n_iter": 3,
     "k_dim": 5,
     "num_unique_layers": 3,
+    # Hyena, Performer, Linformer, Mega, NATTEN
+    "hyena_order": 2,
+    "performer_nb_features": 64,
+    "linformer_k": 128,
+    "ema_projection_size": 16,
+    "neighborhood_size": 7,
+    "feature_map": "favor",
 }
 PLAIN = LLAMA | {"model_type": "never-heard-of", "head_dim": 16}
 
