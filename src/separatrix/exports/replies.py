@@ -33,6 +33,21 @@ def read(reply: str, shape: Shape, choices: Sequence[str] = ()) -> str | None:
     said = _without_thoughts(reply)
     if said is None:
         return None
+    answer = _answer(said, shape, choices)
+    if (before := _before_the_next(said)) and _answer(before, shape, choices) != answer:
+        return None
+    return answer
+
+
+_NEXT = re.compile(r"\n[ \t]*(?:Numbers|Input|Question):")
+
+
+def _before_the_next(said: str) -> str:
+    """What stands before a question that the model itself goes on with; nothing where none does."""
+    return said[: found.start()] if (found := _NEXT.search(said)) else ""
+
+
+def _answer(said: str, shape: Shape, choices: Sequence[str]) -> str | None:
     if shape.kind == "names":
         pattern = "|".join(map(_spaced, choices)) if choices else shape.pattern
         known = {_folded(name): name for name in choices}
@@ -84,11 +99,13 @@ _PLAIN = {
     **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
     **dict.fromkeys(map(ord, "‘’‚‛"), "'"),
     **dict.fromkeys(map(ord, "⇒↦⟶⟹➜➡"), "→"),
+    **dict.fromkeys(map(ord, "\u274c\u2717\u2718\u2716"), " wrong "),
     ord("。"): ". ",
     ord("："): ": ",
 }
 _MARKUP = (
     (re.compile(r"~~.*?~~"), " "),
+    (re.compile("[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f]|</s>"), " "),
     (re.compile(r"<br\s*/?>", re.IGNORECASE), "\n"),
     (re.compile(r"</?(?:b|i|em|strong|p|span|code|pre|div|answer)\b[^<>]*>", re.IGNORECASE), " "),
     (re.compile(r"<\|[a-z_]+\|>", re.IGNORECASE), " "),
@@ -127,12 +144,15 @@ _SAID = re.compile(
 )
 _RETRACTED = re.compile(
     r"\b(?:wait|actually|correction|scratch that|mistake|mistaken|sorry|hmm|oops|on second thought"
-    r"|let me (?:re|double)-?check|or rather|no(?=\s*[,:;!]))\b",
+    r"|re-?check(?:ing|ed)?|let me double-?check|or rather|no(?=\s*[,:;!])|however|alternatively"
+    r"|edit(?=\s*:)|revis(?:ed|ing)|but (?:that|this|wait)|wrong|incorrect)\b",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(
     r"\b(?:or|either|neither|nor|not|cannot|between|except|unless|unknown|undefined|unclear|none|if"
-    r"|than|least|most|about|approximately|around)\b|n't\b|\?\W*$|[<>≤≥≈~≠]",
+    r"|than|least|most|about|approximately|around|wrong|incorrect|invalid|impossible|excluded"
+    r"|options?|depth|height|mismatch\w*|differences?|intersection|components?|cycles?|remaining"
+    r"|unmatched|stack)\b|n't\b|\?\W*$|[<>≤≥≈~≠]|(?<!\w)[nmkd]\s*=",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
@@ -144,6 +164,8 @@ Reader = Callable[[str], str | None]
 def _found(said: str, statement: Reader, bare: Reader) -> str | None:
     """The answer of a reply, by what one statement says and what is nothing but an answer."""
     boxes = [one or other for one, other in _BOX.findall(said)]
+    if boxes and _disputed(said):
+        return None
     if boxes:
         return statement(_sentences(_plain(boxes[-1]))[-1]) if boxes[-1].strip() else None
     text = _plain(said)
@@ -164,9 +186,22 @@ def _found(said: str, statement: Reader, bare: Reader) -> str | None:
     return None if _RETRACTED.search(text) else first
 
 
+def _disputed(said: str) -> bool:
+    """Whether the last box is one of two, or taken back by the rest of its sentence."""
+    last = list(_BOX.finditer(said))[-2:]
+    between = said[last[0].end() : last[-1].start()] if len(last) > 1 else ""
+    rest = said[last[-1].end() :].partition("\n")[0]
+    return bool(
+        re.fullmatch(r"\W*or\W*", between, re.IGNORECASE)
+        or re.match(
+            r"\W*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)|\W*\?", rest, re.IGNORECASE
+        )
+    )
+
+
 def _announced(text: str, where: re.Match[str], statement: Reader, last: str | None) -> str | None:
     """What stands behind "the answer is", unless it is taken back later."""
-    before = re.split(r"[.!?\n]", text[: where.start()])[-1]
+    before = re.split(r"[.!?\n]|\b(?:so|thus|hence|therefore)\b", text[: where.start()])[-1]
     if _denied(f"{before} {where['gap'] or ''}"):
         return None
     rest = text[where.end() :]
@@ -198,12 +233,12 @@ _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.0+)?"
 _LEAD = (
     r"(?:(?:the|a|an|simply|just|exactly|only|precisely|number|value|label|digit|integer|class|symbol"
     r"|letter|element|answer|result|output|remainder|residue|count|sum|bit|equal|equals|to|so|thus|hence"
-    r"|therefore|then|indeed|it|it's|that|is|be|final|correct|and|finally|we|get|have|which|again|still)"
+    r"|therefore|then|indeed|i|believe|think|it|it's|that|is|be|final|correct|and|finally|we|get|have|which|again|still)"
     r"[\s,:]+)*"
 )
 _TAIL = (
-    r"(?:[\s,]*\(?\s*\\?p?mod(?:ulo)?\s*\{?[0-9]+\}?\s*\)?|\s+(?:exactly|indeed|in total|in all"
-    r"|as required|times|ones|occurrences))*"
+    r"(?:[\s,]*\(?\s*\\?p?mod(?:ulo)?\s*\{?(?P<modulus>[0-9]+)\}?\s*\)?|\s+(?:exactly|indeed"
+    r"|in total|in all|as required|times|ones|occurrences))*"
 )
 _EDGE = " \t\"'.,;:!()[]{}<>|*_\\&"
 _BARE = re.compile(rf"{_LEAD}({_DIGITS}){_TAIL}", re.IGNORECASE)
@@ -254,6 +289,8 @@ def _bare(text: str, size: int) -> str | None:
     if text.lower() in _SPELT:
         return _within(_SPELT.index(text.lower()), size)
     found = _BARE.fullmatch(text)
+    if found and found["modulus"] and int(found["modulus"]) != size:
+        return None  # a sum that is still to be reduced, or one that is no answer
     return _within(int(found[1].split(".")[0].replace(",", "")), size) if found else None
 
 
@@ -352,7 +389,7 @@ _ARROW = re.compile(r"(?<![\w.])([0-9]+)\)?\s*(?:→|->|=>|:|=)\s*([0-9]+)(?![\w
 
 def _arrangement(text: str, size: int) -> str | None:
     """The one arrangement that a statement gives; behind its last "=" where it gives several."""
-    if re.search(r"\b(?:or|either|neither|nor|not|cannot)\b|n't\b|\?\W*$", text, re.IGNORECASE):
+    if _OPEN.search(text):
         return None
     pairs = _ARROW.findall(text)
     if len(pairs) == size:
@@ -378,7 +415,8 @@ def _arranged(numbers: Iterable[int]) -> str:
 # names
 
 _OPEN = re.compile(
-    r"\b(?:or|either|neither|nor|not|cannot|unless|except|unknown|none)\b|n't\b|\?\W*$",
+    r"\b(?:or|either|neither|nor|not|no|cannot|unless|except|unknown|none|first|wrong|incorrect"
+    r"|options?|initial(?:ly)?|start(?:s|ing)?)\b|n't\b|\?\W*$",
     re.IGNORECASE,
 )
 _LINK = re.compile(r"[:=→]|->|=>|\b(?:is|are|was|were)\b", re.IGNORECASE)
@@ -417,6 +455,8 @@ def _name(text: str, find: Callable[[str], list[str]]) -> str | None:
     if _OPEN.search(head):
         return None
     found = find(head)
+    if len(found) > 1 and set(find(text)) > set(found):
+        return None  # "Mavdok was born in Levgug, which lies in Batfeb": a fact and what follows
     if len(found) < 2:
         return found[0] if found else None
     sides = _LINK.split(head)
