@@ -80,8 +80,10 @@ _ELSEWHERE = (
     # head of the vocabulary, padding of prompts, what frameworks write beside a model
     *("norm_head", "prefix", "skip_bias_add", "use_unified_vision_chunk", "num_reward_heads"),
     *("share_embedding", "use_embedding_sharing", "use_parallel_embedding", "top_k"),
+    *("query_num", "pos_skipping_range"),
     *("use_parallel_block", "num_ln_in_parallel_attn", "offset_alibi"),
-    *("ignore_index",),
+    *("ignore_index", "ignored_index", "weight_share_add_bias", "fuse_rope"),
+    *("use_sparse_head_and_loss_fn", "use_recompute_attn"),
     *("share_expert_dim",),
     *("share_expert_dims", "use_grouped_topk", "early_stopping"),
     *("activation_situ_linear_beta", "output_scores"),
@@ -155,6 +157,7 @@ WHOLE = frozenset(
             "projector_config",
         ),
         *("vision_cfg", "audio_encoder_config", "vit_config", "sam_config", "model_args"),
+        *("embd_layer", "img_processor", "audio_processor", "speech_lora", "vision_lora"),
         *("img_token_compression_config", "code2wav_config", "transformers.js_config"),
         *("init_config", "mlp_config", "moe_config", "transformers_weights", "quantization"),
         *("depth_decoder_config", "perceiver_config", "talker_config", "code_predictor_config"),
@@ -174,7 +177,7 @@ _STRONG = re.compile(
 _USUAL = re.compile(
     r"(^|_)(dropout|drop_prob|pdrop|layerdrop|norm_eps|norm_epsilon|layernorm|layer_norm|layernorms"
     r"|rms_norm|token_id|token_ids|initializer_range|init_std|lm_head"
-    r"|freeze_.*|aux_loss.*|token_index|cross_entropy)($|_)"
+    r"|freeze_.*|aux_loss.*|token_index|cross_entropy|attn_implementation)($|_)"
 )
 """Harmless whatever else the name speaks of: dropout, norms, ids of tokens, initial weights."""
 _POSITIONWISE = re.compile(

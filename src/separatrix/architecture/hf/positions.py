@@ -239,6 +239,16 @@ def by_ratio(spot: Spot, usual: Usual) -> Seen:
     return unknown("'rope_ratio' is not read")
 
 
+def hymba(spot: Spot, usual: Usual) -> Seen:
+    """Every layer rotates if `rope` is true; with a base that grows with the prompt where
+    `rope_type` is ntk, which is not read.
+    """
+    kind = spot.fields.value("rope_type")
+    if kind is not None and spot.fields.flag("rope"):
+        return unknown(f"'rope_type' is {shown(kind)}")
+    return where("rope")(spot, usual)
+
+
 class Way(NamedTuple):
     """A line of the table: which layers of a model class rotate, and its defaults."""
 
@@ -328,7 +338,7 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("granitemoehybrid",): Way(by_type),
     ("olmo_hybrid",): Way(unless_null),
     ("kimi_linear", "kimi_k3"): Way(unless("mla_use_nope")),
-    ("hymba",): Way(where("rope"), Usual(None)),
+    ("hymba",): Way(hymba, Usual(None)),
     ("kimi_k2", "internlm3", "minimax_text_01", "minimax_m1", "smallthinker"): _UNSTATED,
     ("gla", "retnet", "delta_net", "gated_deltanet", "gated_deltaproduct", "kda"): Way(fla),
     ("transformer", "mla", "moba", "nsa", "hgrn", "gsa", "comba"): Way(fla),

@@ -24,7 +24,7 @@ _SPEAKS = re.compile(
     r"attn|attention|head|layer|window|cache|block|loop|pass(?!word)|cycle|shar(e|ing)|spars|kv|qkv"
     r"|quer|mask|caus|direction|encoder|decoder|recur|depth|repeat|stride|compress|latent|lora_rank"
     r"|topk|top_k|index|chunk|local|global|group|dilat|segment|sink|memor|mamba|ssm|lightning|rwkv"
-    r"|lru|linear_|conv|reuse|iter|prefix|diffus|cross|hybrid|interleav|swa|mla$|mla_|gqa|mqa|nsa"
+    r"|lru|linear_|conv(?!ersation)|reuse|iter|prefix|diffus|cross|hybrid|interleav|swa|mla$|mla_|gqa|mqa|nsa"
     r"|moba|(^|_)cla($|_)|yoco|span|state|unroll|horizon|keep_|evict|sliding|period|pattern|every"
     r"|interval|(^|_)(ut|act)_|ponder|(^|_)key|(^|_)value|v_heads|skip|exit|retain|landmark"
     r"|hash|lsh|kv_channels|bucket|random|early_exit|rounds|(^|_)stages?($|_)|expand"
@@ -48,6 +48,8 @@ _MIXERS = re.compile(
     r"attention|attn|mamba|ssm|rwkv|retnet|retention|deltanet|hyena|recurren|sparse|sliding|window"
     r"|bidirec|causal|diffusion|prefix|hybrid|linear_att|lstm|s4d?$"
 )
+_OFF_BY_ONE = ("compression_ratio", "rotary_scaling_factor", "full_attn_mod")
+"""Factors and periods that change nothing where they are one."""
 _SENSE = re.compile(
     r"caus|full|dense|mask(?!ed_softmax)|decoder|global|cache|direction|separate|independent|own_"
     r"|distinct|untie|per_(layer|head)|rotary$|(^|_)rope$|use_(rope|rotary)|autoregress|left_to_right"
@@ -180,6 +182,8 @@ def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
         return _SENSE.search(name.lower()) is None or name in _OFF_BY_FALSE
+    if name in _OFF_BY_ONE:
+        return type(value) in (int, float) and value == 1
     return value is None or value in ("", [], {})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.hf_attention_configs import ATTENTION, COHERE2, FALCON, LLAMA, MISTRAL, QWEN2
-from support.hf_recurrent_configs import DELTA_NET, LFM2, MAMBA, SAMBA
+from support.hf_recurrent_configs import DELTA_NET, HYMBA, LFM2, MAMBA, SAMBA, XLSTM
 
 from separatrix.architecture.hf import from_config, read_config
 from separatrix.architecture.outline import UnknownSizes
@@ -40,6 +40,17 @@ GSA = {
     "expand_v": 1,
     "num_slots": 8,
     "use_short_conv": False,
+}
+LONGCAT = {
+    "model_type": "longcat_flash",
+    "torch_dtype": "bfloat16",
+    "hidden_size": 96,
+    "num_layers": 3,
+    "num_attention_heads": 6,
+    "kv_lora_rank": 40,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 24,
 }
 HUNYUAN_V1 = {
     **HEADS,
@@ -101,6 +112,13 @@ DECORATED = (
     # grok-1, Ling-mini-2.0, MobileLLM-125M: model types that nobody reads
     (PLAIN, {"max_attn_value": 30.0, "norm_head": False, "max_window_layers": 20}),
     (PLAIN, {"layer_sharing": False, "share_embedding": True}),
+    # ERNIE-4.5-0.3B, stablelm-2-1_6b, Phi-3.5-vision, MiniCPM-V-2_6, Ovis2
+    (PLAIN, {"compression_ratio": 1.0, "ignored_index": -100, "rotary_scaling_factor": 1.0}),
+    (PLAIN, {"embd_layer": {"hd_transform_order": "sub_glb"}, "query_num": 64}),
+    (PLAIN, {"llm_attn_implementation": "x", "conversation_formatter_class": "QwenFormatter"}),
+    # LongCat-Flash, xLSTM-7b
+    (LONGCAT, {"attention_method": "MLA", "mla_scale_q_lora": True, "mla_scale_kv_lora": True}),
+    (XLSTM, {"add_post_blocks_norm": True, "forward_backend_name": "chunkwise--triton"}),
 )
 
 
@@ -123,6 +141,8 @@ def refusal(config: dict[str, Any]) -> str:
         (MAMBA | {"intermediate_size": 64}, {"d_inner": 63}),
         (HUNYUAN_V1, {"use_cla": True}),
         (PLAIN, {"layer_sharing": True}),
+        (PLAIN, {"compression_ratio": 0.5}),
+        (LONGCAT, {"attention_method": "GQA"}),
         (PLAIN, {"max_window_layers": 20, "use_sliding_window": True}),
         # switches that say something by being false
         (PLAIN, {"separate_kv_projections": False}),
@@ -146,6 +166,13 @@ def test_a_window_that_mistral_does_not_state_is_an_unknown_size() -> None:
     full = from_config(unstated | {"sliding_window": None})
     assert {part.name for layer in full for part in layer} == {"full"}
     assert from_config(nested | {"text_config": unstated | {"sliding_window": None}}) == full
+
+
+def test_hymba_as_released_turns_in_a_way_that_is_not_read() -> None:
+    plain = from_config(HYMBA | {"rope": True})
+    read = from_config(HYMBA | {"rope": True, "rope_type": "ntk"})
+    assert read.cache_bits(100) == plain.cache_bits(100)
+    assert any("'rope_type' is 'ntk'" in note for note in read.notes)
 
 
 def test_mellum_slides_where_its_layers_say_so() -> None:

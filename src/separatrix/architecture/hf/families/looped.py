@@ -12,7 +12,7 @@ from separatrix.architecture.hf.attention import (
 )
 from separatrix.architecture.hf.draft import Draft, Reading
 from separatrix.architecture.hf.family import Family
-from separatrix.architecture.hf.fields import MOST_LAYERS, Fields
+from separatrix.architecture.hf.fields import MOST_LAYERS, Fields, shown
 from separatrix.architecture.hf.stack import attention_reading, listed
 
 _EXIT = ("early_exit_threshold", "early_exit_step", "early_exit_gate")
@@ -69,6 +69,13 @@ def longcat(fields: Fields) -> Reading:
     """LongCat-Flash: `num_layers` layers with two latent attentions each, which
     `num_hidden_layers`, where it is there, counts one by one.
     """
+    if fields.value("attention_method") not in (None, "MLA"):
+        raise fields.error(
+            f"'attention_method' is {shown(fields.value('attention_method'))}; this model type has"
+            " MLA; pass the stack as a spec"
+        )
+    # factors of the latents
+    fields.harmless("mla_scale_q_lora", "mla_scale_kv_lora")
     own = fields.layers("num_layers")
     stated = fields.optional_size("num_hidden_layers", high=2 * MOST_LAYERS)
     if stated not in (None, own, 2 * own):

@@ -11,6 +11,8 @@ from separatrix.mechanisms import MLSTM
 
 _KERNELS = (
     *("chunkwise_kernel", "sequence_kernel", "step_kernel", "max_inference_chunksize"),
+    *("add_post_blocks_norm", "add_post_norm", "add_embedding_dropout", "weight_mode"),
+    *("add_forward_backend_padding", "forward_backend_name"),
     *("return_last_states", "autocast_kernel_dtype", "mode", "ffn_round_up_to_multiple_of"),
 )
 _MULTIPLE = 64
