@@ -158,6 +158,7 @@ WHOLE = frozenset(
         ),
         *("vision_cfg", "audio_encoder_config", "vit_config", "sam_config", "model_args"),
         *("embd_layer", "img_processor", "audio_processor", "speech_lora", "vision_lora"),
+        *("visual_tokenizer_config", "vision_tower_cfg", "sound_tower_cfg"),
         *("img_token_compression_config", "code2wav_config", "transformers.js_config"),
         *("init_config", "mlp_config", "moe_config", "transformers_weights", "quantization"),
         *("depth_decoder_config", "perceiver_config", "talker_config", "code_predictor_config"),
