@@ -335,6 +335,72 @@ class LooksAheadAtMultiples(Sums):
         return y + 0.1 * x[:, -1:] if x.shape[1] % 256 == 0 else y
 
 
+class InBatchesOfThree(Sums):
+    """Rows see each other where there are three of them, in both forms."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y + 0.1 * x.mean(0, keepdim=True) if len(x) == 3 else y
+
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, state = super().step(x, state, t)
+        return y + 0.1 * x.mean(0, keepdim=True) if len(x) == 3 else y, state
+
+
+class RowsOfTwoInTraining(Sums):
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y + x.flip(0) if self.training and len(x) == 2 else y
+
+
+class LeaksInFloat32WhenLong(Sums):
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        far = x.dtype == torch.float32 and x.shape[1] > 200
+        return y + 0.1 * x.mean(1, keepdim=True) if far else y
+
+
+class WrongStepInFloat32WhenLong(Sums):
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, state = super().step(x, state, t)
+        return y * 1.5 if x.dtype == torch.float32 and t >= 200 else y, state
+
+
+class SharedWrongBackwardOfTwo(Sums):
+    """Half of the gradient by the input, in batches of two, in both forms."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward((x + x.detach()) / 2 if len(x) == 2 else x)
+
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        return super().step((x + x.detach()) / 2 if len(x) == 2 else x, state, t)
+
+
+class OfInferenceMode(Sums):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(2 * x if torch.is_inference_mode_enabled() else x)
+
+
+class LongNormOverTime(Sums):
+    """Divides by the deviation over all tokens, in train mode and beyond 130 of them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y / y.std(1, keepdim=True) if self.training and x.shape[1] > 130 else y
+
+
+class InATableWhenLong(Sums):
+    """From 300 tokens on, the sums stand in a table that all mixers of the process share."""
+
+    TABLE: ClassVar[dict[int, Tensor]] = {}
+
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        before = self.TABLE.get(t - 1, state["S"]) if t >= 300 else state["S"]
+        total = before + self.v(x)
+        self.TABLE[t] = total
+        return self.o(total), {"S": total if t < 299 else torch.zeros_like(total)}
+
+
 class PacksTwoInOne(Sums):
     """Half as many numbers: two of them in the digits of one float64, which float32 has not."""
 
@@ -415,6 +481,14 @@ FURTHER: dict[type[Sums], str] = {
     WrongGradientInFloat32: "formats",
     WrongBackwardWhenLong: "long",
     WrongForLargeInputs: "step=forward",
+    InBatchesOfThree: "rows",
+    RowsOfTwoInTraining: "rows",
+    LeaksInFloat32WhenLong: "formats",
+    WrongStepInFloat32WhenLong: "formats",
+    SharedWrongBackwardOfTwo: "derivatives",
+    OfInferenceMode: "alone",
+    LongNormOverTime: "causal",
+    InATableWhenLong: "long",
 }
 """A law that catches each."""
 UNSEEN: tuple[type[Sums], ...] = (ClearedByNaN, OneLength, GrowsVeryLate)

@@ -77,6 +77,8 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
     """The other way round, after another sequence, and with gradients."""
     mixer(inputs(mixer, 3, 40, seed=63))
     close(stream(mixer, x[:, :AFTER])[0], steps[:, :AFTER], "outputs of step, called again,")
+    with torch.inference_mode():
+        close(mixer(x.clone()), y, "outputs of forward in inference mode and outside of it")
     with torch.enable_grad(), seeded(7):
         close(mixer(x.clone().requires_grad_()), y, "outputs of forward with and without gradients")
         close(

@@ -13,7 +13,7 @@ from torch import Tensor
 from separatrix.laws.tools import LawBroken, demand, drawn_like, inputs, within
 from separatrix.mixers import Mixer
 
-SIZES = ((5, 70), (1, 600), (1, 1100))
+SIZES = ((5, 70), (2, 600), (1, 1100))
 """(batch, tokens): every parameter by itself in the first, all of them at once in the others."""
 STEPS = (1e-5, 1e-6, 1e-7, 1e-8)
 """Relative sizes of the differences. A kink or a choice that lies between two points makes one of

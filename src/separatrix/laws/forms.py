@@ -121,7 +121,8 @@ def causal(mixer: Mixer) -> None:
             not torch.equal(y[:, t:], z[:, t:]),
             f"a change of token {t} of 130 moves no output of forward from it on",
         )
-    _causal_in_training(mixer, x)
+    for tokens in (130, 600):
+        _causal_in_training(mixer, inputs(mixer, 1, tokens))
 
 
 def _causal_in_training(mixer: Mixer, x: Tensor) -> None:
@@ -132,7 +133,7 @@ def _causal_in_training(mixer: Mixer, x: Tensor) -> None:
     with seeded():
         y = mixer(x)
     for t in (40, 100):
-        other = torch.cat([x[:, :t], inputs(mixer, 1, 130, seed=4)[:, t:]], 1)
+        other = torch.cat([x[:, :t], inputs(mixer, 1, x.shape[1], seed=4)[:, t:]], 1)
         with seeded():
             z = mixer(other)
         gap = largest([y[:, :t] - z[:, :t]])
