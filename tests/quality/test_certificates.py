@@ -198,7 +198,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 
 def _put(*path: str | int, value: Any) -> Edit:
-    def edit(body: Any) -> None:
+    def edit(body: dict[str, Any]) -> None:
         for key in path[:-1]:
             body = body[key]
         old = body[path[-1]]
@@ -295,8 +295,17 @@ ROUNDED: dict[str, Edit] = {
     "no border distance": _drop("details", "border_distance"),
     "a wrong answer": _put("form", value="wrong_answer"),
 }
+
+
+def _end_at_the_last_difference(body: dict[str, Any]) -> None:
+    """A prefix that leaves out the last token in which the prompts differ: false for any draw."""
+    first, second = body["inputs"]
+    differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    body["details"]["prefix_length"] = differ[-1]
+
+
 COLLISION: dict[str, Edit] = {
-    "another prefix length": _put("details", "prefix_length", value=lambda n: n - 1),
+    "another prefix length": _end_at_the_last_difference,
     "a prefix of the whole prompt": _put("details", "prefix_length", value=lambda n: n + 1),
     "a prefix of nothing": _put("details", "prefix_length", value=0),
     "a prefix length that is none": _put("details", "prefix_length", value=8.0),
