@@ -92,7 +92,9 @@ def steps(part: Mixer, x: Tensor) -> Tensor:
 FORMS: tuple[Callable[[Mixer, Tensor], Tensor], ...] = (forward, last, steps)
 
 
-@pytest.mark.parametrize("form", DTYPES)
+@pytest.mark.parametrize(
+    "form", ["bf16", *(pytest.param(f, marks=pytest.mark.slow) for f in DTYPES if f != "bf16")]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_form_sums_in_the_declared_accumulators(name: str, form: str) -> None:
     """Below and above the lengths at which mixers change to fused kernels and to tiles."""

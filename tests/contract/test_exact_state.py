@@ -49,7 +49,9 @@ def streamed(part: Mixer, x: Tensor) -> Tensor:
     return torch.stack(outputs, 1)
 
 
-@pytest.mark.parametrize("form", NARROW)
+@pytest.mark.parametrize(
+    "form", [NARROW[0], *(pytest.param(form, marks=pytest.mark.slow) for form in NARROW[1:])]
+)
 @pytest.mark.parametrize("name", MIXERS)
 def test_the_forms_are_one_bit_for_bit(name: str, form: str) -> None:
     """Of mixers that carry a sum in a narrow format; the others compute as before."""

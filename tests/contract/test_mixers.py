@@ -193,6 +193,7 @@ EVERY_MIXER: dict[str, Mechanism] = {
 _CORNERS = frozenset(
     {
         *(
+            "full",
             "full 1x1",
             "full GQA",
             "full norm all rope",
@@ -209,9 +210,10 @@ _CORNERS = frozenset(
             "chunked 2000",
         ),
         *("linear elu", "linear relu", "linear identity", "linear taylor", "linear key_heads"),
-        *(f"linear {feature} unnormalised" for feature in ("elu", "relu", "taylor")),
+        *(f"linear {feature} unnormalised" for feature in ("elu", "relu", "identity", "taylor")),
         *(
             "loglinear elu",
+            "loglinear identity",
             "loglinear relu",
             "loglinear key_heads",
             "mamba norms",
@@ -231,7 +233,14 @@ _CORNERS = frozenset(
             "deltaproduct 1",
             "deltanet",
         ),
-        *("sparse 1,3", "sparse 16,1 GQA", "sparse 32,9", "sparse gates", "sparse window"),
+        *(
+            "sparse 1,3",
+            "sparse 4,2",
+            "sparse 16,1 GQA",
+            "sparse 32,9",
+            "sparse gates",
+            "sparse window",
+        ),
         *(
             "moba 1,3",
             "moba 16,1 rope conv",
@@ -249,7 +258,7 @@ _CORNERS = frozenset(
 """Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
 the short comparison of its forms here.
 """
-_LATER = frozenset({"alone", "formats", "long"})
+_LATER = frozenset({"alone", "chunks", "formats", "long", "stacks"})
 """Laws that wait for `make test-slow`, but for a mixer of each kind."""
 _KINDS = ("full rope sink conv", "window rope sink", "gdn", "loglinear gdn", "sparse window gates")
 _LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given"})

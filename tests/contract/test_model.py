@@ -117,7 +117,7 @@ def _part(name: str) -> str:
     )
 
 
-@pytest.mark.parametrize("first", MIXERS)
+@pytest.mark.parametrize("first", list(MIXERS)[::2])
 @torch.no_grad()
 def test_head_wise_hybrids_with_itself_and_the_next(first: str) -> None:
     names = list(MIXERS)

@@ -37,7 +37,7 @@ TASKS = [
     "seqcomp:L=2,m=4,n_1=2",
     pytest.param("seqcomp:L=3,m=2,n_1=2,n_2=1", marks=pytest.mark.slow),
     "twosum:n=8,M=16",
-    "twosum:n=8,M=16,form=decision",
+    pytest.param("twosum:n=8,M=16,form=decision", marks=pytest.mark.slow),
 ]
 
 

@@ -104,7 +104,16 @@ def fingerprints(strings: np.ndarray, r: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("n", "r"), [(8, 0), (15, 1), (16, 1), (24, 3), (33, 4), (64, 5), (600, 8)]
+    ("n", "r"),
+    [
+        (8, 0),
+        (16, 1),
+        (33, 4),
+        *(
+            pytest.param(n, r, marks=pytest.mark.slow)
+            for n, r in [(15, 1), (24, 3), (64, 5), (600, 8)]
+        ),
+    ],
 )
 def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int) -> None:
     """The halves differ in four places and agree in all of these, from n = 12 on in their runs
