@@ -61,7 +61,7 @@ class Planted:
     several: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
     shortcuts: ClassVar[tuple[str, ...]] = ()
-    length: ClassVar[int] = 4
+    length: int
     vocabulary: int
     answers: int
     gain: float
@@ -96,11 +96,12 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=600)
     parser.add_argument("--planted", type=int, default=40)
     parser.add_argument("--instances", type=int, default=1000)
+    parser.add_argument("--places", type=int, default=3, help="where the leak may stand")
     given = parser.parse_args()
     size = {"fitted": given.instances, "tested": given.instances}
     for answers, values in ((2, 64), (8, 64)):
         gain = smallest_leak(answers, given.instances, given.instances, values)
-        task: Any = Planted(vocabulary=values, answers=answers, gain=gain)
+        task: Any = Planted(length=given.places + 1, vocabulary=values, answers=answers, gain=gain)
         title = f"a gain of {gain:.3f} planted over {values} values, {answers} answers"
         share(
             title, given.planted, lambda seed, task=task: bool(audit(task, seed=seed, **size).leaks)

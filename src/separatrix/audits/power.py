@@ -1,5 +1,11 @@
 """The power of an audit: the smallest leak that it finds nine times of ten.
 
+Of one place, that is: in which of many places the leak stands must be learnt as well, and the
+places that tell nothing are told from it by chance. Of a gain over 64 values that is found in 0.9
+of the audits where the place is known, the probe "position" found 88 of 100 among 3 places, 73 of
+100 among 11 and 44 of 74 among 63 (4,000 + 4,000 instances, two answers). `benchmarks/audits.py`
+measures it.
+
 The leak is told by a token of m equally frequent values, each of which favours an answer. Of k
 equally likely answers, the favoured one has probability 1/k + d, and d is the gain in accuracy of
 whoever knows which value favours what. A probe must learn that from the f instances that it is
