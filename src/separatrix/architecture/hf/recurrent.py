@@ -143,7 +143,7 @@ def mamba(
 
 def _rank(fields: Fields) -> int | None:
     """The rank of the step size, where it is another than the model width / 16 (`auto`)."""
-    name = fields.find("time_step_rank", "mamba_dt_rank", "ssm_cfg.dt_rank")
+    name = fields.find("time_step_rank", "mamba_dt_rank", "dt_rank", "ssm_cfg.dt_rank")
     if name is None or fields.data[name] == "auto":
         return None
     rank = fields.optional_size(name)

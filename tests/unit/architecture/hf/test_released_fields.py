@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 from support.hf_attention_configs import ATTENTION, COHERE2, FALCON, LLAMA, MISTRAL, QWEN2
-from support.hf_recurrent_configs import DELTA_NET, HYMBA, LFM2, MAMBA, SAMBA, XLSTM
+from support.hf_recurrent_configs import (
+    DELTA_NET,
+    HYMBA,
+    LFM2,
+    MAMBA,
+    RWKV6,
+    RWKV7,
+    SAMBA,
+    XLSTM,
+)
 
 from separatrix.architecture.hf import from_config, read_config
 from separatrix.architecture.outline import UnknownSizes
@@ -116,6 +125,10 @@ DECORATED = (
     (PLAIN, {"compression_ratio": 1.0, "ignored_index": -100, "rotary_scaling_factor": 1.0}),
     (PLAIN, {"embd_layer": {"hd_transform_order": "sub_glb"}, "query_num": 64}),
     (PLAIN, {"llm_attn_implementation": "x", "conversation_formatter_class": "QwenFormatter"}),
+    # every file of RWKV-6 and 7 that flash-linear-attention writes, and its Mamba's
+    (RWKV6, {"proj_low_rank_dim": 32, "gate_low_rank_dim": 64}),
+    (RWKV7, {"decay_low_rank_dim": 64, "a_low_rank_dim": 64, "v_low_rank_dim": 32}),
+    (MAMBA, {"dt_rank": 2}),
     # LongCat-Flash, xLSTM-7b
     (LONGCAT, {"attention_method": "MLA", "mla_scale_q_lora": True, "mla_scale_kv_lora": True}),
     (XLSTM, {"add_post_blocks_norm": True, "forward_backend_name": "chunkwise--triton"}),

@@ -15,6 +15,7 @@ _SHIFT = (
     "token shifts in the model's dtype (assumed): time and channel mixing each remember one token;"
     " attention layers keep channel mixing's"
 )
+_LOW_RANKS = tuple(f"{name}_low_rank_dim" for name in ("proj", "gate", "decay", "a", "v"))
 
 
 def rwkv6(fields: Fields) -> Reading:
@@ -99,6 +100,8 @@ def _rwkv(fields: Fields, layers: list[Draft]) -> Reading:
         ShortConvolution,
         {"width": fields.size("hidden_size"), "conv": 2, "format": fields.model_format()},
     )
+    # widths of the small networks that make decays and gates
+    fields.harmless(*_LOW_RANKS)
     reading = fla_fields.hybrid(fields, layers, convolution=False, beside=(shift,))
     return Reading(reading.layers, (*reading.notes, _SHIFT))
 
