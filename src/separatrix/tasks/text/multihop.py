@@ -47,11 +47,14 @@ WORDS = Words(
         left over form one more, which stops short.
 
         Words decide: who takes a decoy once, or does not stop after k hops, has a wrong answer. Who
-        follows facts whatever they say ends at one of 2^k things, all as likely. No other shortcut:
-        take any hop and hide which subject of it belongs to which object by the relation asked for,
-        and show everything else. The joining is uniform among those that agree with no decoy, so
-        that every candidate but the one that the decoy of that hop leads to is as likely. Whoever
-        does not follow every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
+        follows facts whatever they say has 2^k ways to go, all as likely. Some end at one thing:
+        who names the end of the most ways is right with probability 0.37 at k = 2, n = 25, 0.26 at
+        k = 3, n = 56, 0.16 at k = 4, n = 144 and 0.03 at k = 8, n = 1088, where chance is 1/5, 1/8,
+        1/16 and 1/64. No other shortcut: take any hop and hide which subject of it belongs to which
+        object by the relation asked for, and show everything else. The joining is uniform among
+        those that agree with no decoy, so that every candidate but the one that the decoy of that
+        hop leads to is as likely. Whoever does not follow every hop is right with probability 1/(m
+        - 1) at best, without decoys 1/m.
     """,
     drawn="""
         1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there are
