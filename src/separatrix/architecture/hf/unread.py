@@ -209,6 +209,6 @@ def _confirmed(name: str, value: Any, reading: Reading) -> bool:
 def _error(fields: Fields, name: str, value: Any) -> ConfigError:
     return fields.error(
         f"'{name[:60]}' is {shown(value)}: by its name it may change the layers, what they keep or"
-        " what they see, and no reader of this model type knows it; pass the stack as a spec, or"
-        " remove the field if it changes none of that"
+        " what they see, and no reader of this model type knows it; pass --pattern or the stack as"
+        " a spec, or remove the field if it changes none of that"
     )
