@@ -111,6 +111,7 @@ DECORATED = (
             "anyres_pooling_size": 2,
             "mask_init_id": 12,
             "pool_type": "last",
+            "use_rotary_pos_emb": True,
             "enable_lm_head_fp32": True,
         },
     ),

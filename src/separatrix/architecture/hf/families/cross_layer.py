@@ -18,7 +18,7 @@ def hunyuan(fields: Fields) -> Reading:
     """
     fields.refuse_recurrent_looks()
     # of images, of the embedding, and of experts
-    fields.harmless("mask_init_id", "anyres_pooling_size", "pool_type")
+    fields.harmless("mask_init_id", "anyres_pooling_size", "pool_type", "use_rotary_pos_emb")
     dims = fields.optional_size("attention_head_dim", "head_dim")
     if dims is None:
         heads = fields.size("num_attention_heads")
