@@ -53,6 +53,8 @@ _LINES: dict[tuple[str, ...], Norm] = {
     ): Norm("head", "attn.qk_norm", usually=False),
     # read with its other sizes
     ("forgetting_transformer",): Norm("none"),
+    # norms without weights where it rotates (`bounded_by_norm`), and none elsewhere
+    ("llama4", "llama4_text"): Norm("none"),
 }
 _NORMS = {kind: norm for kinds, norm in _LINES.items() for kind in kinds}
 
