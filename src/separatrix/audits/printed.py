@@ -41,7 +41,7 @@ def table(audit: Audit) -> str:
 def _power(audit: Audit) -> str:
     """The smallest leaks found nine times of ten, as accuracy gained."""
     gains = ", ".join(f"{audit.smallest_leak(values):.3f} by {values}" for values in SPREADS)
-    return f"finds 9 times of 10 a gain of {gains} values of a token, its place known"
+    return f"finds 9 times of 10 a gain of {gains} values of a known token"
 
 
 def legend(audit: Audit) -> str:
