@@ -12,6 +12,8 @@ from separatrix.theory.fails.i_prime_one_layer import sole_full_layer
 
 QUERY = TwoSum(n=64, M=128)
 PAIR = TwoSum(n=64, M=128, form="decision")
+SIZES = range(45, 65)
+"""Around 57 offsets, where the lead of two pairs lies between 16 u and 18 u."""
 
 
 def status(spec: str, task: Task) -> str:
@@ -66,6 +68,29 @@ def test_a_norm_of_queries_and_keys_asks_for_more_dimensions() -> None:
     assert status("full @ heads=1, head_dim=9, qk_norm=head, fp32", QUERY) == "OPEN"
     # addresses are equally long anyway
     assert status("full @ heads=1, head_dim=8, qk_norm=head, bf16", Eva(n=64, V=4)) == "SOLVABLE"
+
+
+@pytest.mark.parametrize(("latent", "wanted"), [(18, "OPEN"), (19, "SOLVABLE")])
+def test_a_latent_behind_a_norm_holds_contents_twice(latent: int, wanted: str) -> None:
+    """7 bits of M = 128 and two tags, twice, and a value. Three numbers of cosines would fit, but
+    tokens' latents are scaled to one length, and theirs are not equally long.
+    """
+    for task in (QUERY, PAIR):
+        assert status(f"mla(latent={latent})*2 @ heads=1, head_dim=16", task) == wanted
+
+
+def test_queries_from_a_latent_are_rounded_once_more() -> None:
+    """As behind a norm of queries and keys: DeepSeek-V3 maps them from a latent behind one."""
+    turned = "rope_base=20, rope_dim=4, positions=none"
+    found = [
+        [status_at(Architecture.parse(f"{spec} @ heads=1, head_dim=64, bf16"), n) for n in SIZES]
+        for spec in (
+            f"mla(latent=512, {turned})",
+            f"full(rope=true, qk_norm=head, {turned})",
+            f"full(rope=true, {turned})",
+        )
+    ]
+    assert found[0] == found[1] != found[2]
 
 
 def test_a_norm_rounds_more() -> None:

@@ -49,8 +49,9 @@ class Match2(Theorem):
         for index, part, head in full_heads(architecture):
             # the value is 0 at the last token, which needs its place
             placed = architecture.positions == "embedded"
-            # what a norm of queries and keys makes of cosines is not worked out
-            three = placed and not part.normed and compares(architecture, part, head, 3)
+            # what a norm of queries and keys, or of a latent, makes of cosines is not worked out
+            free = placed and not part.normed and head.latent is None
+            three = free and compares(architecture, part, head, 3)
             coded = bits_of(task.M) + TAGS
             if three and MATCH_LIMIT[head.format] >= task.M:
                 how = (
