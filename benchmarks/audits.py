@@ -25,7 +25,7 @@ TASKS = (
     "recall:n=8,K=16,V=4,form=present",
     "disjointness:n=16,shift=sparse",
     "dyck:n=96,k=2,D=6",
-    "istree:n=24",
+    "istree:n=64",
     "neighbour:n=8,d=14,V=4",
 )
 """Tasks whose prompts are drawn; their answers are then thrown anew, so that no leak is left."""

@@ -44,7 +44,7 @@ TASKS = expanded("""
     dyck:n=96,k=2,D=5,shift=shallow|deep|beyond
     permutation:n=9,k=3 permutation:n=24,k=3 permutation:n=16,k=5 permutation:n=8,k=4,thought=values
     permutation:n=8,k=4,shift=swaps|generators
-    istree:n=24 istree:n=33 istree:n=65 istree:n=12,shift=recursive|local
+    istree:n=64 istree:n=80 istree:n=65 istree:n=12,shift=recursive|local
     qsa:n=8,q=3,V=2 qsa:n=12,q=2,V=6,sets=10 qsa:n=64,q=4,V=8,sets=32
     qsa:n=10,q=2,V=4,shift=average|zipf|local
     neighbour:n=4,d=7,V=2 neighbour:n=12,d=10,V=3 neighbour:n=32,d=12,V=4

@@ -386,11 +386,6 @@ SIZED = [
     for name, cls in (TASKS | TEXT_TASKS).items()
     for size, value in parse_any_task(f"{name}:{cls.grid[0]}").sizes().items()
     if type(value) is int
-    # their smallest values hang together with other sizes, or are refused for a reason that is said
-    and (name, size)
-    not in {
-        *(("dyck", "n"), ("dyck", "D"), ("dyck", "k"), ("neighbour", "d"), ("fuzzy-recall", "a")),
-    }
 ]
 
 

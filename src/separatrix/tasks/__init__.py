@@ -77,7 +77,9 @@ SHORTCUTS: dict[str, str] = {
         " any number of them"
     ),
     "counters": "counters of open brackets, of each kind and in all: extremes, sums, zeros",
-    "cycles": "cycles and groups of at most five vertices, and how many short walks there are",
+    "cycles": (
+        "cycles and groups of at most five vertices, and how many walks of up to log2 n edges"
+    ),
     "modes": "the most frequent value of the last function, of the row asked for, of compositions",
     "grams": "how often every two or more neighbours occur (logistic regression)",
     "halves": "whether two halves have the same bag of r neighbours, r up to log2 n",
@@ -86,11 +88,19 @@ SHORTCUTS: dict[str, str] = {
         " even ones"
     ),
     "parities": "how often tokens occur modulo 2 and 3, and the sign of a product",
-    "residues": "how many sums are right modulo 2, 3, 4 or 5",
+    "residues": "how many sums are right modulo 2, 3, ..., 16: each by itself, and all together",
     "pair sums": "how many different sums and differences pairs have, and the sum of all tokens",
-    "first writes": "the values written first and second beside the key asked for",
+    "first writes": (
+        "the values written first and second beside the key asked for, and both together"
+    ),
+    "walks": "the letter most reached by k steps along pairs of neighbours of any age",
+    "near misses": (
+        "what follows the latest context that has all tokens but one of those asked for"
+    ),
     "pointed": "what is pointed to before any swap, after the last one alone, and most often",
-    "ends": "where facts lead from the name asked for, whatever they say",
+    "ends": (
+        "where facts lead from the name asked for, whatever they say: after k of them, and at last"
+    ),
 }
 """What shortcuts to single tasks look at: spelling -> in words; `Task.shortcuts` names them."""
 AUDITED = 3

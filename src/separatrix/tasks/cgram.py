@@ -82,6 +82,7 @@ class CGram(Task):
         ),
         "local": "the context asked for is one of the last quarter",
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("near misses",)
     grid: ClassVar[tuple[str, ...]] = (
         "n=26,V=8,c=2",
         "n=38,V=8,c=2",
@@ -139,9 +140,16 @@ class CGram(Task):
         the m followers differ, and counts and the place of one show them. What follows another
         context than the one asked for is the answer with probability (m/V - 1)/(m - 1) (0 if V >
         m), and each other follower is one of those V - 1 that share the rest.
+
+        What follows the latest context with c - 1 of the tokens is what is asked for with
+        probability 1/(d + 1) at most, since d others at least have them too; else it is the answer
+        as often as what follows another context is.
         """
         m = self.entries
         V = self.V
+        if probe == "near misses":
+            own = Fraction(1, self.near_misses + 1)
+            return own + (1 - own) * max(Fraction(0), (Fraction(m, V) - 1) / (m - 1))
         if probe == "nearest key":
             return Fraction(m, V * (m - 1)) if m >= V else Fraction(1, m)
         return self.chance if m >= V or probe == "constant" else Fraction(1, m)

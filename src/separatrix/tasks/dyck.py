@@ -107,13 +107,13 @@ class Dyck(Decision):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "k", self.k, 1, LARGEST_SIZE)
+        require(self.name, "D", self.D, 1, LARGEST_SIZE, drawn=self._least_depth)
+        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=self._least)
         if self.n % 2:
             raise SizeError(
                 f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even"
             )
-        require(self.name, "k", self.k, 1, LARGEST_SIZE)
-        require(self.name, "D", self.D, 1, LARGEST_SIZE)
         self._check_shift(self.shift)
 
     @property
@@ -184,11 +184,19 @@ class Dyck(Decision):
     @property
     def _remedy(self) -> str:
         """The sizes nearest to these that are drawn; empty where these are."""
-        depth = 5 if self.k > 1 else 3
-        if depth > self.D:
-            return f"D >= {depth}"
-        least = LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
-        return f"n >= {least}" if self.n < least else ""
+        if self._least_depth > self.D:
+            return f"D >= {self._least_depth}"
+        return f"n >= {self._least}" if self.n < self._least else ""
+
+    @property
+    def _least_depth(self) -> int:
+        """The smallest D that is drawn."""
+        return 5 if self.k > 1 else 3
+
+    @property
+    def _least(self) -> int:
+        """The smallest n that is drawn."""
+        return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
 
     @property
     def _drops(self) -> int:

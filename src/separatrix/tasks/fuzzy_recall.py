@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -103,15 +104,21 @@ class FuzzyRecall(Task):
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 2, LARGEST_SIZE)
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        require(self.name, "a", self.a, 1, _LONGEST)
         require(self.name, "b", self.b, 1, _LONGEST)
         require(self.name, "K", self.K, 2, 1 << 32)
+        require(self.name, "a", self.a, 1, _LONGEST, drawn=self._least_key)
         if self.n > (strings := sum(self._strings)):
             raise SizeError(
                 f"{self.name}: n is {self.n}; there are {strings} keys of up to a={self.a} of"
                 f" K={self.K} ids"
             )
         self._check_shift(self.shift)
+
+    @property
+    def _least_key(self) -> int:
+        """The smallest a with keys enough."""
+        keys = itertools.accumulate(self.K**length for length in itertools.count(1))
+        return next(a for a, number in enumerate(keys, 1) if number >= self.n)
 
     @property
     def _strings(self) -> list[int]:

@@ -132,9 +132,10 @@ class Neighbour(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "d", self.d, 3, MOST_BITS)
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         require(self.name, "n", self.n, self.V, LARGEST_SIZE)
+        plain = self.shift == PLAIN
+        require(self.name, "d", self.d, 3, MOST_BITS, drawn=_least_bits(self.n) if plain else None)
         self._check_shift(self.shift)
 
     @property
@@ -215,12 +216,7 @@ class Neighbour(Task):
                 )
             strings = distinct(batch, n, self.strings, rng)
             return strings, strings[np.arange(batch), nearest]
-        if d < _LEAST_DRAWN or (n - 1) * (1 + d + d * (d - 1) // 2) >= self.strings:
-            least = next(
-                more
-                for more in range(max(d, _LEAST_DRAWN), 2 * MOST_BITS)
-                if (n - 1) * (1 + more + more * (more - 1) // 2) < 1 << more
-            )
+        if d < (least := _least_bits(n)):
             raise SizeError(
                 f"{self.spec}: strings this short leave no room for {n} of which any two differ in"
                 f" three bits; draw with d of {least}"
@@ -375,3 +371,12 @@ def _first_by_bits(n: int, d: int, r: int) -> Fraction:
         first = comb(d - agreed - 1, r - 1)
         total += first * (far - beyond(d - agreed - 1, r + 1)) ** (n - 1)
     return Fraction(total, patterns * far ** (n - 1))
+
+
+def _least_bits(n: int) -> int:
+    """The smallest d with room for n strings of which any two differ in three bits."""
+    return next(
+        d
+        for d in range(_LEAST_DRAWN, 2 * MOST_BITS)
+        if (n - 1) * (1 + d + d * (d - 1) // 2) < 1 << d
+    )

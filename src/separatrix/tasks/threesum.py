@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,12 @@ from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.classes_modulo import by_modulus, one_per_class
+from separatrix.tasks.drawing.classes_modulo import (
+    SMALL_MODULI,
+    by_modulus,
+    one_per_class,
+    told_by_numbers_of_sums,
+)
 
 WORDS = Words(
     asks="3-Sum modulo M, per query or as a decision.",
@@ -55,10 +61,12 @@ WORDS = Words(
 
         Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too,
         so who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M
-        odd, three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo 2, ...,
-        13, one among some n^2/2 pairs (n^3/6 triples) is larger by one: all together 0.62 at n = 4,
-        M = 17, 0.55 at n = 8, M = 31, 0.52 at n = 12, 0.509 at n = 16, M = 1031, 0.503 at n = 24, M
-        = 4099. A gain of 4/n^2 is allowed. So the sizes of the grid are long, with large M.
+        odd, three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one
+        among n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers,
+        those for all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single
+        p: at most 0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.58,
+        0.66 of 0.68 at n = 12, M = 1031; as a decision 0.555 of 0.562 at n = 16, M = 4099, 0.62 of
+        0.63 at n = 10, M = 499. So the sizes of the grid are long, with large M.
     """,
     counted="""
         Not known: what matters of n tokens is their set of pair sums, and no formula is known for
@@ -124,8 +132,8 @@ class ThreeSum(Decision):
         return self.M
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for residues and pair sums, where bounds are stated that probing up to n =
-        24 kept to, and for "nearest key" per query: of a token whose id is near that of q the one
+        """Chance, but for residues, by `told_by_numbers_of_sums`, for pair sums, where a bound is
+        stated that probing up to n = 24 kept to, and for "nearest key" per query: of a token whose id is near that of q the one
         behind it is seen, and under label 1 two of them hang together with q. An upper bound:
         enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and less
         than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have very few
@@ -140,8 +148,11 @@ class ThreeSum(Decision):
         ):
             return Fraction(1)
         if probe in self.shortcuts:
+            sums = comb(self.n, 2 if self.form == "query" else 3)
             gain = (
-                Fraction(4, self.n**2) if probe == "residues" else Fraction(self.n**3, 128 * self.M)
+                told_by_numbers_of_sums(sums, self.M, SMALL_MODULI) / 2
+                if probe == "residues"
+                else Fraction(self.n**3, 128 * self.M)
             )
             return Fraction(1, 2) + min(Fraction(1, 2), gain)
         if probe == "nearest key" and self.form == "query":

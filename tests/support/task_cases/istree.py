@@ -17,9 +17,9 @@ def tree(task: IsTree, prompt: list[int]) -> int:
 CASE = Case(
     kind=IsTree,
     examples=[
-        IsTree(n=24),
-        IsTree(n=29),
-        IsTree(n=40),
+        IsTree(n=64),
+        IsTree(n=69),
+        IsTree(n=80),
         IsTree(n=9, shift="recursive"),
         IsTree(n=12, shift="local"),
     ],
@@ -28,7 +28,7 @@ CASE = Case(
     ranges=lambda task: [task.n] * (2 * (task.n - 1)),
     bad=[
         ("istree", "size n is missing"),
-        ("istree:n=2", "n is 2; it must be an integer from 24"),
+        ("istree:n=2", "n is 2; it must be an integer from 64"),
         ("istree:n=8,m=7", "unknown size 'm'"),
         ("istree:n=8,shift=chains", "unknown shift of istree"),
     ],

@@ -51,7 +51,7 @@ CASE = Case(
     instances=instances,
     bad=[
         ("neighbour:n=8,d=4", "V is missing"),
-        ("neighbour:n=8,d=2,V=2", "d is 2; it must be an integer from 3 to 40"),
+        ("neighbour:n=8,d=2,V=2", "d is 2; it must be an integer from 9 to 40"),
         ("neighbour:n=8,d=41,V=2", "d is 41"),
         ("neighbour:n=8,d=4,V=1", "V is 1; it must be an integer from 2"),
         ("neighbour:n=3,d=4,V=4", "n is 3; it must be an integer from 4"),

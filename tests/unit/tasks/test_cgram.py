@@ -7,6 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from separatrix.audits import audit
+from separatrix.audits.shortcuts.lookups import near_misses
+from separatrix.audits.statistics import above
 from separatrix.errors import SizeError
 from separatrix.tasks import CGram, parse_task
 
@@ -151,3 +154,22 @@ def test_the_family_ends_where_contexts_run_out() -> None:
     """V = 8, c = 2: four ids a place, 16 contexts, 16 * 3 + 2 tokens and up to two more."""
     family = CGram(n=26, V=8).family()
     assert (family.smallest, family.largest) == (11, 52)
+
+
+def test_near_misses_by_hand() -> None:
+    """The last two are 2 6: the latest ones with a 6 are 3 6, before 1; with a 2 they are 2 2,
+    before 6. Asked for was 2 6, before 4.
+    """
+    row = np.array([[2, 5, 7, 2, 6, 4, 3, 6, 1, 0, 2, 2, 6]])
+    assert near_misses(CGram(n=13, V=8), row).tolist() == [[1, 1, 6, 6]]
+
+
+def test_near_misses_are_a_level() -> None:
+    """n = 26, V = 8, c = 2: eight entries, three of which share either token with the one asked
+    for, and all followers differ: one in four.
+    """
+    task = CGram(n=26, V=8, c=2)
+    assert task.level("near misses") == Fraction(1, 4)
+    found = audit(task, fitted=1000, tested=1000)["near misses"]
+    assert found.verdict == "within", found
+    assert above(found.right, found.judged, task.chance) > 3

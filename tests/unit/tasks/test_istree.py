@@ -121,8 +121,8 @@ def test_a_number_of_partitions_that_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        IsTree(n=24),
-        IsTree(n=30),
+        IsTree(n=64),
+        IsTree(n=70),
         IsTree(n=7, shift="recursive"),
         IsTree(n=9, shift="recursive"),
         IsTree(n=30, shift="local"),
@@ -146,7 +146,7 @@ def test_what_is_drawn(task: IsTree) -> None:
         )
         if not target and task.shift == "none":
             (cycle,) = networkx.cycle_basis(networkx.Graph(drawn))
-            assert min(len(cycle), *map(len, parts)) >= max(6, task.n // 4)
+            assert min(len(cycle), *map(len, parts)) >= task.n // 4
 
 
 def degrees_around(edges: list[list[int]]) -> list[list[int]]:
@@ -185,8 +185,8 @@ def test_no_pair_of_places_tells() -> None:
     """Whether two tokens are equal, for all pairs of places: as often under both answers, and as
     often as the degrees say.
     """
-    tokens, targets = IsTree(n=24).sample(40_000, np.random.default_rng(3))
-    for i, j in itertools.combinations(range(46), 2):
+    tokens, targets = IsTree(n=64).sample(40_000, np.random.default_rng(3))
+    for i, j in itertools.combinations([0, 1, *range(5, 126, 5)], 2):
         equal = tokens[:, i] == tokens[:, j]
         if i // 2 == j // 2:
             assert not equal.any()
@@ -195,13 +195,13 @@ def test_no_pair_of_places_tells() -> None:
                 abs(equal[targets == 0].mean() - equal[targets == 1].mean())
                 < 5 * (0.25 / 10_000) ** 0.5
             )
-    share = np.apply_along_axis(np.bincount, 0, tokens, minlength=24) / len(tokens)
-    assert abs(share - 1 / 24).max() < 0.006
+    share = np.apply_along_axis(np.bincount, 0, tokens, minlength=64) / len(tokens)
+    assert abs(share - 1 / 64).max() < 0.004
 
 
 @pytest.mark.parametrize(
     "task",
-    [IsTree(n=24), IsTree(n=40), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")],
+    [IsTree(n=64), IsTree(n=80), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")],
     ids=str,
 )
 def test_neither_edges_apart_nor_vertices_with_two_leaves_tell(task: IsTree) -> None:
@@ -248,18 +248,19 @@ def test_connectedness_against_networkx(n: int) -> None:
     assert 0 < sum(right) < 60
 
 
-@pytest.mark.parametrize("n", [3, 23])
+@pytest.mark.parametrize("n", [3, 63])
 def test_too_small_to_draw(n: int) -> None:
-    with pytest.raises(SizeError, match="n must be at least 24"):
+    with pytest.raises(SizeError, match="n must be at least 64"):
         IsTree(n=n).sample(1, np.random.default_rng(0))
     with pytest.raises(SizeError, match="n must be at least 7"):
         IsTree(n=6, shift="local").sample(1, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("n", [pytest.param(24, marks=pytest.mark.slow), 65])
+@pytest.mark.parametrize("n", [pytest.param(129, marks=pytest.mark.slow), 64])
 def test_a_short_look_round_every_vertex_tells_nothing(n: int) -> None:
     """No cycle and no group of at most five vertices, where short ones told 0.66 to 1.00; nor does
-    how many walks of up to three edges there are.
+    how many walks of up to log2 n edges there are (up to six
+    edges told 0.75 at n = 24 and 0.61 at n = 33).
     """
     found = audit(IsTree(n=n), fitted=1000, tested=1000)["cycles"]
     assert found.verdict == "within", found

@@ -14,6 +14,9 @@ import pytest
 from support.task_cases.khop import hopped
 
 from separatrix.architecture import Architecture
+from separatrix.audits import audit
+from separatrix.audits.shortcuts.lookups import walks
+from separatrix.audits.statistics import above
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.tasks import TASKS, KHop, Thought, parse_task
 from separatrix.tasks.drawing.chains import path
@@ -240,3 +243,17 @@ def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_si
 def test_a_shift_that_is_no_word_is_refused_by_every_task(name: str, shift: Any) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown shift of {name}"):
         replace(parse_task(f"{name}:{TASKS[name].grid[0]}"), shift=shift)  # type: ignore[call-arg]
+
+
+def test_walks_along_pairs_by_hand() -> None:
+    """From 3 to 0 and on to 1, whatever the age of the pairs; behind 0 stands 1 twice and 2 once."""
+    rows = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3], [1, 0, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]])
+    assert walks(KHop(n=12, V=4, k=2), rows).tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize(("k", "n", "V"), [(2, 64, 4), (3, 32, 8), (4, 40, 8), (7, 64, 8)])
+def test_walks_along_pairs_stay_at_their_level(k: int, n: int, V: int) -> None:
+    found = audit(KHop(n=n, V=V, k=k), fitted=500, tested=500)["walks"]
+    assert found.verdict == "within", found
+    # few hops are told in part, and a level says so
+    assert k > 3 or above(found.right, found.judged, Fraction(1, V - 1)) > 3

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from support.two_sum import Distribution, says_nothing
 
+from separatrix.audits import audit
+from separatrix.audits.statistics import above
 from separatrix.errors import SizeError
 from separatrix.tasks import ThreeSum, parse_task
+from separatrix.tasks.drawing.classes_modulo import told_by_numbers_of_sums
 
 
 def test_text() -> None:
@@ -255,3 +258,28 @@ def test_the_family_keeps_the_ratio() -> None:
 def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
     M = parse_task(f"threesum:{text}").sizes()["M"]
     assert all(M % d for d in range(2, M))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "twosum:n=16,M=1031",
+        "twosum:n=16,M=1031,form=decision",
+        "threesum:n=12,M=1031",
+        "threesum:n=10,M=499,form=decision",
+    ],
+)
+def test_residues_up_to_16_stay_at_their_level(text: str) -> None:
+    """All together; 11 and 13 tell where a multiple of them is too large to be hidden."""
+    task = parse_task(text)
+    found = audit(task, fitted=2000, tested=2000)["residues"]
+    assert found.verdict == "within", found
+    assert above(found.right, found.judged, task.chance) > 3
+
+
+def test_the_level_of_numbers_of_sums_by_hand() -> None:
+    """M = 1 modulo 3: of 300 sums two thirds fit, so that one more moves by 1/3 a number with
+    variance 300 2/9; the level takes 0.4 for 1/sqrt(2 pi).
+    """
+    level = told_by_numbers_of_sums(300, 1033, range(3, 4))
+    assert float(level) == pytest.approx(0.4 / 3 / (300 * 2 / 9) ** 0.5, rel=1e-6)

@@ -10,7 +10,14 @@ from separatrix.audits.shortcuts.bags import grams, halves, parities, quarters
 from separatrix.audits.shortcuts.columns import View, regressed
 from separatrix.audits.shortcuts.counters import counters
 from separatrix.audits.shortcuts.graphs import cycles
-from separatrix.audits.shortcuts.lookups import bits, ends, first_writes, pointed
+from separatrix.audits.shortcuts.lookups import (
+    bits,
+    ends,
+    first_writes,
+    near_misses,
+    pointed,
+    walks,
+)
 from separatrix.audits.shortcuts.modes import modes
 from separatrix.audits.shortcuts.sums import pair_sums, residues
 from separatrix.audits.tables import best_column
@@ -21,9 +28,10 @@ from separatrix.tasks.text import TextTask
 ONE_BY_ONE: dict[str, View] = {
     "bits": bits,
     "modes": modes,
-    "residues": residues,
     "first writes": first_writes,
     "pointed": pointed,
+    "walks": walks,
+    "near misses": near_misses,
     "ends": ends,
 }
 """Columns of which each is a shortcut of its own: together they would be the task's solution."""
@@ -34,6 +42,7 @@ TOGETHER: dict[str, View] = {
     "quarters": quarters,
     "parities": parities,
     "pair sums": pair_sums,
+    "residues": residues,
 }
 """Columns of which each may tell something, and a regression may weigh all against each other."""
 WEIGHED: dict[str, View] = {"grams": grams}

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 SMALL = 5
 """Vertices of the largest cycle and the largest group that a short look shows as a whole."""
-_STEPS = 3
-"""Edges of the longest walks that are counted."""
 
 
 def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     """The vertices on a cycle and those of the smallest group, where they are at most 3, 4 or 5;
-    and how many walks of 1, 2 and 3 edges there are that never turn back.
+    and how many walks of 1, 2, ..., log2 n edges, rounded up, there are that never turn back.
     """
     n = task.n
     row = n * np.arange(len(tokens))[:, None]
@@ -35,7 +33,8 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
         for number in (cycle, smallest)
         for most in range(3, SMALL + 1)
     ]
-    return np.column_stack([*shown, *_walks(one, other, len(tokens), n)])
+    steps = (n - 1).bit_length()
+    return np.column_stack([*shown, *_walks(one, other, len(tokens), n, steps)])
 
 
 def _on_cycles(one: Tokens, other: Tokens, vertices: int) -> Tokens:
@@ -50,16 +49,16 @@ def _on_cycles(one: Tokens, other: Tokens, vertices: int) -> Tokens:
         ends = np.concatenate((one, other))
 
 
-def _walks(one: Tokens, other: Tokens, batch: int, n: int) -> list[Tokens]:
-    """How many walks of each length never turn back, and the sum over vertices of the squared
-    numbers that end there.
+def _walks(one: Tokens, other: Tokens, batch: int, n: int, steps: int) -> list[Tokens]:
+    """How many walks of 1, ..., `steps` edges never turn back, and the sum over vertices of the
+    squared numbers that end there.
     """
     start = np.concatenate((one, other))
     end = np.concatenate((other, one))
     back = np.roll(np.arange(len(start)), len(one))
     into = np.ones(len(start))
     found = []
-    for _ in range(_STEPS):
+    for _ in range(steps):
         arrived = np.bincount(end, weights=into, minlength=batch * n)
         each = arrived.reshape(batch, n)
         found += [each.sum(axis=1), (each**2).sum(axis=1)]

@@ -11,8 +11,8 @@ import numpy as np
 from separatrix.tasks.base.task import Tokens
 
 if TYPE_CHECKING:
-    from separatrix.tasks import Neighbour, Recall, StateRecall
-    from separatrix.tasks.text import TextTask
+    from separatrix.tasks import CGram, KHop, Neighbour, Recall, StateRecall
+    from separatrix.tasks.text import MultiHop
 
 _NONE = -1
 
@@ -40,8 +40,8 @@ def bits(task: Neighbour, tokens: Tokens) -> Tokens:
 
 
 def first_writes(task: Recall, tokens: Tokens) -> Tokens:
-    """The values behind the first and behind the second place of the key asked for; behind the
-    first where it is the only one.
+    """The values behind the first and behind the second place of the key asked for, behind the
+    first where it is the only one; and both as one number.
     """
     found = tokens[:, 0:-1:2] == tokens[:, -1:]
     rows = np.arange(len(tokens))
@@ -51,7 +51,8 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
     second = np.where(later.any(axis=1), later.argmax(axis=1), first)
     met = found.any(axis=1)
     values = tokens[:, 1::2]
-    return np.column_stack([np.where(met, values[rows, place], _NONE) for place in (first, second)])
+    one, two = (np.where(met, values[rows, place], _NONE) for place in (first, second))
+    return np.column_stack((one, two, one * (task.V + 1) + two))
 
 
 def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
@@ -69,16 +70,55 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
     return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
 
 
-def ends(task: TextTask, tokens: Tokens) -> Tokens:
+def walks(task: KHop, tokens: Tokens) -> Tokens:
+    """The letter that most walks of k steps from the last token end at, where a step leads from a
+    letter to one that stands behind it anywhere, as often as it does.
+    """
+    rows = np.arange(len(tokens))[:, None]
+    steps = np.zeros((len(tokens), task.V, task.V))
+    np.add.at(steps, (rows, tokens[:, :-1], tokens[:, 1:]), 1.0)
+    reached = np.zeros((len(tokens), 1, task.V))
+    reached[rows[:, 0], 0, tokens[:, -1]] = 1.0
+    for _ in range(task.k):
+        reached = reached @ steps
+    return reached.argmax(axis=2)
+
+
+def near_misses(task: CGram, tokens: Tokens) -> Tokens:
+    """For each of the c tokens asked for: what follows the latest earlier place where all others of
+    them stand as they do at the end, and this one does not; and where it may or may not.
+    """
+    c = task.c
+    windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
+    same = windows == tokens[:, None, -c:]
+    behind = tokens[:, c:]
+    rows = np.arange(len(tokens))
+    columns = []
+    for place in range(c):
+        others = np.delete(same, place, axis=2).all(axis=2)
+        for found in (others, others & ~same[:, :, place]):
+            latest = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
+            columns.append(np.where(found.any(axis=1), behind[rows, latest], _NONE))
+    return np.column_stack(columns)
+
+
+def ends(task: MultiHop, tokens: Tokens) -> Tokens:
     """Where facts lead from the name in the question, whatever they say: each fact that names the
-    present end leads to its other name, of several the earliest, or the latest.
+    present end leads to its other name, of several the earliest, or the latest; after k facts that
+    it stands first in, and at last.
     """
     # a fact is a wording and two names; "Question" and a wording stand before the name asked for
     asked = 3 * task.sentences + 2
     ends = []
     for row in tokens.tolist():
         facts = list(zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True))
-        ends.append([_end(facts, row[asked]), _end(facts[::-1], row[asked])])
+        ends.append(
+            [
+                found
+                for told in (facts, facts[::-1])
+                for found in (_end(told, row[asked]), _after(told, row[asked], task.k))
+            ]
+        )
     return np.array(ends)
 
 
@@ -88,4 +128,11 @@ def _end(facts: list[tuple[int, int]], name: int) -> int:
     while (fact := next((at for at, pair in left.items() if name in pair), None)) is not None:
         one, other = left.pop(fact)
         name = other if name == one else one
+    return name
+
+
+def _after(facts: list[tuple[int, int]], name: int, hops: int) -> int:
+    """The name that so many facts lead to, each the first with the present name as its first."""
+    for _ in range(hops):
+        name = next((other for one, other in facts if one == name), name)
     return name

@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
 
 if TYPE_CHECKING:
     from separatrix.tasks import ThreeSum, TwoSum
 
-SMALL = range(2, 6)
-"""Moduli that are tried."""
-
 
 def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
-    """How many sums may be 0 mod M as far as their residues modulo 2, ..., 5 tell, each by
-    itself; and whether all tokens together add up to 0.
-    """
+    """How many sums may be 0 mod M as far as their residues modulo 2, ..., 16 tell; and
+    whether all tokens together add up to 0."""
     summands = 2 if task.name == "twosum" else 3
     asked = task.form == "query"
     others = tokens[:, :-1] if asked else tokens
     free = summands - 1 if asked else summands
     columns = []
-    for modulus in SMALL:
+    for modulus in SMALL_MODULI:
         often = np.stack([(others % modulus == value).sum(axis=1) for value in range(modulus)], 1)
         query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
         # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are

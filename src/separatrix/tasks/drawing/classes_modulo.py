@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import comb, gcd
+from math import comb, gcd, isqrt
 from typing import TypeVar
 
 import numpy as np
@@ -55,6 +55,8 @@ def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_
     return result
 
 
+SMALL_MODULI = range(2, 17)
+"""Moduli whose residues the audit looks at."""
 _HIDDEN = (360360, 27720, 2520, 840, 420, 210, 60, 30, 12, 6, 4, 2)
 """Numbers with many divisors."""
 
@@ -86,6 +88,26 @@ def alike(batch: int, M: int, D: int, rng: np.random.Generator) -> tuple[Tokens,
         fits = (other != drawn) & (other != M - drawn) & (2 * drawn != M) & (2 * other != M)
         left = left[~fits]
     return one, two
+
+
+def told_by_numbers_of_sums(sums: int, M: int, moduli: range) -> Fraction:
+    """About how far the numbers of `sums` sums of three tokens that are M or 2M modulo each of
+    `moduli` tell whether one of them is so without a modulus: the total variation.
+
+    Of s sums that fit modulo p with probability w/p each, two by two independent, the number is
+    taken as normal with variance s (w/p)(1 - w/p). One sum that fits for sure, and not with
+    probability w/p, moves the mean by 1 - w/p, d spreads. Numbers for different p are taken as
+    independent, so that d^2 add up; the distance of two normal laws d spreads apart is at most
+    d/sqrt(2 pi), and 1/(2 pi) < 4/25.
+    """
+    squares = Fraction(0)
+    for p in moduli:
+        fitting = len({M % p, 2 * M % p})
+        squares += Fraction(p - fitting, fitting * sums)
+    # rounded up, to 2^-30
+    return min(
+        Fraction(1), Fraction(isqrt(int(squares * Fraction(4, 25) * (1 << 60))) + 1, 1 << 30)
+    )
 
 
 def told_by_residues(n: int, M: int, moduli: range) -> Fraction:

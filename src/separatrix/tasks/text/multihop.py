@@ -46,15 +46,17 @@ WORDS = Words(
         With decoys=0 the chains stand alone, as many as m = floor(n / k), and the n mod k facts
         left over form one more, which stops short.
 
-        Words decide: who takes a decoy once, or does not stop after k hops, has a wrong answer. Who
-        follows facts whatever they say has 2^k ways to go, all as likely. Some end at one thing:
-        who names the end of the most ways is right with probability 0.37 at k = 2, n = 25, 0.26 at
-        k = 3, n = 56, 0.16 at k = 4, n = 144 and 0.03 at k = 8, n = 1088, where chance is 1/5, 1/8,
-        1/16 and 1/64. No other shortcut: take any hop and hide which subject of it belongs to which
-        object by the relation asked for, and show everything else. The joining is uniform among
-        those that agree with no decoy, so that every candidate but the one that the decoy of that
-        hop leads to is as likely. Whoever does not follow every hop is right with probability 1/(m
-        - 1) at best, without decoys 1/m.
+        Words decide: who takes one decoy, or does not stop after k hops, has a wrong answer; a
+        second decoy leads back to the chain asked for once in m - 1 times. Who takes either of the
+        two facts k times, whatever they say, has 2^k ways to go, each right with probability 1/m +
+        (1 - 1/m) ((m - 2)/(2m - 2))^k, which is the level of "ends": 0.31 at k = 2, n = 25, 0.19 at
+        k = 3, n = 56. Some end at one thing: who goes all ways and names the end of the most is
+        right with probability 0.37 at k = 2, n = 25, 0.26 at k = 3, n = 56, 0.16 at k = 4, n = 144
+        and 0.03 at k = 8, n = 1088, where chance is 1/5, 1/8, 1/16 and 1/64. No other shortcut:
+        take any hop and hide which subject of it belongs to which object by the relation asked for,
+        and show everything else. The joining is uniform among those that agree with no decoy, so
+        that every candidate but the one that the decoy of that hop leads to is as likely. Whoever
+        does not follow every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
     """,
     drawn="""
         1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there are
@@ -179,7 +181,13 @@ class MultiHop(TextTask):
         return Fraction(1, self.candidates)
 
     def level(self, probe: str) -> Fraction:
-        """One hop is asked for by a key, and the name behind a key nearby is one way to find it."""
+        """One hop is asked for by a key, and the name behind a key nearby is one way to find it. Who
+        takes either of two facts k times is at the right chain after j + 1 decoys with probability
+        (1 - p)/(m - 1), p that after j of them; without decoys, always.
+        """
+        if probe == "ends":
+            away = Fraction(self.candidates - 2, 2 * (self.candidates - 1)) ** self.k
+            return self.chance + (1 - self.chance) * (away if self.decoys else 1)
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
     def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:

@@ -454,3 +454,24 @@ def test_bad_batches(batch: Any) -> None:
 def test_too_much_text_at_once() -> None:
     with pytest.raises(SizeError, match="more than 2\\^24"):
         MultiHop(k=2, n=4000).sample(10_000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 15), (2, 25), (3, 56)])
+def test_who_takes_either_fact_is_right_as_often_as_stated(k: int, n: int) -> None:
+    """A walk over the facts themselves, a fair one of the two behind every name: of an even number
+    of chains away a second decoy may lead back.
+    """
+    task = MultiHop(k=k, n=n)
+    rng = np.random.default_rng(9)
+    right = 0
+    for _ in range(1500):
+        story = task.draw(rng)
+        name = story.chains[0][0]
+        for _ in range(k):
+            ways = [object for _, subject, object in story.facts if subject == name]
+            assert len(ways) == 2
+            name = ways[rng.integers(2)]
+        right += name == story.chains[0][k]
+    level = float(task.level("ends"))
+    assert abs(right / 1500 - level) < 4 * (level * (1 - level) / 1500) ** 0.5
+    assert level >= max(task.chance, 0.5**k)
