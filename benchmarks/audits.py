@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=3, help="where the leak may stand")
     given = parser.parse_args()
     size = {"fitted": given.instances, "tested": given.instances}
-    for answers, values in ((2, 64), (8, 64)):
+    for answers, values in ((2, 64), (2, 512), (8, 64), (8, 512)):
         gain = smallest_leak(answers, given.instances, given.instances, values)
         task: Any = Planted(length=given.places + 1, vocabulary=values, answers=answers, gain=gain)
         title = f"a gain of {gain:.3f} planted over {values} values, {answers} answers"

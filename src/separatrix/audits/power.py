@@ -3,8 +3,9 @@
 Of one place, that is: in which of many places the leak stands must be learnt as well, and the
 places that tell nothing are told from it by chance. Of a gain over 64 values that is found in 0.9
 of the audits where the place is known, the probe "position" found 88 of 100 among 3 places, 73 of
-100 among 11 and 44 of 74 among 63 (4,000 + 4,000 instances, two answers). `benchmarks/audits.py`
-measures it.
+100 among 11 and 44 of 74 among 63 (4,000 + 4,000 instances, two answers); over 512 values 55 of 60
+among 3. Of eight answers, among 3 places, 49 of 60 over 64 values and 51 of 60 over 512.
+`benchmarks/audits.py` measures it.
 
 The leak is told by a token of m equally frequent values, each of which favours an answer. Of k
 equally likely answers, the favoured one has probability 1/k + d, and d is the gain in accuracy of

@@ -35,7 +35,9 @@ again; none here is. Nine times of ten this finds a gain of 0.035 in a task answ
 one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; with 40,000 and
 40,000 (`separatrix audit TASK --fitted 40000 --tested 40000`) 0.011, 0.017 and 0.026. That is for a
 token whose place is known: among many places the right one must be found too, and the gain of 0.053
-was found 7 times of 10 among 11 places, 6 of 10 among 63. What only two or more places together
+was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
+among 3. Boosted trees on raw tokens are held to the levels of every task at one size
+(tests/peers/test_boosted_trees.py). What only two or more places together
 tell is found where a probe looks at just that. The level is chance, unless no way of drawing could
 avoid more; then the task says why. A second table has the best shortcut found at every size (on
 fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024 answers). What each

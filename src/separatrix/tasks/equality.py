@@ -53,6 +53,10 @@ WORDS = Words(
         answers, and counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite;
         the two tokens are all there is, and one zero beside one one says that they differ. So
         "counts" and "last tokens" see the answer.)
+
+        Boosted trees on raw tokens compare u_i with v_i in two splits, for every i that they have
+        seen enough of, which is the task itself: fitted to 4,000 prompts, 0.99 at n = 24, 0.89 at n
+        = 48, 0.81 at n = 64, 0.52 at n = 256, and with 1,000 nothing there.
     """,
     counted="""
         2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3).

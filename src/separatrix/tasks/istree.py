@@ -49,10 +49,11 @@ WORDS = Words(
         So whatever is counted of s neighbours in a row, with all that hangs on them, has one mean
         under both answers, and so have degrees, edges with the degrees of their ends, and walks.
         Cycles of all lengths from n/4 to n/2 occur. Whoever follows edges that far finds them, and
-        has solved the task. How many walks of s edges end at each vertex, squared, is a matter of 2s
-        + 1 neighbours in a row, and from n = 64 on s = log2 n, rounded up, has 2s + 1 <= p/3: there
-        such walks say nothing. Longer ones are a part of the task: at n = 64 those of 12 edges tell
-        0.66, of 16 edges 0.85. (At n = 24 and 33 six edges told 0.75 and 0.61, at n = 48 0.52.)
+        has solved the task. How many walks of s edges end at each vertex, squared, is a matter of
+        2s + 1 neighbours in a row, and from n = 64 on s = log2 n, rounded up, has 2s + 1 <= p/3:
+        there such walks say nothing. Longer ones are a part of the task: at n = 64 those of 12
+        edges tell 0.66, of 16 edges 0.85. (At n = 24 and 33 six edges told 0.75 and 0.61, at
+        n = 48 0.52.)
 
         Shifts grow a tree vertex by vertex, which is shown, or by a fair coin with two of its edges
         a-b and c-d, on a path a, b, ..., c, d, exchanged for a-d and b-c, which leaves the degrees

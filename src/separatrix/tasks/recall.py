@@ -63,6 +63,10 @@ WORDS = Words(
         value of another key is the answer less often than others, which cannot be helped while the
         values of the prompt are to say nothing: of D keys, D/V on average have the answer, one of
         them the key asked for, which leaves others (D/V - 1)/(D - 1), below 1/V.
+
+        Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
+        fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing
+        above the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
     """,
     counted="""
         What asking for every key tells (theory.md, section 3). present: V^n, since with the same

@@ -46,6 +46,8 @@ WORDS = Words(
         with probability (E[its multiplicity] + (N - 3)/N)/N. (N = 2 < L: the third is z_{L-1}(1),
         which is i_{L-1} with probability 1/2 + 1/4; the entry of z_L that it names is right with
         probability 3/4 + 1/4 * 1/2.)
+
+        L = 1 is evaluating a function, which boosted trees on raw tokens learn at m = 6 (0.99).
     """,
     counted="""
         (2m - 1) n_1 ... n_{L-1}, for the prefix z_0, w, z_1(0) [here].

@@ -133,12 +133,12 @@ class ThreeSum(Decision):
 
     def level(self, probe: str) -> Fraction:
         """Chance, but for residues, by `told_by_numbers_of_sums`, for pair sums, where a bound is
-        stated that probing up to n = 24 kept to, and for "nearest key" per query: of a token whose id is near that of q the one
-        behind it is seen, and under label 1 two of them hang together with q. An upper bound:
-        enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and less
-        than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have very few
-        different prompts, so that weights for tokens, or the last ones, single some of them out. No
-        promise is made there: 1 is stated.
+        stated that probing up to n = 24 kept to, and for "nearest key" per query: of a token
+        whose id is near that of q the one behind it is seen, and under label 1 two of them hang
+        together with q. An upper bound: enumerated for n <= 4 and M <= 16, this gains less than
+        1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a
+        decision, or M < 9) have very few different prompts, so that weights for tokens, or the last
+        ones, single some of them out. No promise is made there: 1 is stated.
         """
         if (self.n < (4 if self.form == "query" else 6) or self.M < 9) and probe in (
             "counts",

@@ -69,9 +69,9 @@ WORDS = Words(
         are right modulo p, one is larger by one under label 1, but for those that p and D share:
         worth at most half the largest probability of Binomial(n - 1, 1/p), and for several p half
         of 1 - (1 - t_1)(1 - t_2)... of these distances. So D is larger for larger M: 4 at M = 17,
-        210 at M = 1031, 840 at M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2 to
-        16 are tried, each by itself and together: per query 0.64 and 0.78 at n = 32, M = 1031, 0.59
-        and 0.67 at n = 64, M = 4099. Their level is the bound for all of them.
+        210 at M = 1031, 840 at M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2
+        to 16 are tried, each by itself and together: per query 0.64 and 0.78 at n = 32, M =
+        1031, 0.59 and 0.67 at n = 64, M = 4099. Their level is the bound for all of them.
     """,
     counted="""
         Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)

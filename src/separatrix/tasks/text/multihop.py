@@ -181,9 +181,9 @@ class MultiHop(TextTask):
         return Fraction(1, self.candidates)
 
     def level(self, probe: str) -> Fraction:
-        """One hop is asked for by a key, and the name behind a key nearby is one way to find it. Who
-        takes either of two facts k times is at the right chain after j + 1 decoys with probability
-        (1 - p)/(m - 1), p that after j of them; without decoys, always.
+        """One hop is asked for by a key, and the name behind a key nearby is one way to find it.
+        Who takes either of two facts k times is at the right chain after j + 1 decoys with
+        probability (1 - p)/(m - 1), p that after j of them; without decoys, always.
         """
         if probe == "ends":
             away = Fraction(self.candidates - 2, 2 * (self.candidates - 1)) ** self.k
