@@ -55,8 +55,8 @@ WORDS = Words(
         "counts" and "last tokens" see the answer.)
 
         Boosted trees on raw tokens compare u_i with v_i in two splits, for every i that they have
-        seen enough of, which is the task itself: fitted to 4,000 prompts, 0.99 at n = 24, 0.89 at n
-        = 48, 0.81 at n = 64, 0.52 at n = 256, and with 1,000 nothing there.
+        seen enough of, which is the task itself: fitted to 4,000 prompts, 0.94 at n = 24, 0.90 at n
+        = 48, 0.83 at n = 64, 0.53 at n = 256, and with 1,000 nothing there.
     """,
     counted="""
         2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3).
