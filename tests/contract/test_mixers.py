@@ -259,8 +259,8 @@ _CORNERS = frozenset(
 the short comparison of its forms here.
 """
 _LATER = frozenset({"alone", "chunks", "formats", "long", "stacks"})
-"""Laws that wait for `make test-slow`, but for a mixer of each kind."""
-_KINDS = ("full rope sink conv", "window rope sink", "gdn", "loglinear gdn", "sparse window gates")
+"""Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
+_KINDS = ("full rope sink conv", "gdn")
 _LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given"})
 """Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this
 halves the time of these.

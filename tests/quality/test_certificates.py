@@ -198,7 +198,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 
 def _put(*path: str | int, value: Any) -> Edit:
-    def edit(body: dict[str, Any]) -> None:
+    def edit(body: Any) -> None:
         for key in path[:-1]:
             body = body[key]
         old = body[path[-1]]

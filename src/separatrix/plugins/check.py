@@ -71,8 +71,8 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCard:
-    """What `check` found. `cache` holds (numbers, bits) by t, empty where the state could not be
-    measured.
+    """What `check` found. `cache` holds (numbers, bits) by t in float32, empty where the state
+    could not be measured.
     """
 
     mechanism: Mechanism
@@ -181,7 +181,7 @@ def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
         results.append(_result(law, call, mixer))
     if progress is not None:
         progress(total - 2, total)
-    cache, growth, trouble = _measure(copy.deepcopy(mixer))
+    cache, growth, trouble = _measure(copy.deepcopy(mixer).float())
     if progress is not None:
         progress(total - 1, total)
     speed, slow = _speed(copy.deepcopy(mixer).float())
@@ -232,7 +232,7 @@ def _in_training(mixer: Mixer) -> str:
 
 @torch.no_grad()
 def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
-    """(numbers, bits) by t in float64, the growth class, and what went wrong."""
+    """(numbers, bits) by t in the format of the mixer, the growth class, and what went wrong."""
     ends = tuple(max(CACHE_LENGTHS) // part for part in (8, 4, 2, 1))
     try:
         most: list[int] = []

@@ -60,8 +60,9 @@ WORDS = Words(
 
         No bit is unlike another: all strings may have their bits rearranged in one way without a
         change of probability. So whoever looks at some bits only is right as often as those are
-        unflipped and tell strings apart. The best look-up known compares the first bits, or the
-        last, as many as tell: it takes the string whose difference to the query, read as a number
+        unflipped and tell strings apart. To count differences in nearly all bits is the task on
+        fewer bits, and right nearly always. Looking up compares the first bits, or the last, as
+        many as tell: it takes the string whose difference to the query, read as a number
         from either end, is the smallest. That is right for a pattern of flips y with the
         probability that no other string's is smaller, where the others are uniform among those
         more than r bits away; else its label is right with probability (n/V - 1)/(n - 1). The mean

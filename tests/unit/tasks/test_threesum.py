@@ -263,10 +263,10 @@ def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "twosum:n=16,M=1031",
+        pytest.param("twosum:n=16,M=1031", marks=pytest.mark.slow),
         "twosum:n=16,M=1031,form=decision",
         "threesum:n=12,M=1031",
-        "threesum:n=10,M=499,form=decision",
+        pytest.param("threesum:n=10,M=499,form=decision", marks=pytest.mark.slow),
     ],
 )
 def test_residues_up_to_16_stay_at_their_level(text: str) -> None:

@@ -158,7 +158,8 @@ def test_sparse_layers_that_are_not_read_are_refused_with_the_reason() -> None:
 def test_a_base_for_every_layer_says_which_layers_rotate() -> None:
     bases = [10000.0, 0, 500000.0, 0, 10000.0, 0]
     read = from_config(GRANITE | {"layer_rope_theta": bases})
-    assert [(layer[0].rope, layer[0].rope_base if layer[0].rope else 0) for layer in read] == [
+    rotated = [layer[0].sizes() for layer in read]
+    assert [(sizes["rope"], sizes["rope_base"] if sizes["rope"] else 0) for sizes in rotated] == [
         (base > 0, base) for base in bases
     ]
     assert "'layer_rope_theta'" in refusal(GRANITE | {"layer_rope_theta": bases[:5]})
