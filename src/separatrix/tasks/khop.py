@@ -180,7 +180,7 @@ class KHop(Composition, Task):
 
     def level(self, probe: str) -> Fraction:
         """Chance, or 1/(V - 1) as `words.drawn` has it. Of walks along pairs of any age a bound is
-        stated that probing up to V = 10 kept to: fewer than six hops are told in part.
+        stated that probing up to V = 8 kept to: fewer than six hops are told in part.
         """
         if probe == "walks" and self.shift == PLAIN:
             told = Fraction(2, 2**self.k) if self.k < _LEAST_HOPS else Fraction(0)
