@@ -278,12 +278,12 @@ def wrong_end(tokens: Ints, targets: Ints, _: np.random.Generator) -> Batch:
 
 LEAKS: list[tuple[Task, Spoil, tuple[str, ...]]] = [
     (Eva(n=12, V=4), biased_values, ("answers", "constant")),
-    (Equality(n=16), more_ones, ("answers", "constant")),
+    (Equality(n=24), more_ones, ("answers", "constant")),
     (Equality(n=16), flipped_bit, ("counts",)),
     (TwoSum(n=8, M=64), smaller_values, ("counts", "position")),
     (Eva(n=6, V=6), constant_argument, ("position",)),
     (SeqComp(L=2, m=32, branching=(1,)), copied_value, ("position",)),
-    (Dyck(n=64, k=3, D=5), wrong_end, ("counts", "last tokens")),
+    (Dyck(n=96, k=3, D=5), wrong_end, ("counts", "last tokens")),
     (Eva(n=12, V=4), answer_at_the_end, ("last tokens",)),
     (SeqComp(L=2, m=6, branching=(2,)), answer_at_the_end, ("last tokens",)),
     (Equality(n=16), last_two_agree, ("last tokens",)),

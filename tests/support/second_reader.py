@@ -259,9 +259,10 @@ def kimi(c: Config) -> list[list[Part]]:
 
 def minimax(c: Config) -> list[list[Part]]:
     ported = "attn_type_list" not in c
-    lightning = Part(
-        "y", c["num_attention_heads"] * c["head_dim"] ** 2, state_p=model_bits(c) if ported else 32
-    )
+    heads = c["num_attention_heads"]
+    # transformers leaves the size out of what it saves where it is the quotient
+    d = c["hidden_size"] // heads if ported and "head_dim" not in c else c["head_dim"]
+    lightning = Part("y", heads * d**2, state_p=model_bits(c) if ported else 32)
     softmax = attention(c, windowed=True)
     return stack(
         c["layer_types"] if "attn_type_list" not in c else c["attn_type_list"],
@@ -316,7 +317,7 @@ def falcon_h1(c: Config) -> list[list[Part]]:
             else round(c["mamba_expand"] * c["hidden_size"])
         )
     pair = [
-        attention(c, c["head_dim"]),
+        attention(c),
         mamba2_part(inner, c["mamba_d_state"], c["mamba_n_groups"], c["mamba_d_conv"]),
     ]
     return [pair] * c["num_hidden_layers"]

@@ -154,7 +154,17 @@ def gemma4(c: Config) -> Layers:
     full = softmax(
         c, "f", kv=c["num_global_key_value_heads"] if own else None, d=c["global_head_dim"]
     )
-    return [[full] if symbol == "f" else [softmax(c, symbol)] for symbol in symbols]
+    return sharing(c, [[full] if symbol == "f" else [softmax(c, symbol)] for symbol in symbols])
+
+
+def sharing(c: Config, layers: Layers) -> Layers:
+    """The last layers keep no keys and values, but read those of an earlier layer."""
+    first = len(layers) - c.get("num_kv_shared_layers", 0)
+    return layers[:first] + [[Part({"f": "E", "w": "W"}[s.symbol])] for (s,) in layers[first:]]
+
+
+def gemma3n(c: Config) -> Layers:
+    return sharing(c, alternating(5)(c))
 
 
 def llama4(c: Config) -> Layers:
@@ -312,7 +322,7 @@ ATTENTION: dict[str, Callable[[Config], Layers]] = {
     **dict.fromkeys(("gpt2", "gpt_bigcode", "falcon", "dbrx"), older),
     **dict.fromkeys(("gemma2", "gpt_oss"), alternating(2)),
     **dict.fromkeys(("gemma3", "gemma3_text"), alternating(6, "sliding_window_pattern")),
-    "gemma3n_text": alternating(5),
+    "gemma3n_text": gemma3n,
     "cohere2": alternating(4, "sliding_window_pattern"),
     "olmo3": alternating(4),
     "exaone4": exaone,
