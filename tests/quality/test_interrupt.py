@@ -12,12 +12,18 @@ import time
 from pathlib import Path
 
 import pytest
+from support.interrupts import heeds_interrupts
 
 
 def _start(out: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "separatrix", "reproduce", "--quick", "--out", str(out)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heeds_interrupts,
     )
 
 

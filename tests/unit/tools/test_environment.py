@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.interrupts import heeds_interrupts
 
 SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "environment.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
@@ -89,6 +90,7 @@ def command(root: Path, need: str = "run") -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heeds_interrupts,
     )
 
 
