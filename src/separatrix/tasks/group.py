@@ -4,11 +4,9 @@ alternating and cyclic groups.
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +16,7 @@ from separatrix.numbers.counts import Count, Exact
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
+from separatrix.tasks.functions.arrangements import Arrangements, arrangements
 
 WORDS = Words(
     asks="""
@@ -111,12 +110,17 @@ class Group(Composition, Task):
         return int(self.G[1:]) if self.G[0] == "A" else 0
 
     @property
+    def _even(self) -> Arrangements | None:
+        """The elements of A_k; None for a cyclic group."""
+        return arrangements(self.degree, even=True) if self.degree else None
+
+    @property
     def length(self) -> int:
         return self.n
 
     @property
     def vocabulary(self) -> int:
-        return len(_even(self.degree)) if self.degree else int(self.G[1:])
+        return self._even.order if self._even else int(self.G[1:])
 
     @property
     def answers(self) -> int:
@@ -164,65 +168,34 @@ class Group(Composition, Task):
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
         if self.shift != PLAIN:
             tokens[:, 1:] = self._generators()[rng.integers(2, size=(batch, self.n - 1))]
-        return Batch(tokens, self.intermediate(tokens)[:, -1])
+        if self._even:
+            return Batch(tokens, self._even.product(tokens))
+        return Batch(tokens, tokens.sum(axis=1) % self.vocabulary)
 
     def _generators(self) -> Tokens:
-        k = self.degree
-        if not k:
+        if not self._even:
             return np.array([0, 1])
+        k = self.degree
         three = [1, 2, 0, *range(3, k)]
         still = 1 - k % 2
         cycle = [*range(still), *range(still + 1, k), still]
-        every = _even(k)
-        return np.array([every.index(tuple(three)), every.index(tuple(cycle))])
+        return self._even.ids(np.array([three, cycle]))
 
     def intermediate(self, tokens: Tokens) -> Tokens:
         """The products g_1, g_2 o g_1, ... (batch, n). Raises SizeError for other prompts."""
         tokens = self._checked(tokens)
-        if not self.degree:
-            return tokens.cumsum(axis=1) % self.vocabulary
-        table = _products(self.degree)
-        chain = np.empty_like(tokens)
-        chain[:, 0] = state = tokens[:, 0]
-        for place in range(1, self.n):
-            chain[:, place] = state = table[state, tokens[:, place]]
-        return chain
+        return self._even.chain(tokens) if self._even else tokens.cumsum(axis=1) % self.vocabulary
 
     def word(self, token: int) -> str:
-        return f"[{','.join(map(str, _even(self.degree)[token]))}]" if self.degree else str(token)
+        return self._even.word(token) if self._even else str(token)
 
     def answer_word(self, answer: int) -> str:
         return self.word(answer)
 
     @property
     def spelling(self) -> str:
-        last = self.degree - 1
-        said = f"A permutation p is written as the arrangement [p(0),...,p({last})]."
-        return said if self.degree else ""
+        return self._even.spelling if self._even else ""
 
     @property
     def reply(self) -> tuple[str, int]:
-        return ("arrangement", self.degree) if self.degree else ("number", self.answers)
-
-
-@lru_cache
-def _even(k: int) -> list[tuple[int, ...]]:
-    """The even permutations of k things, in lexicographic order."""
-    return [p for p in itertools.permutations(range(k)) if not _inversions(p) % 2]
-
-
-def _inversions(p: tuple[int, ...]) -> int:
-    return sum(one > other for one, other in itertools.combinations(p, 2))
-
-
-@lru_cache
-def _products(k: int) -> Tokens:
-    """(order, order): entry (a, b) is b o a, a acting first."""
-    every = np.array(_even(k))
-    # in base k, so that a permutation is one number to look up
-    base = k ** np.arange(k)
-    codes = every @ base
-    order = np.argsort(codes)
-    # (b, a, j): b applied to a(j)
-    products = every[:, every] @ base
-    return order[np.searchsorted(codes[order], products)].T
+        return self._even.reply if self._even else ("number", self.answers)

@@ -4,10 +4,8 @@ the symmetric group S_k.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import comb, factorial
 from typing import ClassVar
 
@@ -18,6 +16,7 @@ from separatrix.numbers.counts import Count, Exact
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
+from separatrix.tasks.functions.arrangements import MOST_THINGS, Arrangements, arrangements
 
 WORDS = Words(
     asks="""
@@ -65,8 +64,6 @@ WORDS = Words(
     """,
 )
 
-MOST_THINGS = 6
-"""Largest k: the table of all products of two permutations has (k!)^2 entries."""
 _LEAST_DRAWN = 8
 _LEVELLED = 4096
 """Largest n whose level is computed exactly."""
@@ -109,6 +106,10 @@ class Permutation(Composition, Task):
         require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
         require(self.name, "k", self.k, 2, MOST_THINGS)
         self._check_shift(self.shift)
+
+    @property
+    def _every(self) -> Arrangements:
+        return arrangements(self.k)
 
     @property
     def length(self) -> int:
@@ -178,78 +179,39 @@ class Permutation(Composition, Task):
         if self.shift != PLAIN:
             moves = _swaps(self.k) if self.shift == "swaps" else _generators(self.k)
             tokens[:, 1:] = moves[rng.integers(len(moves), size=(batch, self.n - 1))]
-        return Batch(tokens, self._product(tokens))
+        return Batch(tokens, self._every.product(tokens))
 
     def intermediate(self, tokens: Tokens) -> Tokens:
         """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
         for tokens that are no instance.
         """
-        tokens = self._checked(tokens)
-        table = _products(self.k)
-        chain = np.empty_like(tokens)
-        chain[:, 0] = state = tokens[:, 0]
-        for place in range(1, self.n):
-            chain[:, place] = state = table[state * self.vocabulary + tokens[:, place]]
-        return chain
+        return self._every.chain(self._checked(tokens))
 
     def word(self, token: int) -> str:
-        return f"[{','.join(map(str, _permutations(self.k)[token].tolist()))}]"
+        return self._every.word(token)
 
     def answer_word(self, answer: int) -> str:
         return self.word(answer)
 
     @property
     def spelling(self) -> str:
-        return f"A permutation p is written as the arrangement [p(0),...,p({self.k - 1})]."
+        return self._every.spelling
 
     @property
     def reply(self) -> tuple[str, int]:
-        return "arrangement", self.k
+        return self._every.reply
 
     def answer(self, tokens: Tokens) -> Tokens:
-        return self._product(self._checked(tokens))
-
-    def _product(self, tokens: Tokens) -> Tokens:
-        """Neighbours are multiplied, then the products of neighbours, and so on: all pairs of
-        all rows at once.
-        """
-        table = _products(self.k)
-        while tokens.shape[1] > 1:
-            even = tokens.shape[1] // 2 * 2
-            pairs = table.take(tokens[:, 0:even:2] * self.vocabulary + tokens[:, 1:even:2])
-            tokens = np.concatenate((pairs, tokens[:, even:]), axis=1)
-        return tokens[:, 0]
-
-
-@lru_cache
-def _permutations(k: int) -> Tokens:
-    """(k!, k): row r is permutation r."""
-    return np.array(list(itertools.permutations(range(k))), np.int64)
-
-
-def _ids(permutations: Tokens) -> Tokens:
-    """The ids of permutations (..., k): what is counted is how many later entries are smaller."""
-    k = permutations.shape[-1]
-    smaller = np.stack(
-        [(permutations[..., i + 1 :] < permutations[..., i, None]).sum(-1) for i in range(k)],
-        axis=-1,
-    )
-    return smaller @ np.array([factorial(k - 1 - i) for i in range(k)])
-
-
-@lru_cache
-def _products(k: int) -> Tokens:
-    """(k!^2,): entry a k! + b is b o a, a acting first."""
-    every = _permutations(k)
-    return np.concatenate([_ids(every[:, first]) for first in every])
+        return self._every.product(self._checked(tokens))
 
 
 def _swaps(k: int) -> Tokens:
+    """The ids of the exchanges of i with i + 1."""
     identity = np.tile(np.arange(k), (k - 1, 1))
     left = np.arange(k - 1)
     identity[left, left], identity[left, left + 1] = left + 1, left
-    return _ids(identity)
+    return arrangements(k).ids(identity)
 
 
 def _generators(k: int) -> Tokens:
-    return np.array([_swaps(k)[0], _ids(np.roll(np.arange(k), -1))])
+    return np.array([_swaps(k)[0], arrangements(k).ids(np.roll(np.arange(k), -1))])
