@@ -24,9 +24,10 @@ from separatrix.laws.given import tensors_are_apart
 from separatrix.laws.long import holds_when_long
 from separatrix.laws.memory import (
     CACHE_LENGTHS,
+    Kept,
     cache_as_declared,
+    kept_by,
     reset_draws_all,
-    state_sizes,
     survives_saving,
 )
 from separatrix.laws.rows import rows_are_alone
@@ -52,15 +53,17 @@ __all__ = [
     "LAWS",
     "LENGTHS",
     "RELATIVE",
+    "Kept",
     "LawBroken",
     "broken_laws",
+    "cache_as_declared",
     "close",
     "drawn",
     "gradients",
     "in_formats",
     "inputs",
+    "kept_by",
     "seeded",
-    "state_sizes",
     "stream",
     "tolerance",
 ]

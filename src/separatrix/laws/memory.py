@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import safetensors.torch
 import torch
@@ -17,16 +19,36 @@ SHORT = 64
 """Tokens for which the state is also counted in float64."""
 
 
+class Kept(NamedTuple):
+    """What one sequence carries in the format that the mixer declares, p16 as float64."""
+
+    sizes: dict[int, tuple[int, int]]
+    """(numbers, bits) after 0 and after each of CACHE_LENGTHS tokens."""
+    most: list[int]
+    """The most numbers carried after at most 0, 1, 2, ... tokens."""
+
+
 @torch.no_grad()
-def cache_as_declared(mixer: Mixer) -> None:
+def kept_by(mixer: Mixer) -> Kept:
+    """Streams as many tokens as the longest of CACHE_LENGTHS. Raises LawBroken for a state without
+    a batch axis.
+    """
+    declared = DTYPES.get(mixer.mechanism.format)
+    return _streamed(
+        mixer if declared is None else copy.deepcopy(mixer).to(declared), CACHE_LENGTHS
+    )
+
+
+@torch.no_grad()
+def cache_as_declared(mixer: Mixer, kept: Kept | None = None) -> None:
     """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64, 1,000 and 4,096 tokens:
     as many numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer
     cast to the declared `format`. A format PyTorch lacks (p16) has numbers only.
+
+    `kept` is what `kept_by` has measured of this mixer.
     """
-    declared = DTYPES.get(mixer.mechanism.format)
-    wide = mixer if declared is None else copy.deepcopy(mixer).to(declared)
-    measured = state_sizes(wide, CACHE_LENGTHS)
-    shorter = state_sizes(mixer, [t for t in CACHE_LENGTHS if t <= SHORT])
+    measured = (kept or kept_by(mixer)).sizes
+    shorter = _streamed(mixer, [t for t in CACHE_LENGTHS if t <= SHORT]).sizes
     for t, (numbers, bits) in measured.items():
         wanted = sum_bits(item.bits for item in mixer.mechanism.cache(t))
         for found in (numbers, shorter.get(t, (numbers, 0))[0]):
@@ -35,7 +57,7 @@ def cache_as_declared(mixer: Mixer) -> None:
                 f"after {t} tokens the state holds {found:,} numbers; {wanted.numbers:,} are"
                 " declared",
             )
-        if declared is not None:
+        if mixer.mechanism.format in DTYPES:
             demand(
                 bits == mixer.mechanism.cache_bits(t),
                 f"after {t} tokens the state holds {bits:,} bits; {mixer.mechanism.cache_bits(t):,}"
@@ -43,20 +65,12 @@ def cache_as_declared(mixer: Mixer) -> None:
             )
 
 
-@torch.no_grad()
-def state_sizes(
-    mixer: Mixer, lengths: tuple[int, ...] | list[int], most: list[int] | None = None
-) -> dict[int, tuple[int, int]]:
-    """(numbers, bits) that one sequence carries after 0 and after each of `lengths` tokens.
-
-    `most` is filled with the most numbers carried after at most 0, 1, 2, ... tokens. Raises
-    LawBroken for a state without a batch axis.
-    """
+def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
+    """What is carried in the format of the mixer."""
     x = inputs(mixer, 2, max(lengths)).to(mixer._like.dtype)
     state = mixer.init_state(2)
     found = {0: (state_numbers(state), _bits(state))}
-    most = [] if most is None else most
-    most.append(found[0][0])
+    most = [found[0][0]]
     for t in range(x.shape[1]):
         _, state = mixer.step(x[:, t], state, t)
         most.append(max(most[-1], state_numbers(state)))
@@ -67,7 +81,7 @@ def state_sizes(
                     f"state['{name}'] after {t + 1} tokens: its first axis is not the batch",
                 )
             found[t + 1] = state_numbers(state), _bits(state)
-    return found
+    return Kept(found, most)
 
 
 def _bits(state: State) -> int:

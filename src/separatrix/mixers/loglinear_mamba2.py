@@ -17,16 +17,15 @@ even run before it, decayed by the tokens in between: O(T log T).
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from separatrix.mechanisms import LogLinear
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
+from separatrix.mixers.base.stepped import SteppedMixer
 from separatrix.mixers.ops.decay import after, bounded, scores
 from separatrix.mixers.ops.fenwick import (
     LevelWeights,
@@ -38,7 +37,6 @@ from separatrix.mixers.ops.fenwick import (
     split_runs,
     to_odd_runs,
 )
-from separatrix.mixers.ops.gates import draw_rates, draw_steps
 
 
 class FenwickDecayed(Recurrence):
@@ -63,7 +61,7 @@ class FenwickDecayed(Recurrence):
         return read_slots(q, own, slots, weights), {"S": slots_after(slots, own, t)}
 
 
-class LogLinearMamba2Mixer(RecurrentMixer):
+class LogLinearMamba2Mixer(SteppedMixer):
     """Log-linear Mamba-2. Raises SizeError for a token after the 2^31st."""
 
     recurrence = FenwickDecayed()
@@ -71,31 +69,17 @@ class LogLinearMamba2Mixer(RecurrentMixer):
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.level = LevelWeights(width, self.heads)
-        self.dt = nn.Linear(width, self.heads)
-        self.rate = nn.Parameter(torch.zeros(self.heads))
-        self.skip = nn.Parameter(torch.ones(self.heads))
-
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        draw_steps(self.dt.bias, generator)
-        draw_rates(self.rate, generator)
-        with torch.no_grad():
-            self.skip.fill_(1)
+        self._add_steps(width)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
     def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         q, k, v = qkv
-        step = F.softplus(wide(self.dt(x)))
-        log_a = per_head(-wide(self.rate).exp() * step)
+        step, log_a = self._steps(x)
         # weights are asked for where queries are
         weights = self.level.of(x[:, -q.shape[2] :], start + x.shape[1])
-        return q, k, per_head(step) * v, log_a, weights
-
-    def _beside(self, qkv: Projected) -> Tensor:
-        q, _, v = qkv
-        return self.skip[:, None, None] * v[:, :, -q.shape[2] :]
+        return q, k, step * v, log_a, weights
 
 
 def fenwick(

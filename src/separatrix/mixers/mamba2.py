@@ -13,49 +13,25 @@ State: S^T (heads, state, head_dim). Parallel form: chunks (ops/decay.py).
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from separatrix.mechanisms import Mamba2
 from separatrix.mixers.base.heads import Projected
-from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrence import Decayed, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
-from separatrix.mixers.ops.gates import draw_rates, draw_steps
+from separatrix.mixers.base.stepped import SteppedMixer
 
 
-class Mamba2Mixer(RecurrentMixer):
+class Mamba2Mixer(SteppedMixer):
     """Mamba-2."""
 
     recurrence = Decayed()
 
     def __init__(self, mechanism: Mamba2, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.dt = nn.Linear(width, self.heads)
-        self.rate = nn.Parameter(torch.zeros(self.heads))
-        self.skip = nn.Parameter(torch.ones(self.heads))
-
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        draw_steps(self.dt.bias, generator)
-        draw_rates(self.rate, generator)
-        with torch.no_grad():
-            self.skip.fill_(1)
+        self._add_steps(width)
 
     def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
         q, k, v = qkv
-        step, log_a = self._gates(x)
+        step, log_a = self._steps(x)
         return q, k, step * v, log_a
-
-    def _beside(self, qkv: Projected) -> Tensor:
-        q, _, v = qkv
-        return self.skip[:, None, None] * v[:, :, -q.shape[2] :]
-
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
-        """The step size and log a."""
-        step = F.softplus(wide(self.dt(x)))
-        return per_head(step), per_head(-wide(self.rate).exp() * step)

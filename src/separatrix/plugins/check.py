@@ -20,12 +20,14 @@ from separatrix.laws import (
     FORMATS,
     LAWS,
     RELATIVE,
+    Kept,
     LawBroken,
+    cache_as_declared,
     drawn,
     in_formats,
     inputs,
+    kept_by,
     seeded,
-    state_sizes,
     stream,
     tolerance,
 )
@@ -71,8 +73,8 @@ class Speed:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCard:
-    """What `check` found. `cache` holds (numbers, bits) by t in float32, empty where the state
-    could not be measured.
+    """What `check` found. `cache` holds (numbers, bits) by t in the declared format, empty where
+    the state could not be measured.
     """
 
     mechanism: Mechanism
@@ -174,14 +176,16 @@ def _one_thread() -> Iterator[None]:
 
 def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
     total = len(LAWS) + 2
+    if progress is not None:
+        progress(0, total)
+    kept, trouble = _measure(copy.deepcopy(mixer))
+    # the law looks at the same 4,096 tokens
+    calls = LAWS | {"cache": lambda mixer: cache_as_declared(mixer, kept)}
     results = []
-    for done, (law, call) in enumerate(LAWS.items()):
+    for done, (law, call) in enumerate(calls.items(), 1):
         if progress is not None:
             progress(done, total)
         results.append(_result(law, call, mixer))
-    if progress is not None:
-        progress(total - 2, total)
-    cache, growth, trouble = _measure(copy.deepcopy(mixer).float())
     if progress is not None:
         progress(total - 1, total)
     speed, slow = _speed(copy.deepcopy(mixer).float())
@@ -190,15 +194,15 @@ def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
         origin=origin,
         width=mixer.width,
         laws=tuple(results),
-        cache=cache,
-        growth=growth,
+        cache=kept.sizes if kept else {},
+        growth=_growth(kept) if kept else "unknown",
         speed=speed,
         notes=tuple(note for note in (_in_training(copy.deepcopy(mixer)), trouble, slow) if note),
     )
 
 
 def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
-    says = " ".join((call.__doc__ or "").split("\n\n")[0].split())
+    says = " ".join((LAWS[law].__doc__ or "").split("\n\n")[0].split())
     if law == "chunks" and isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"):
         return LawResult(law=law, says=says, holds=True, applies=False)
     try:
@@ -230,23 +234,19 @@ def _in_training(mixer: Mixer) -> str:
     return ""
 
 
-@torch.no_grad()
-def _measure(mixer: Mixer) -> tuple[dict[int, tuple[int, int]], str, str]:
-    """(numbers, bits) by t in the format of the mixer, the growth class, and what went wrong."""
-    ends = tuple(max(CACHE_LENGTHS) // part for part in (8, 4, 2, 1))
+def _measure(mixer: Mixer) -> tuple[Kept | None, str]:
+    """What the mixer carries, and what went wrong."""
     try:
-        most: list[int] = []
-        cache = state_sizes(mixer, CACHE_LENGTHS, most)
+        return kept_by(mixer), ""
     except Exception as error:
-        return (
-            {},
-            "unknown",
-            (
-                "the cache was not measured:"
-                f" {error if isinstance(error, LawBroken) else describe_error(error)}"
-            ),
-        )
-    return cache, growth_class([most[t] for t in ends]), ""
+        told = error if isinstance(error, LawBroken) else describe_error(error)
+        return None, f"the cache was not measured: {told}"
+
+
+def _growth(kept: Kept) -> str:
+    """How the cache grows over the tokens it was measured on."""
+    longest = max(CACHE_LENGTHS)
+    return growth_class([kept.most[longest // part] for part in (8, 4, 2, 1)])
 
 
 def growth_class(numbers: list[int]) -> str:

@@ -1,30 +1,69 @@
-"""The parts that prompts with needles in filler text share: their sizes, and how they are read."""
+"""What prompts with needles in filler text share: their sizes, and how they are read."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
 
 from separatrix.errors import SizeError, SpecError
 from separatrix.tasks.base.sizes import require
+from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.filler import FILLER, SHORTEST
-from separatrix.tasks.text.names import names
+from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
 CUE: Final = "Answer:"
 LONGEST_TEXT: Final = 1 << 20
 """Most words of a text."""
+TOLD: Final = 7
+"""Words of a needle."""
 
 
-def check_length(task: str, length: int, needles: int, told: int) -> None:
-    """Raises SizeError for a text without room for `needles` sentences of `told` words in all, and
-    for more names than there are: two for every needle.
-    """
-    require(task, "length", length, told + SHORTEST, LONGEST_TEXT)
-    if 2 * needles > len(names()):
-        raise SizeError(
-            f"{task}: {needles:,} sentences need {2 * needles:,} names; there are {len(names()):,}"
-        )
+@dataclass(frozen=True, kw_only=True)
+class Haystack(TextTask):
+    """Sentences about names, the needles, in a text of `length` words that is filler otherwise."""
+
+    source: ClassVar[str] = "arXiv 2404.06654"
+    due: ClassVar[str] = "due after the prompt"
+    pattern: ClassVar[str] = PATTERN
+
+    length: int
+
+    @property
+    @abstractmethod
+    def needles(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        """One instance."""
+
+    def _check_length(self) -> None:
+        """Raises SizeError for a text without room for its needles, and for more names than there
+        are: two for every needle.
+        """
+        told = TOLD * self.needles
+        require(self.name, "length", self.length, told + SHORTEST, LONGEST_TEXT)
+        if 2 * self.needles > len(names()):
+            raise SizeError(
+                f"{self.name}: {self.needles:,} sentences need {2 * self.needles:,} names; there"
+                f" are {len(names()):,}"
+            )
+
+    @property
+    def sentences(self) -> int:
+        """At most: the shortest filler throughout."""
+        return self.needles + (self.length - TOLD * self.needles) // SHORTEST
+
+    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
+        return [self._item(rng) for _ in range(self._batch(batch))]
+
+    def target(self, item: TextItem) -> str:
+        return item.answer
 
 
 def taken_apart(spec: str, prompt: str, length: int) -> tuple[list[str], str]:

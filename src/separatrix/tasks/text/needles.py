@@ -14,9 +14,9 @@ import numpy as np
 from separatrix.errors import SizeError, SpecError
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.text.base import TextItem, TextTask
-from separatrix.tasks.text.filler import SHORTEST, among
-from separatrix.tasks.text.haystack import CUE, check_length, facts, taken_apart
+from separatrix.tasks.text.base import TextItem
+from separatrix.tasks.text.filler import among
+from separatrix.tasks.text.haystack import CUE, Haystack, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
@@ -61,12 +61,10 @@ WORDS = Words(
 
 _NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
 _NAME: Final = re.compile(PATTERN)
-_TOLD = 7
-"""Words of a needle."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needles(TextTask):
+class Needles(Haystack):
     """Code words in filler text."""
 
     name: ClassVar[str] = "needles"
@@ -75,9 +73,6 @@ class Needles(TextTask):
         "needles in a haystack: code words of several names among filler; answer those asked for"
     )
     usage: ClassVar[str] = "length (words), keys, values (of a key, default 1), queries (default 1)"
-    source: ClassVar[str] = "arXiv 2404.06654"
-    due: ClassVar[str] = "due after the prompt"
-    pattern: ClassVar[str] = PATTERN
     grid: ClassVar[tuple[str, ...]] = (
         "length=80,keys=4",
         "length=120,keys=4,values=2",
@@ -88,7 +83,6 @@ class Needles(TextTask):
         "length=131072,keys=64,queries=4",
     )
 
-    length: int
     keys: int
     values: int = 1
     queries: int = 1
@@ -102,16 +96,11 @@ class Needles(TextTask):
                 f"{self.name}: values is {self.values} and queries is {self.queries}; one of them"
                 " must be 1"
             )
-        check_length(self.name, self.length, self.needles, _TOLD * self.needles)
+        self._check_length()
 
     @property
     def needles(self) -> int:
         return self.keys * self.values
-
-    @property
-    def sentences(self) -> int:
-        """At most: the shortest filler throughout."""
-        return self.needles + (self.length - _TOLD * self.needles) // SHORTEST
 
     @property
     def candidates(self) -> int:
@@ -145,9 +134,6 @@ class Needles(TextTask):
             others = min(2, self.keys - 1) * self.values
             return Fraction(1, max(1, self.needles - others))
         return Fraction(1, self.candidates)
-
-    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
-        return [self._item(rng) for _ in range(self._batch(batch))]
 
     def _item(self, rng: np.random.Generator) -> TextItem:
         every = names()
@@ -186,9 +172,6 @@ class Needles(TextTask):
 
     def steps(self, prompt: str) -> list[str]:
         return [sentence for *_, sentence in self._found(prompt)]
-
-    def target(self, item: TextItem) -> str:
-        return item.answer
 
     def _found(self, prompt: str) -> list[tuple[str, str, str, str]]:
         """The needles asked for. Raises SpecError or SizeError for what is no instance."""

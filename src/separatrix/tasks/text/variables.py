@@ -12,9 +12,9 @@ import numpy as np
 from separatrix.errors import SizeError, SpecError
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.text.base import TextItem, TextTask
-from separatrix.tasks.text.filler import SHORTEST, among
-from separatrix.tasks.text.haystack import CUE, check_length, facts, taken_apart
+from separatrix.tasks.text.base import TextItem
+from separatrix.tasks.text.filler import among
+from separatrix.tasks.text.haystack import CUE, Haystack, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
@@ -58,12 +58,10 @@ WORDS = Words(
 _FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
 _COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
 _NAME: Final = re.compile(PATTERN)
-_TOLD = 7
-"""Words of a needle."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variables(TextTask):
+class Variables(Haystack):
     """Chains of variables in filler text."""
 
     name: ClassVar[str] = "variables"
@@ -72,9 +70,6 @@ class Variables(TextTask):
         "variable tracking in words: chains of copies among filler; answer all that hold a word"
     )
     usage: ClassVar[str] = "length (words), chains, hops (copies in a chain)"
-    source: ClassVar[str] = "arXiv 2404.06654"
-    due: ClassVar[str] = "due after the prompt"
-    pattern: ClassVar[str] = PATTERN
     grid: ClassVar[tuple[str, ...]] = (
         "length=80,chains=3,hops=1",
         "length=120,chains=4,hops=2",
@@ -85,21 +80,17 @@ class Variables(TextTask):
         "length=131072,chains=16,hops=8",
     )
 
-    length: int
     chains: int
     hops: int
 
     def __post_init__(self) -> None:
         require(self.name, "chains", self.chains, 2, len(names()))
         require(self.name, "hops", self.hops, 1, len(names()))
-        needles = self.chains * (self.hops + 1)
-        check_length(self.name, self.length, needles, _TOLD * needles)
+        self._check_length()
 
     @property
-    def sentences(self) -> int:
-        """At most: the shortest filler throughout."""
-        needles = self.chains * (self.hops + 1)
-        return needles + (self.length - _TOLD * needles) // SHORTEST
+    def needles(self) -> int:
+        return self.chains * (self.hops + 1)
 
     @property
     def candidates(self) -> int:
@@ -121,9 +112,6 @@ class Variables(TextTask):
     @property
     def chance(self) -> Fraction:
         return Fraction(1, self.chains)
-
-    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
-        return [self._item(rng) for _ in range(self._batch(batch))]
 
     def _item(self, rng: np.random.Generator) -> TextItem:
         every = names()
@@ -203,6 +191,3 @@ class Variables(TextTask):
             at, sentence = next_of[at]
             chain.append(sentence)
         return chain
-
-    def target(self, item: TextItem) -> str:
-        return item.answer
