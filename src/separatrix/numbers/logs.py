@@ -82,6 +82,21 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     )
 
 
+def floor_log2(terms: Sequence[tuple[int, int]]) -> int:
+    """sum(c * log2(x) for c, x in terms), rounded down to an integer. Raises Undecided where the
+    largest precision leaves two integers.
+    """
+    exact = _whole_bits(terms)
+    if exact is not None:
+        return exact
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            floor = sum((c * log2_ball(x) for c, x in terms), arb(0)).floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
+    raise Undecided(f"a sum of logarithms is near an integer at {PRECISIONS[-1]} bits of precision")
+
+
 def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
     """sum(c * log2(x)) where it is an integer because the odd parts of the x cancel; None where
     they do not.

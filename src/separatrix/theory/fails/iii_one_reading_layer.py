@@ -11,6 +11,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
 from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
 from separatrix.theory.search.grid import LARGEST, best_pairs
@@ -28,21 +29,6 @@ class Sizes(CacheSizes):
     sigma_0: int
     sigma_1: int
     open_block: int = 0
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """How a task is written: e_1 tokens per z_1 entry, s_0 prompt tokens after z_1 before w, s_w
-    from w on, and K answers with different first tokens (None: one token per answer).
-    """
-
-    e_1: int = 1
-    s_0: int = 1
-    s_w: int = 1
-    K: int | None = None
-
-
-PLAIN = Spelling()
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ inequality is certified. So a search may overlook parameters, but never invents 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -52,6 +52,13 @@ class ProofParameters(ABC):
     def numbers(self) -> dict[str, int]:
         """Every parameter by name."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int]) -> Self:
+        """The parameters with these numbers. Raises KeyError where one is missing and SizeError
+        where they are out of range.
+        """
+        return cls(**{field.name: numbers[field.name] for field in fields(cls)})
 
     @property
     def size(self) -> tuple[int, ...]:

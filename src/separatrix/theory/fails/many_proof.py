@@ -1,0 +1,200 @@
+"""The parameters of Theorems VI and VII, and the conditions (A), (B_l) and (C) that they must meet
+(theory.md, section 11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+from separatrix.errors import SizeError
+from separatrix.numbers.logs import LogSign
+from separatrix.numbers.occupancy import Occupancy
+from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
+from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.lemmas import Asked, Class, Hit, Sides
+from separatrix.theory.search.driver import ProofParameters
+
+
+@dataclass(frozen=True)
+class Parameters(ProofParameters):
+    """m and n_1 of the task, `further` = (n_2, ..., n_{L-1}), and what the proof chooses: see
+    `Choice`; y_1 values of z_1 and `hit` = (Y_2, ..., Y_{L-1}) values of z_2, ...
+
+    L >= 3, all are positive, G m' <= m, g G <= n_2, x <= t <= m, y_1 <= min(m', Delta_1 x), Y_2 <=
+    G N_1 and Y_l <= N_{l-1}. Raises SizeError outside.
+    """
+
+    further: tuple[int, ...]
+    part: int
+    G: int
+    g: int
+    t: int
+    x: int
+    contents: tuple[int, ...]
+    y_1: int
+    hit: tuple[int, ...]
+    flags: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        L = len(self.further) + 2
+        complete = (len(self.contents), len(self.hit), len(self.flags)) == (L - 1, L - 2, L - 1)
+        sizes = (self.m, self.n_1, self.part, self.G, self.g, self.t, self.x, self.y_1)
+        positive = min((*sizes, *self.further, *self.contents, *self.hit), default=0) >= 1
+        if not (
+            L >= 3
+            and complete
+            and positive
+            and set(self.flags) <= {0, 1}
+            and self.G * self.part <= self.m
+            and self.g * self.G <= self.further[0]
+            and self.x <= self.t <= self.m
+            and self.y_1 <= min(self.part, self.contents[0] * self.x)
+            and all(hit <= self.bins(level) for level, hit in enumerate(self.hit, 2))
+        ):
+            raise SizeError(
+                "Theorems VI and VII need L >= 3, G m' <= m, g G <= n_2, x <= t <= m, y_1 <="
+                f" min(m', Delta_1 x), Y_2 <= G N_1 and Y_l <= N_(l-1); these are {self.numbers}"
+            )
+
+    @property
+    def L(self) -> int:
+        """How many functions the argument composes."""
+        return len(self.further) + 2
+
+    @property
+    def branching(self) -> tuple[int, ...]:
+        return self.n_1, *self.further
+
+    @property
+    def least_last(self) -> int:
+        # with more functions n_{L-1} stands in the prices, and all of its values are asked for
+        return self.g * self.G if self.L == 3 else self.further[-1]
+
+    def with_last(self, n_l: int) -> Self:
+        return replace(self, further=(*self.further[:-1], n_l))
+
+    @property
+    def choice(self) -> Choice[int]:
+        """What the prices hang on."""
+        return Choice(
+            self.m,
+            self.branching,
+            self.part,
+            self.G,
+            self.g,
+            self.t,
+            self.x,
+            self.contents,
+            self.flags,
+        )
+
+    def values(self, level: int) -> int:
+        """N_l."""
+        return self.choice.values(level)
+
+    def bins(self, level: int) -> int:
+        """V_l: how many values z_l may take, counted once for each group of w_2 at l = 2."""
+        return self.values(level - 1) * (self.G if level == 2 else 1)
+
+    def places(self, level: int) -> int:
+        """U_l, l >= 2: how many entries of z_l are asked for; U_L is F of condition (C)."""
+        if level == 2:
+            return self.G * self.n_1 * self.y_1
+        each = self.g if level == 3 else self.branching[level - 2]
+        return each * self.hit[level - 3]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        named = {"m": self.m}
+        named |= {f"n_{level}": n for level, n in enumerate(self.branching, 1)}
+        named |= {"m'": self.part, "G": self.G, "g": self.g, "t": self.t, "x": self.x}
+        named |= {f"Delta_{level}": delta for level, delta in enumerate(self.contents, 1)}
+        named |= {"y_1": self.y_1} | {f"Y_{level}": hit for level, hit in enumerate(self.hit, 2)}
+        return named | {f"f_{level}": flag for level, flag in enumerate(self.flags, 2)}
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int]) -> Self:
+        branching = _series(numbers, "n", 1)
+        return cls(
+            m=numbers["m"],
+            n_1=numbers["n_1"],
+            further=branching[1:],
+            part=numbers["m'"],
+            G=numbers["G"],
+            g=numbers["g"],
+            t=numbers["t"],
+            x=numbers["x"],
+            contents=_series(numbers, "Delta", 1),
+            y_1=numbers["y_1"],
+            hit=_series(numbers, "Y", 2),
+            flags=_series(numbers, "f", 2),
+        )
+
+
+def _series(numbers: Mapping[str, int], name: str, first: int) -> tuple[int, ...]:
+    """The numbers name_first, name_{first+1}, ... that there are."""
+    found: list[int] = []
+    while f"{name}_{first + len(found)}" in numbers:
+        found.append(numbers[f"{name}_{first + len(found)}"])
+    return tuple(found)
+
+
+class Conditions(NamedTuple):
+    """(A), then (B_2), ..., (B_{L-1}), then (C)."""
+
+    first: Class
+    spread: tuple[Hit, ...]
+    last: Asked
+
+    @property
+    def named(self) -> dict[str, Class | Hit | Asked]:
+        """Each by its name in numbers, in the order of the proof."""
+        spread = {f"B_{level}": hit for level, hit in enumerate(self.spread, 2)}
+        return {"A": self.first, **spread, "C": self.last}
+
+    def signs(self) -> tuple[LogSign, ...]:
+        """Every condition's certified sign; raises Undecided where one stays open."""
+        return tuple(one.sign() for one in self.named.values())
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Both sides of every condition in bits, the left ones rounded down; of conditions that
+        compare nothing (one value alone) there are none.
+        """
+        found: dict[str, int] = {}
+        for name, one in self.named.items():
+            sides: Sides | None = one.sides()
+            if sides is not None:
+                found |= {f"{name}_left": sides.left, f"{name}_right": sides.right}
+        return found
+
+
+def conditions(ahead: int, s: Sizes, p: Parameters, spelling: Spelling = PLAIN) -> Conditions:
+    """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
+    owed = prices(ahead, s, p.choice, spelling)
+    first = Class(
+        values=p.part,
+        places=p.x,
+        among=p.t,
+        contents=p.contents[0],
+        y=p.y_1,
+        bits=class_bits(ahead, s, p.choice, spelling),
+    )
+    spread = tuple(
+        Hit(
+            Occupancy(
+                p.bins(level),
+                p.contents[level - 1] * p.places(level),
+                p.hit[level - 2],
+                p.G if level == 2 else 1,
+            ),
+            p.contents[level - 1] * owed[level - 2] + 1,
+        )
+        for level in range(2, p.L)
+    )
+    answers = p.values(p.L - 1)
+    if spelling.K is not None:
+        answers = min(answers, spelling.K)
+    return Conditions(first, spread, Asked(p.places(p.L), answers, owed[-1]))
