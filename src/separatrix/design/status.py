@@ -4,7 +4,7 @@ cannot tell apart.
 What a theorem looks at of a stack is a trait of its class (`Sees`), and says how often it is asked:
 
 - the cache, or the only layer with memory: once per arrangement;
-- reading layers, or what stands before the second of them: once for these;
+- which layers there are, reading layers, or what stands before the second of them: once for these;
 - sizes of groups of layers: once per sizes, and what fails with some sizes fails with smaller ones.
 
 A theorem that names no such trait is asked about every single stack, so that a new one can only
@@ -101,7 +101,9 @@ class TaskJudge:
         self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS)
         self._fail_somewhere = _by_sight(failing, Sees.CARRIERS, Sees.STACK)
         # those that are asked about every stack come last
-        self._solve = _by_sight(solving, Sees.ONE_MEMORY, Sees.READERS, Sees.CARRIERS, Sees.STACK)
+        self._solve = _by_sight(
+            solving, Sees.ONE_MEMORY, Sees.LAYERS, Sees.READERS, Sees.CARRIERS, Sees.STACK
+        )
 
     def _once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         if key not in self._memo:
@@ -239,6 +241,10 @@ class TaskJudge:
         if sees in (Sees.READERS, Sees.CARRIERS) and self._places_matter(arrangement):
             layout = Layout(arrangement, gaps)
             return layout, layout.layers
+        if sees is Sees.LAYERS:
+            readers = () if reader is None else (reader,)
+            layers = tuple(dict.fromkeys((*arrangement.filled(), *readers)))
+            return layers, layers
         if sees is Sees.READERS:
             # two of a kind stand for more of it
             layers = arrangement.fill

@@ -109,6 +109,23 @@ class TokenChoice(NamedTuple):
     """Numbers that queries, the indexer's too, are maps of, where these are few."""
 
 
+class Turning(NamedTuple):
+    """Heads whose state a token can reflect: turn over along a direction of its choice, exactly
+    (theory.md, section 10).
+    """
+
+    reflections: int
+    """How many reflections one token can apply, one after the other."""
+    heads: int
+    """Heads with keys of their own."""
+    key_dim: int
+    value_dim: int
+    bare: bool
+    """Whether nothing comes before and after the recurrence: no convolution with SiLU, no norm, no
+    gate.
+    """
+
+
 def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
     """A field that holds an integer of at least 1 (0 where the default is 0), or None where the
     default is None.
@@ -331,6 +348,11 @@ class Mechanism:
     def _handed_on(self) -> int:
         """Numbers that one head can hand to the next token as they are; 0 where none is known."""
         return 0
+
+    @property
+    def turning(self) -> Turning | None:
+        """Its heads, where tokens can reflect their state exactly; None for all others."""
+        return None
 
     @property
     def retrieval_head(self) -> Head | None:

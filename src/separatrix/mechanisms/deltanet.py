@@ -26,3 +26,7 @@ class DeltaNet(MatrixState):
     operations: ClassVar[int] = 6
 
     negative: bool = flag(False, NEGATIVE, alters=True)
+
+    @property
+    def _reflections(self) -> int:
+        return int(self.negative)

@@ -30,6 +30,10 @@ class DeltaProduct(MatrixState):
     negative: bool = flag(True, NEGATIVE, alters=True)
 
     @property
+    def _reflections(self) -> int:
+        return self.householders if self.negative else 0
+
+    @property
     def _channels(self) -> int:
         return (
             self.qk * self.head_dim * (1 + self.householders)

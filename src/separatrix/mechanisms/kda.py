@@ -28,6 +28,10 @@ class KDA(MatrixState):
     negative: bool = flag(False, NEGATIVE, alters=True)
 
     @property
+    def _reflections(self) -> int:
+        return int(self.negative)
+
+    @property
     def counted_bits(self) -> int:
         # one head counts while another is emptied, and a third stays for other uses
         return self._counted_bits() if self.heads >= 3 else 0

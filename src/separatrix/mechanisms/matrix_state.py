@@ -8,7 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
+    EXACT_FORMATS,
     CacheItem,
+    Turning,
     Varied,
     choice,
     convolution,
@@ -82,6 +84,19 @@ class MatrixState(Stateful, Heads):
 
     def flops(self, t: int) -> int:
         return self.operations * self.state_numbers + 2 * self.conv * self._channels
+
+    @property
+    def turning(self) -> Turning | None:
+        reflections = self._reflections
+        if not reflections or not self.formats <= EXACT_FORMATS:
+            return None
+        bare = not self.conv and self.gate == "none"
+        return Turning(reflections, self.qk, self.head_dim, self.dv, bare)
+
+    @property
+    def _reflections(self) -> int:
+        """Updates of a token that can be reflections: of the delta rule, with b_i up to 2."""
+        return 0
 
     @property
     def _handed_on(self) -> int:

@@ -37,6 +37,8 @@ class Sees(Enum):
     """The bits of the whole cache after t tokens, for every t; see `CacheTheorem`."""
     ONE_MEMORY = auto()
     """The one layer with memory; the theorem is silent where there are none or several."""
+    LAYERS = auto()
+    """Which layers there are, wherever and however often they stand."""
     READERS = auto()
     """The first two reading layers, wherever they stand."""
     CARRIERS = auto()

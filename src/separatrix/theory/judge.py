@@ -32,6 +32,7 @@ from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.match2 import Match2
 from separatrix.theory.solves.pairs import TwoLayerPairs
 from separatrix.theory.solves.retrieval import Retrieval
+from separatrix.theory.solves.state_tracking import StateTracking
 
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
@@ -52,6 +53,7 @@ THEOREMS: dict[str, Theorem] = {
         Match2(),
         TwoLayerPairs(),
         TwoLayerEquality(),
+        StateTracking(),
         Thought(),
         NothingKnown(),
     )

@@ -52,7 +52,7 @@ _ELSEWHERE = (
     *("use_mambapy", "mamba_chunk_size", "chunk_size", "mamba_proj_bias", "mamba_conv_bias"),
     *("mamba_rms_norm", "mamba_norm_before_gate", "mamba_hidden_act", "hidden_mamba_act"),
     *("mamba_dt_rank", "time_step_rank", "use_conv_bias", "conv_bias", "mamba_inner_layernorms"),
-    *("ssm_in_multiplier", "ssm_out_multiplier", "ssm_multipliers", "linear_allow_neg_eigval"),
+    *("ssm_in_multiplier", "ssm_out_multiplier", "ssm_multipliers"),
     *("scan_layers", "unroll_layers", "residual_in_fp32", "use_bfloat16", "dim_model_base"),
     *("image_token_index", "video_token_index", "audio_token_index", "boi_token_index"),
     *(

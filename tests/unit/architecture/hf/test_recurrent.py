@@ -75,7 +75,9 @@ BY_HAND: dict[str, dict[str, Mechanism]] = {
         "a": Latent(heads=4, head_dim=16, value_dim=20, latent=40, rope_dim=8, **F),
     },
     "olmo_hybrid": {
-        "g": GatedDeltaNet(heads=4, key_heads=2, head_dim=12, value_dim=20, conv=4, **S),
+        "g": GatedDeltaNet(
+            heads=4, key_heads=2, head_dim=12, value_dim=20, conv=4, negative=True, **S
+        ),
         "f": FULL_16,
     },
     "minimax_text_01": {
@@ -180,6 +182,16 @@ def test_negative_eigenvalues_are_read(family: str) -> None:
         for p in layer
     }
     assert part.sizes()["negative"] is True
+
+
+@pytest.mark.parametrize(("said", "negative"), [({}, True), (True, True), (False, False)])
+def test_olmo_hybrid_has_negative_eigenvalues_unless_the_file_says_no(
+    said: bool | dict[str, Any], negative: bool
+) -> None:
+    """As `OlmoHybridConfig` of transformers, whose default is true."""
+    given = {"linear_allow_neg_eigval": said} if isinstance(said, bool) else {}
+    parts = {part for layer in from_config(RECURRENT["olmo_hybrid"] | given) for part in layer}
+    assert {p.sizes()["negative"] for p in parts if p.name == "gdn"} == {negative}
 
 
 def test_every_recurrent_reader_has_a_small_file() -> None:
@@ -351,7 +363,7 @@ def test_olmo_hybrid_defines_what_the_file_leaves_out() -> None:
     # 4 heads; keys 0.75 x 64 / 4 = 12, values twice that; layers 3 and 7 (of 0 to 8) full, with as
     # many key-value heads as heads
     assert read.layers[0] == (
-        GatedDeltaNet(heads=4, key_heads=4, head_dim=12, value_dim=24, conv=4, **S),
+        GatedDeltaNet(heads=4, key_heads=4, head_dim=12, value_dim=24, conv=4, negative=True, **S),
     )
     assert read.layers[3] == read.layers[7] == (Full(heads=4, kv_heads=4, head_dim=16, **F),)
     assert read.reading == (3, 7)

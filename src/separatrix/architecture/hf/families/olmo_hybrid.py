@@ -15,7 +15,7 @@ _INITIAL = ("a_log_max", "a_log_min", "dt_max", "dt_min", "dt_init_floor")
 
 def olmo_hybrid(fields: Fields) -> Reading:
     """`layer_types`; if absent, full iff i % 4 == 3, and the last layer of a shorter stack, as
-    transformers takes it.
+    transformers takes it. Negative eigenvalues unless the file says no, as there.
     """
     notes = assumed(fields)
     kinds = spelled(fields, LISTS)
@@ -52,6 +52,7 @@ def olmo_hybrid(fields: Fields) -> Reading:
             "head_dim": key_dim,
             "value_dim": _or(fields, "linear_value_head_dim", 2 * key_dim),
             "conv": fields.size("linear_conv_kernel_dim"),
+            "negative": fields.flag("linear_allow_neg_eigval") is not False,
             "format": fields.model_format(),
             "state_format": "fp32",
         },
