@@ -20,9 +20,8 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
     """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
     10^12.
     """
-    values = max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
     return [
-        *Recall(context, values).answer(architecture),
+        *recall(architecture, context).answer(architecture),
         *composition(architecture, context),
         *TwoSumOf(context, "query").answer(architecture),
         *TwoSumOf(context, "decision").answer(architecture),
@@ -30,3 +29,8 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
         *NestedBrackets(context).answer(architecture),
         *PermutationTracking(context).answer(architecture),
     ]
+
+
+def recall(architecture: Architecture, context: int) -> Recall:
+    """The question of recall, with as many values as the model has tokens."""
+    return Recall(context, max(2, architecture.vocabulary or DEFAULT_VOCABULARY))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
 
 from separatrix.evidence.records import Status, Verdict
 from separatrix.numbers.amounts import LONGEST_CONTEXT, format_times
@@ -53,6 +54,14 @@ class Bound:
         return "" if self.n is None else THEOREMS[self.theorem].failing(self.n)
 
 
+class Grade(NamedTuple):
+    """The highest accuracy on random questions: in words, in millionths, and the record of it."""
+
+    said: str
+    ceiling: int
+    verdict: Verdict
+
+
 @dataclass(frozen=True)
 class CardLine:
     """One question and its answer at the context: FAILS only where a prompt within the context is
@@ -73,6 +82,8 @@ class CardLine:
     """
     bound: Bound | None = None
     """OPEN: a failure shown beyond the context, by the theorem of the line."""
+    grade: Grade | None = None
+    """FAILS: how many of random questions are answered at the context, at the most."""
 
     @property
     def answer(self) -> str:

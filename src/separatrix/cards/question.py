@@ -5,12 +5,14 @@ say what an answer means. The reason behind an answer is told by the theorem tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from separatrix.architecture import Architecture
-from separatrix.cards.line import Bound, CardLine
+from separatrix.cards.line import Bound, CardLine, Grade
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
+from separatrix.theory.among import grades
 from separatrix.theory.base import size_in_words
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.nothing import NothingKnown
@@ -102,7 +104,8 @@ class Question(ABC):
     ) -> list[CardLine]:
         theorem = THEOREMS[record.theorem]
         words = theorem.told(record, task, architecture)
-        lines = [self._line(record, words.text, f"{self.failed(n)} {words.why}", n=n)]
+        line = self._line(record, words.text, f"{self.failed(n)} {words.why}", n=n)
+        lines = [replace(line, grade=grade(architecture, self.task))]
         after = self.after_thought
         if after is not None and theorem.after_thought:
             words = theorem.told(record, task, architecture, thought=True)
@@ -148,6 +151,15 @@ def beyond(title: str, bound: Bound, here: Verdict | None, words: Words, why: st
     """The line of a question that nothing decides at the context, with the bound beyond it."""
     explain = f"{BEYOND} {why}"
     return CardLine(title, "OPEN", None, words.text, bound.theorem, here, explain, bound)
+
+
+def grade(architecture: Architecture, task: Task) -> Grade | None:
+    """How many of random questions are answered at the most, where a theorem says so."""
+    for verdict in judge(architecture, task, among=grades):
+        theorem = THEOREMS[verdict.theorem]
+        said = theorem.told(verdict, task, architecture).text
+        return Grade(said, verdict.numbers["ceiling_millionths"], verdict)
+    return None
 
 
 def failure(architecture: Architecture, task: Task) -> Verdict | None:

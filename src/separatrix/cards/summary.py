@@ -73,6 +73,19 @@ def model_summary(
                 "record": None if record is None else record.digest,
             }
         )
+        if line.grade is not None:
+            behind = line.grade.verdict
+            records[behind.digest] = behind
+            lines.append(
+                {
+                    "question": f"{line.question}, random questions",
+                    "status": behind.status,
+                    "n": "",
+                    "text": line.grade.said,
+                    "theorem": behind.theorem,
+                    "record": behind.digest,
+                }
+            )
     return {
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,

@@ -1,9 +1,9 @@
-"""Binomial coefficients and sums of them as counts."""
+"""Binomial coefficients, sums of them, and numbers of arrangements as counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, perm
 
 from flint import arb, ctx, fmpz
 
@@ -11,6 +11,8 @@ from separatrix.errors import SizeError, Undecided
 from separatrix.numbers.counts import Count
 from separatrix.numbers.logs import LogSign, decimal, log2_ball, log_difference
 
+_FEW = 1 << 12
+"""A product of so many factors is written out."""
 _MOST_TERMS = 1 << 12
 _MOST_WORK = 1 << 38
 
@@ -23,7 +25,7 @@ class Binomial(Count):
     lower: int
 
     def log2_ball(self) -> arb:
-        if min(self.lower, self.upper - self.lower) <= 4096:
+        if min(self.lower, self.upper - self.lower) <= _FEW:
             return log2_ball(comb(self.upper, self.lower))
         # ln x! = lgamma(x + 1); what cancels in the difference only widens the ball
         factorials = [
@@ -40,6 +42,37 @@ class Binomial(Count):
 
     def __str__(self) -> str:
         return f"binomial({self.upper:,}, {self.lower:,})"
+
+
+@dataclass(frozen=True)
+class Arrangements(Count):
+    """upper! / (upper - lower)!: lists of `lower` different things of `upper`, with 0 <= lower <=
+    upper. Raises SizeError for others.
+    """
+
+    upper: int
+    lower: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper:
+            raise SizeError(
+                f"there are no lists of {self.lower:,} different things of {self.upper:,}"
+            )
+
+    def log2_ball(self) -> arb:
+        if self.lower <= _FEW:
+            return log2_ball(perm(self.upper, self.lower))
+        # ln x! = lgamma(x + 1)
+        all_of_them, left_out = (
+            arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.upper - self.lower)
+        )
+        return (all_of_them - left_out) / arb.const_log2()
+
+    def exact(self) -> int:
+        return perm(self.upper, self.lower)
+
+    def __str__(self) -> str:
+        return f"{self.upper:,}! / {self.upper - self.lower:,}!"
 
 
 @dataclass(frozen=True)

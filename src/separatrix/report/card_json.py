@@ -11,7 +11,7 @@ from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
-    from separatrix.cards.line import Bound
+    from separatrix.cards.line import Bound, Grade
     from separatrix.evidence.records import Verdict
 
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
@@ -61,11 +61,24 @@ def _verdict_json(line: CardLine) -> dict[str, Any]:
     }
     if line.status == "SOLVABLE" and verdict is not None:
         data["built_by"] = list(built_by(verdict))
+    if line.grade is not None:
+        data["accuracy"] = _accuracy_json(line.grade)
     if line.bound is not None:
         data["bound"] = _bound_json(line.bound)
     if line.n is None and verdict and verdict.log2_n:
         data["log10_n"] = log10_of(verdict)
     return data
+
+
+def _accuracy_json(grade: Grade) -> dict[str, Any]:
+    """The highest accuracy on random questions of the task, as a number rounded up."""
+    return {
+        "theorem": grade.verdict.theorem,
+        "task": grade.verdict.task,
+        "at_most": grade.ceiling / 10**6,
+        "text": grade.said,
+        "sizes": dict(grade.verdict.numbers),
+    }
 
 
 def _bound_json(bound: Bound) -> dict[str, Any]:

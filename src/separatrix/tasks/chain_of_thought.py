@@ -11,6 +11,7 @@ import numpy as np
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.counts import Count
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
@@ -202,6 +203,12 @@ class Thought(Task):
     @property
     def prefix_length(self) -> int:
         return self.task.prefix_length
+
+    def facts(self) -> Facts | None:
+        """Those of the task: the last answer is right no oftener than where it is due at once,
+        since what is written before it follows from the rest of the prompt.
+        """
+        return self.task.facts()
 
     def prefix_classes(self) -> Count | None:
         """Those of the task."""

@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.distinct import FEW, check_zipf, distinct, shuffled, zipf, zipf_chance
+from separatrix.tasks.drawing.distinct import (
+    FEW,
+    check_zipf,
+    distinct,
+    lookup_chance,
+    occurring,
+    shuffled,
+    zipf,
+)
 from separatrix.tasks.drawing.sieve import Sieve, find
 from separatrix.tasks.drawing.weighted import weighted
 
@@ -143,8 +152,7 @@ class MQAR(Task):
 
     @property
     def chance(self) -> Fraction:
-        values = min(FEW, self.answers) if self.shift == "few" else self.answers
-        return zipf_chance(values) if self.shift == "zipf" else Fraction(1, values)
+        return lookup_chance(self.answers, self.shift)
 
     def level(self, probe: str) -> Fraction:
         """Counts list the values that stand in the prompt, and one place shows one of them: each of
@@ -174,6 +182,15 @@ class MQAR(Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.answers, self.num_kv_pairs)
+
+    def facts(self) -> Facts | None:
+        """The values of the pairs, of which the next query asks for one; different ones unless a
+        shift draws them independently.
+        """
+        if self.shift == "zipf":
+            return None
+        values = occurring(self.answers, self.shift)
+        return Facts(self.num_kv_pairs, values, different=self.shift == PLAIN)
 
     def family(self) -> Family[MQAR]:
         """More pairs over the same vocabulary, in prompts long enough for them."""
@@ -255,7 +272,9 @@ class MQAR(Task):
         if self.shift == "zipf":
             return zipf(self.answers, (batch, self.num_kv_pairs), rng)
         if self.shift == "few":
-            return rng.integers(min(FEW, self.answers), size=(batch, self.num_kv_pairs))
+            return rng.integers(
+                occurring(self.answers, self.shift), size=(batch, self.num_kv_pairs)
+            )
         return distinct(batch, self.num_kv_pairs, self.answers, rng)
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -12,6 +12,7 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial, BinomialSum
 from separatrix.numbers.counts import Count, Power, Product
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -21,6 +22,7 @@ from separatrix.tasks.drawing.distinct import (
     distinct,
     independent,
     lookup_chance,
+    occurring,
     one_of,
 )
 
@@ -223,6 +225,17 @@ class Recall(Task):
             return BinomialSum(self.K, min(self.n, self.K), self.V)
         values = Power(self.V, self.n)
         return values if self.form == "present" else Product((Binomial(self.K, self.n), values))
+
+    def facts(self) -> Facts | None:
+        """The values of the pairs where the key asked for is there, and its place is uniform: with
+        V > n, when they differ, and where they are independent. Else the answer is drawn first, or
+        may be "none".
+        """
+        if self.form != "present" or self.shift == "zipf":
+            return None
+        if self.shift == "few":
+            return Facts(self.n, occurring(self.V, self.shift))
+        return Facts(self.n, self.V, different=True) if self.n < self.V else None
 
     def family(self) -> Family[Recall]:
         """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""

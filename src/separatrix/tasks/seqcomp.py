@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import FirstPart
+from separatrix.tasks.base.task import PLAIN, FirstPart
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.functions.composed import LARGEST_PROMPT, MOST_STEPS, Functions
+from separatrix.tasks.functions.composed import FUNCTIONS, LARGEST_PROMPT, MOST_STEPS, Functions
 
 WORDS = Words(
     asks="""
@@ -94,6 +95,14 @@ class SeqComp(Functions):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.N(self.L - 1), self.entries(self.L))
+
+    def facts(self) -> Facts | None:
+        """The entries of z_L, independent and uniform unless a shift or values=permutations draws
+        others; what comes before the answer and w ask for a uniform one.
+        """
+        if (self.values, self.shift) != (FUNCTIONS, PLAIN):
+            return None
+        return Facts(self.entries(self.L), self.N(self.L - 1))
 
     def first_part(self) -> FirstPart:
         """The row of z_L that w asks for: some z_{L-1}, ..., z_0 reaches every place in it."""

@@ -28,3 +28,8 @@ def fails_at_once(theorem: Theorem) -> bool:
 def solves_after_thought(theorem: Theorem) -> bool:
     """Whether a theorem shows what models can compute that write intermediate steps."""
     return theorem.after_thought and "SOLVABLE" in theorem.shows
+
+
+def grades(theorem: Theorem) -> bool:
+    """Whether a theorem says how many random questions are answered at the most."""
+    return theorem.grades

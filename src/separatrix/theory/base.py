@@ -75,6 +75,10 @@ class Theorem(ABC):
     the file of the theorem says why. Else the n of a verdict is one failing size, found by a
     search, and larger ones may be open.
     """
+    grades: ClassVar[bool] = False
+    """Whether its failures say how badly: `ceiling_millionths` among the numbers of a verdict is
+    the highest accuracy that any weights reach on random questions.
+    """
     words: ClassVar[WordsByTask] = {}
     """How its verdicts are told, by the name of the task."""
     words_after_thought: ClassVar[WordsByTask] = {}
@@ -125,12 +129,16 @@ class Theorem(ABC):
         if words is None:
             why = f"{self.cited} says: {self.title}. `separatrix theorems show {self.key}` tells"
             return Words(verdict.statement, f"{why} its premises, and why it holds.")
+        facts = self.shown(verdict, task)
+        facts |= {"kept": kept(architecture), "statement": verdict.statement}
+        return Words(words.text.format_map(facts), words.why.format_map(facts))
+
+    def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
+        """The numbers that words may name, as people read them."""
         numbers = task.sizes() | verdict.numbers
         if verdict.n is not None:
             numbers |= {"n": verdict.n, "fewer": verdict.n - 1}
-        facts = {name: number(value) for name, value in numbers.items() if type(value) is int}
-        facts |= {"kept": kept(architecture), "statement": verdict.statement}
-        return Words(words.text.format_map(facts), words.why.format_map(facts))
+        return {name: number(value) for name, value in numbers.items() if type(value) is int}
 
     def again(
         self, architecture: Architecture, task: Task, numbers: Mapping[str, int]

@@ -15,6 +15,7 @@ from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.among import answers_after_thought, answers_at_once
 from separatrix.theory.base import Theorem
+from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
@@ -38,6 +39,7 @@ THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
     for theorem in (
         TheoremI(),
+        TheoremA(),
         TheoremIPrime(),
         TheoremII(),
         TheoremIII(),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.counts import Count
 from separatrix.tasks.base.blocks import parts
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
@@ -150,6 +151,12 @@ class Task(ABC):
 
     def first_part(self) -> FirstPart | None:
         """The first part of prompts with one fixed last token; None where no count is known."""
+        return None
+
+    def facts(self) -> Facts | None:
+        """The facts among which `sample` asks for one, which a test counts by brute force; None
+        where it does not draw like that.
+        """
         return None
 
     @abstractmethod

@@ -193,8 +193,13 @@ def lookup(
     """Entries (batch, n) in [V] and places (batch,) in [n], all independent and uniform but for
     what the shift says.
     """
-    near = min(n, 1 + isqrt(n - 1)) if shift == "local" else n
-    return independent(batch, n, V, shift, rng), n - near + rng.integers(near, size=batch)
+    last = near(n, shift)
+    return independent(batch, n, V, shift, rng), n - last + rng.integers(last, size=batch)
+
+
+def near(n: int, shift: str) -> int:
+    """How many entries of a table may be asked for: the last ceil(sqrt(n)) under "local"."""
+    return min(n, 1 + isqrt(n - 1)) if shift == "local" else n
 
 
 def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> Tokens:
@@ -203,14 +208,14 @@ def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator
     """
     if shift == "zipf":
         return zipf(V, (batch, n), rng)
-    return rng.integers(_values(V, shift), size=(batch, n))
+    return rng.integers(occurring(V, shift), size=(batch, n))
 
 
 def lookup_chance(V: int, shift: str) -> Fraction:
     """The probability of the most frequent of `independent`."""
-    return zipf_chance(V) if shift == "zipf" else Fraction(1, _values(V, shift))
+    return zipf_chance(V) if shift == "zipf" else Fraction(1, occurring(V, shift))
 
 
-def _values(V: int, shift: str) -> int:
-    """How many values occur."""
+def occurring(V: int, shift: str) -> int:
+    """How many values occur, where they are uniform."""
     return min(FEW, V) if shift == "few" else V

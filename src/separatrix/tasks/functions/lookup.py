@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from separatrix.numbers.counts import Count, Power
+from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import PLAIN, Task
-from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, lookup_chance
+from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, lookup_chance, near, occurring
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +47,9 @@ class Lookup(Task):
         section 3).
         """
         return Power(self.V, self.n)
+
+    def facts(self) -> Facts | None:
+        """The entries that may be asked for; Zipf-distributed ones are not uniform."""
+        if self.shift == "zipf":
+            return None
+        return Facts(near(self.n, self.shift), occurring(self.V, self.shift))

@@ -1,0 +1,111 @@
+"""Theorem A: the highest accuracy on random questions that a bounded cache allows, whatever the
+weights. Theorem I says that some question is answered wrongly; this one, how many are.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from separatrix.architecture import Architecture
+from separatrix.evidence.records import Verdict
+from separatrix.numbers.accuracy import WHOLE, highest_accuracy, percent, stored_accuracy
+from separatrix.tasks import Task
+from separatrix.theory.base import CacheTheorem, number, size_in_words
+from separatrix.theory.words import Words, WordsByTask
+
+_WORDS = Words(
+    "at {facts} facts no weights answer {too_many}",
+    "It keeps {kept} of {cache_bits} bits, and every fact that is answered well takes its share of"
+    " them; storing as many facts as fit and guessing the others reaches {stored}.",
+)
+
+
+class TheoremA(CacheTheorem):
+    key = "A"
+    title = "bounded caches: the highest accuracy on random questions"
+    statement = (
+        "One of N random facts of V values is asked for after all of them were read. With C bits of"
+        " cache then, over all layers together, the accuracy a of every choice of weights obeys a"
+        " <= 1/V or N D(a || 1/V) <= C + delta, where D(a || c) = a log2(a/c) + (1-a) log2((1-a) /"
+        " (1-c)). Here delta = N log2 V - H, where H is the entropy of the facts: 0 for independent"
+        " uniform ones, N log2 V - log2(V!/(V-N)!) where all differ. It holds with or without"
+        " sampling and chain of thought, and for each of several questions after one prefix."
+    )
+    premises = (
+        "the model is causal",
+        "weights and position-wise functions are arbitrary; answers may be sampled",
+        "the cache holds the declared number of bits",
+        "questions are drawn as the task's sampler draws them: given what else the prefix says, the"
+        " facts have the entropy H; the one asked for is uniform, whatever the prefix says; what"
+        " else follows does not depend on the facts",
+    )
+    source = "theory.md, section 9, Theorem A; Fano's inequality"
+    proof_sketch = (
+        "phi(a) = h(a) + (1-a) log2(V-1) = log2 V - D(a || 1/V) is concave, and falls from a = 1/V"
+        " on. By Fano, of a fact that is answered with accuracy a_j at most phi(a_j) bits are left"
+        " unknown by the cache. So N phi(a) >= sum_j phi(a_j) >= sum_j H(f(j) | cache) >= H(f |"
+        " cache) >= H - C: Jensen, Fano, and subadditivity; the last because a cache of C bits"
+        " takes away no more than C. Given what else the prefix says, all that is written"
+        " afterwards is a function of the cache, the question and coins. The bound is the"
+        " rate-distortion curve of such facts: at a fixed C/N some code reaches it as N grows."
+    )
+    after_thought = True
+    grades = True
+    words: ClassVar[WordsByTask] = dict.fromkeys(("eva", "index", "mqar", "recall"), _WORDS) | {
+        "seqcomp": Words(
+            "with {facts} entries in its last function no weights answer {too_many}",
+            _WORDS.why,
+        )
+    }
+    words_after_thought = words
+
+    def bits_needed(self, task: Task) -> int:
+        facts = task.facts()
+        return 0 if facts is None else facts.contents.ceil_log2()
+
+    def smallest(self, task: Task, verdict: Verdict) -> Task | None:
+        # its n is the size that was asked, with the shift that a family leaves out
+        return task if verdict.n == size_in_words(task)[1] else None
+
+    def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
+        numbers = verdict.numbers
+        return super().shown(verdict, task) | {
+            "too_many": _more_than(numbers["ceiling_millionths"]),
+            "stored": percent(numbers["stored_millionths"], up=False),
+        }
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        facts = task.facts()
+        if facts is None:
+            return None
+        prefix = task.prefix_length
+        cache = architecture.cache_bits(prefix)
+        sign = facts.contents.compare_bits(cache)
+        if not sign.positive:
+            return None
+        N, V = facts.number, facts.values
+        ceiling = highest_accuracy(facts.contents, N, V, cache)
+        sentence = (
+            f"at {number(N)} {'different ' * facts.different}facts, each one of {number(V)} values,"
+            f" no weights answer {_more_than(ceiling)}, with or without chain of thought:"
+            f" {number(cache)} bits of cache after {prefix:,} tokens, and {facts.contents}"
+            f" lists of facts (log2 = {facts.contents.log2_str()})"
+        )
+        numbers = {
+            "prefix": prefix,
+            "cache_bits": cache,
+            "facts": N,
+            "values": V,
+            "different": int(facts.different),
+            "ceiling_millionths": ceiling,
+            "stored_millionths": stored_accuracy(N, V, cache),
+        }
+        n = size_in_words(task)[1]
+        return self.verdict(architecture, task, "FAILS", sentence, n=n, numbers=numbers, sign=sign)
+
+
+def _more_than(ceiling: int) -> str:
+    """What no weights do; an accuracy below 1 by less than a millionth is not told in figures."""
+    if ceiling == WHOLE:
+        return "all random questions"
+    return f"more than {percent(ceiling)} of random questions"
