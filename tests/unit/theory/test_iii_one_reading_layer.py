@@ -117,6 +117,18 @@ def test_lifting_at_any_further_branching() -> None:
         assert (verdict.status, verdict.n) == ("FAILS", 12 + 2 * 12 + 2)
 
 
+def test_lifting_by_identities_right_below_the_last_function() -> None:
+    """The row of z_2 that w_1 asks for is the identity: failure at (m, n_2) is failure at (m, n_1,
+    n_2). One layer of h = 20 bits fails at m = 4 from 9 rows on: 36^4 > 2^20 > 28^4.
+    """
+    full = Architecture.parse("full @ heads=1, head_dim=1, p10, accumulator=p10, running_max=false")
+    assert 36**4 > 2**20 > 28**4
+    for branching, status in (((1, 9), "FAILS"), ((9, 1), "FAILS"), ((1, 7), "OPEN")):
+        verdict = III.judge(full, SeqComp(L=3, m=4, branching=branching))
+        assert verdict is not None
+        assert verdict.status == status, branching
+
+
 def test_caches_that_grow_are_taken_at_the_length_in_question() -> None:
     """One log-linear layer of one number per state after the reading layer: floor(log2 n) + 1
     states of 8 bits.

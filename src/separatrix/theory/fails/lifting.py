@@ -16,14 +16,16 @@ class Lifting(Theorem):
     statement = (
         "If the arguments of III, IV or V show failure on L-SeqComp at (m, n_1..n_{L-1}), the same"
         " architecture fails (L+k)-SeqComp at (m, n_1..n_{L-1}, 1, .., 1), with k N_{L-1} more"
-        " tokens; and at any further n_l, with the tokens these take."
+        " tokens; and at any further n_l, with the tokens these take. The identities may also stand"
+        " right below the last function: failure at (m, n_1..n_{L-2}, n) is failure wherever n is"
+        " one of the further n_l."
     )
     premises = ("those of the theorem that is lifted, with caches sized for the longer prompt",)
     source = "theory.md, section 5, Lifting"
     proof_sketch = (
-        "Let the first row of each of z_{L+1}, ..., z_{L+k} be the identity and w ask for it. They"
-        " are a constant prefix, so they change only the first caches and each query's first"
-        " accumulator, and the answer is i_L."
+        "Let the first row of each further function be the identity and w ask for it. Behind the"
+        " last function or right below it they are constants of the prefix, so they change only the"
+        " first caches and each query's first accumulator, and the answer is i_L."
     )
 
     shows = NEITHER

@@ -108,10 +108,12 @@ class DepthTheorem(Theorem, Generic[S, P]):
         return holds(self.search(sizes).inequalities(parameters))
 
     def _size(self, task: SeqComp) -> tuple[int, ...]:
-        """The m and n_l that the proof is about; further functions are fixed to identities,
-        whatever their n_l.
+        """The m and n_l that the proof is about, of the first functions and one of the others, that
+        with most rows; the rest are fixed to identities, whatever their n_l.
         """
-        return (task.m, *task.branching[: self.least_steps - 1])
+        # identities right before z_L or behind it are constants of the prefix (Lifting)
+        first = self.least_steps - 2
+        return (task.m, *task.branching[:first], max(task.branching[first:]))
 
     def applies(self, architecture: Architecture, task: Task) -> bool:
         """Whether the theorem is about these reading layers and this task."""
