@@ -40,6 +40,7 @@ KINDS = {
             "dyck:n=4,k=2,D=2",
             "permutation:n=2,k=3",
             "counting:n=2",
+            "mqar:input_seq_len=16,num_kv_pairs=4,vocab_size=32,shift=few",
             "majority:n=3",
             "parity:n=2",
             "seqcomp:L=1,m=2",
@@ -166,6 +167,9 @@ class Run:
         self.pairs[weaker.status, stronger.status] += 1
         if stronger.status == "FAILS" != weaker.status:
             self.wrong.append(f"more is less:\n    {weaker}\n    {stronger}")
+        ceilings = [_ceiling(said) for said in (weaker, stronger)]
+        if ceilings[0] > ceilings[1]:
+            self.wrong.append(f"a larger cache, a lower ceiling:\n    {weaker}\n    {stronger}")
         for key in stronger.fails():
             theorem = THEOREMS[key]
             if not isinstance(theorem, DepthTheorem) or key not in weaker.fails():
@@ -203,6 +207,12 @@ class Run:
         return sum(self.pairs["FAILS", after] for after in ("OPEN", "SOLVABLE")) / (
             self.pairs.total()
         )
+
+
+def _ceiling(said: Said) -> int:
+    """The largest accuracy that any theorem leaves, in millionths."""
+    found = (verdict.numbers.get("ceiling_millionths") for verdict in said.by.values())
+    return min((ceiling for ceiling in found if ceiling is not None), default=10**6)
 
 
 def run(kind: str, chains: int, seed: int) -> Run:
@@ -251,7 +261,7 @@ def test_what_contradicts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TheoremI, "compare", turned)
     monkeypatch.setattr(TheoremI, "_least", lambda *_: None)
     small, large = (
-        Said(Architecture.parse(f"linear @ heads=1, head_dim={d}, p2"), parse_task("eva:n=8"))
+        Said(Architecture.parse(f"linear @ heads=1, head_dim={d}, p2"), parse_task("equality:n=8"))
         for d in (1, 8)
     )
     found = Run()
