@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,7 @@ from separatrix.cli.options import (
     tokens,
 )
 from separatrix.cli.printing import JsonFlag, print_json, show
-from separatrix.errors import SpecError
+from separatrix.errors import OutputError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,14 +44,25 @@ def compare(
         ),
     ] = None,
     sizes: SetSizes = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help=(
+                "Draw how many of random facts each recalls at the most: a file ending in .html,"
+                " .svg or .png."
+            )
+        ),
+    ] = None,
     explain: Explain = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Capability cards side by side, differences marked. Example: compare qwen3-next-80b
-    recurrentgemma-2b. A size given with --set holds for every model that has it.
+    """Capability cards side by side, differences marked, and how many random facts each model
+    recalls at the most as contexts grow. Example: compare qwen3-next-80b recurrentgemma-2b. A size
+    given with --set holds for every model that has it.
     """
     from separatrix.cards import card_facts
+    from separatrix.cards.curve import few_contexts, recall_curve
     from separatrix.report.compare import compare_json, render_comparison
 
     if len(models) < 2:
@@ -59,11 +71,33 @@ def compare(
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(context, min(own, default=None), whose=whose)
+    if plot is not None:
+        _draw(stacks, plot)
     cards = [card_facts(stack, length, context_from=chosen) for stack in stacks]
+    contexts = few_contexts(stacks, length)
+    curves = [recall_curve(stack, contexts) for stack in stacks]
     if as_json:
-        print_json(compare_json(cards))
-    else:
-        show(render_comparison(cards, explain=explain))
+        print_json(compare_json(cards, curves))
+        return
+    show(render_comparison(cards, curves, explain=explain))
+    if plot is not None:
+        typer.echo(f"plot      {plot}")
+
+
+def _draw(stacks: Sequence[Architecture], path: Path) -> None:
+    """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
+    has a bound.
+    """
+    from separatrix.cards.curve import many_contexts, recall_curve
+    from separatrix.report.curve_plot import curves_spec
+    from separatrix.report.plot_file import check_plot, write_spec
+
+    check_plot(path)
+    contexts = many_contexts(stacks)
+    if not contexts:
+        raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
+    curves = {str(stack): recall_curve(stack, contexts) for stack in stacks}
+    write_spec(curves_spec(curves), f"compare: {', '.join(curves)}", path)
 
 
 def _stacks(models: Sequence[str], sizes: Sequence[str]) -> list[Architecture]:

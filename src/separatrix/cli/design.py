@@ -153,7 +153,7 @@ def design(
     own = model.context if model is not None else None
     length, chosen = tokens(context, own, whose="the longest the base was made for")
     if plot is not None:
-        from separatrix.report.pareto_plot import check_plot
+        from separatrix.report.plot_file import check_plot
 
         check_plot(plot)
     choices = Choices(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from separatrix.architecture.spec import fold
 from separatrix.cards.memory import KINDS
+from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import growth_text
 from separatrix.report.card_json import card_json
@@ -21,6 +22,7 @@ from separatrix.report.theorem_names import theorem_name
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
+    from separatrix.cards.curve import Curve, Point
     from separatrix.cards.memory import Row
 
 _LABEL = 23
@@ -43,31 +45,42 @@ class Aligned:
         return len(set(self.cells)) > 1
 
 
-def aligned(cards: Sequence[CardFacts], *, explain: bool = False) -> list[Aligned]:
-    """Every row of the comparison of cards at one context."""
-    return [*_layers(cards), *_memory(cards), *_meaning(cards, explain=explain)]
+def aligned(
+    cards: Sequence[CardFacts], curves: Sequence[Curve] = (), *, explain: bool = False
+) -> list[Aligned]:
+    """Every row of the comparison of cards at one context, and of their curves over contexts."""
+    return [*_layers(cards), *_memory(cards), *_meaning(cards, explain=explain), *_recalled(curves)]
 
 
-def compare_json(cards: Sequence[CardFacts]) -> dict[str, Any]:
-    """The cards as `analyze --json` gives them, and the rows that differ."""
+def compare_json(cards: Sequence[CardFacts], curves: Sequence[Curve] = ()) -> dict[str, Any]:
+    """The cards as `analyze --json` gives them, the rows that differ, and how many random facts
+    each model recalls at the most (null: no bound) and by storing what fits.
+    """
     return {
         "context": cards[0].context,
         "models": [card_json(facts) for facts in cards],
+        "recall": {
+            "contexts": [point.context for point in curves[0]] if curves else [],
+            "at_most": [[_share(point.at_most) for point in curve] for curve in curves],
+            "stored": [[_share(point.stored) for point in curve] for curve in curves],
+        },
         "rows": [
             {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
-            for row in aligned(cards)
+            for row in aligned(cards, curves)
         ],
     }
 
 
-def render_comparison(cards: Sequence[CardFacts], *, explain: bool = False) -> RenderableType:
+def render_comparison(
+    cards: Sequence[CardFacts], curves: Sequence[Curve] = (), *, explain: bool = False
+) -> RenderableType:
     """The comparison as something rich prints, in ASCII; as many models beside each other as the
     width has room for, then the next ones.
 
     `explain` adds two sentences of plain English to every answer.
     """
     names = tuple(facts.name for facts in cards)
-    rows = tuple(aligned(cards, explain=explain))
+    rows = tuple(aligned(cards, curves, explain=explain))
     return _Comparison(names, rows, cards[0].context, cards[0].context_from)
 
 
@@ -196,6 +209,23 @@ def _meaning(cards: Sequence[CardFacts], *, explain: bool) -> Iterator[Aligned]:
             for facts in cards
         )
         yield Aligned("What that means", question, tuple(cells))
+
+
+def _recalled(curves: Sequence[Curve]) -> Iterator[Aligned]:
+    """A row for every context: what no weights exceed, and what storing facts reaches."""
+    part = "Random facts recalled, at most (by storing as many as fit)"
+    for points in zip(*curves, strict=True):
+        yield Aligned(part, f"{points[0].context:,}", tuple(_accuracy(point) for point in points))
+
+
+def _accuracy(point: Point) -> str:
+    if point.at_most is None:
+        return "no bound"
+    return f"{percent(point.at_most)} ({percent(point.stored, up=False)})"
+
+
+def _share(millionths: int | None) -> float | None:
+    return None if millionths is None else millionths / WHOLE
 
 
 def _question(line: CardLine) -> tuple[str, str]:

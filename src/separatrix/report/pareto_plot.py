@@ -4,75 +4,42 @@ written as HTML, SVG or PNG.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from html import escape
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from separatrix.design import Cost, DesignResult, ladder
-from separatrix.errors import OutputError
-from separatrix.evidence.atomic import write_atomic
 from separatrix.numbers.amounts import LARGE_UNITS, format_bytes, format_count
-from separatrix.report.drawing import libraries, vega_javascript, vega_lite_version
+from separatrix.report.drawing import libraries
 from separatrix.report.pareto import OPEN, PROVED
-
-SUFFIXES = (".html", ".svg", ".png")
-_INK, _MUTED, _LINE, _SOLVES, _FAILS, _PAGE = (
-    "#16202a",
-    "#56626e",
-    "#e2e5e9",
-    "#0a62a0",
-    "#bf4a0b",
-    "#fdfdfc",
+from separatrix.report.plot_file import (
+    FAILS,
+    HEIGHT,
+    INK,
+    MUTED,
+    PAGE,
+    SOLVES,
+    WIDTH,
+    plot_spec,
+    write_spec,
 )
-_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-_WIDTH = 620
-_HEIGHT = 380
+
 _EXCLUDED = "excluded by a theorem"
 _DEARER = "proved sufficient, dearer"
-_KINDS = {PROVED: _SOLVES, OPEN: _MUTED, _EXCLUDED: _FAILS, _DEARER: _SOLVES}
+_KINDS = {PROVED: SOLVES, OPEN: MUTED, _EXCLUDED: FAILS, _DEARER: SOLVES}
 _FEWEST_PIXELS = 15
 _BELOW = 9
 """Pixels that the label of a small mark stands lower."""
-
-
-def check_plot(path: Path) -> None:
-    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file
-    that exists already.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(
-            f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
-            f" {', '.join(SUFFIXES)}"
-        )
-    if path.is_dir():
-        raise OutputError(f"--plot {path}: this is a folder; name a file in it")
-    if path.exists():
-        raise OutputError(f"--plot {path}: the file exists; remove it or choose another name")
-    if not path.parent.is_dir():
-        raise OutputError(f"--plot {path}: there is no folder {path.parent}; create it first")
-    libraries()
 
 
 def write_plot(result: DesignResult, path: Path) -> None:
     """Draws both fronts, the budget and the neighbours that theorems exclude. Raises OutputError
     and MissingExtraError as `check_plot` does.
     """
-    check_plot(path)
-    _, vl_convert = libraries()
-    spec = pareto_spec(result)
-    kind = path.suffix.lower()
-    text = json.dumps(spec, sort_keys=True)
-    if kind == ".png":
-        write_atomic(
-            path, vl_convert.vegalite_to_png(text, vl_version=vega_lite_version(), scale=2)
-        )
-        return
-    svg = vl_convert.vegalite_to_svg(text, vl_version=vega_lite_version())
-    write_atomic(path, svg if kind == ".svg" else _page(result, text, svg))
+    tasks = " and ".join(task.spec for task in result.tasks)
+    write_spec(pareto_spec(result), f"design: {tasks}", path)
 
 
 def pareto_spec(result: DesignResult) -> dict[str, Any]:
@@ -99,7 +66,7 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         "kind:N", scale=alt.Scale(domain=kinds, range=list(_KINDS.values())), legend=None
     )
     fill = alt.Fill(
-        "kind:N", scale=alt.Scale(domain=kinds, range=[_SOLVES, _PAGE, _PAGE, _SOLVES]), legend=None
+        "kind:N", scale=alt.Scale(domain=kinds, range=[SOLVES, PAGE, PAGE, SOLVES]), legend=None
     )
     shape = alt.Shape(
         "kind:N",
@@ -115,11 +82,11 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
         alt.Data(values=[{"cache": budget, "label": f"budget {format_bytes(result.budget_bits)}"}])
     )
     layers = [
-        rule.mark_rule(color=_INK, strokeDash=[4, 3]).encode(x=x),
+        rule.mark_rule(color=INK, strokeDash=[4, 3]).encode(x=x),
         rule.mark_text(
-            color=_INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold"
+            color=INK, align="right", baseline="top", dx=-5, fontSize=12, fontWeight="bold"
         ).encode(x=x, y=alt.value(3), text="label:N"),
-        dearer.mark_circle(size=22, color=_SOLVES, opacity=1).encode(x=x, y=y, tooltip=tips),
+        dearer.mark_circle(size=22, color=SOLVES, opacity=1).encode(x=x, y=y, tooltip=tips),
         points.mark_point(size=100, strokeWidth=1.8, opacity=1).encode(
             x=x, y=y, stroke=colour, fill=fill, shape=shape, tooltip=tips
         ),
@@ -146,44 +113,15 @@ def pareto_spec(result: DesignResult) -> dict[str, Any]:
             }
         )
         layers.append(text.encode(x=x, y=y, text="label:N"))
-    title = alt.TitleParams(
-        [" and ".join(task.spec for task in result.tasks)],
-        subtitle=[
+    return plot_spec(
+        alt.layer(*layers),
+        " and ".join(task.spec for task in result.tasks),
+        [
             f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {_EXCLUDED};"
             " numbers: reading layers",
             "small: the cheapest proved sufficient with that many reading layers",
         ],
-        anchor="start",
-        color=_INK,
-        subtitleColor=_MUTED,
-        fontSize=14,
-        subtitleFontSize=12,
-        font=_FONT,
-        subtitleFont=_FONT,
-        offset=14,
     )
-    axis = {
-        "gridColor": _LINE,
-        "domainColor": _MUTED,
-        "tickColor": _MUTED,
-        "labelColor": _MUTED,
-        "titleColor": _MUTED,
-    }
-    sizes = {
-        "labelFontSize": 11.5,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-        "labelFont": _FONT,
-        "titleFont": _FONT,
-    }
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=title)
-    chart = (
-        chart.configure(background=_PAGE, font=_FONT, padding=14)
-        .configure_axis(**axis, **sizes)
-        .configure_view(stroke=None)
-    )
-    return chart.to_dict()
 
 
 _TIPS = (
@@ -250,8 +188,8 @@ def _label(rows: list[dict[str, Any]], budget: float) -> None:
     """
     if not rows:
         return
-    across = _pixels([*(row["cache"] for row in rows), budget], _WIDTH)
-    up = _pixels([row["flops"] for row in rows], _HEIGHT)
+    across = _pixels([*(row["cache"] for row in rows), budget], WIDTH)
+    up = _pixels([row["flops"] for row in rows], HEIGHT)
     taken: list[tuple[float, float, float]] = []
     for i, row in sorted(enumerate(rows), key=lambda item: list(_KINDS).index(item[1]["kind"])):
         k = row["reading"]
@@ -324,24 +262,3 @@ def _ticks(low: float, high: float, *, base: int) -> list[float]:
             if low <= m * 10.0**e <= high
         ]
     return powers[:: max(1, -(-len(powers) // 7))]
-
-
-def _page(result: DesignResult, spec: str, svg: str) -> str:
-    """One HTML file that needs no network: the drawing, made interactive where scripts run."""
-    title = escape("design: " + " and ".join(task.spec for task in result.tasks))
-    safe = spec.replace("<", "\\u003c")
-    style = (
-        f"body{{margin:24px;background:{_PAGE};color:{_INK};font-family:{_FONT}}}"
-        "svg{max-width:100%;height:auto}"
-    )
-    draw = f'vegaEmbed("#front", {safe}, {{actions: false, renderer: "svg"}});'
-    lines = [
-        "<!doctype html>",
-        f'<html lang="en"><meta charset="utf-8"><title>{title}</title>',
-        f"<style>{style}</style>",
-        f'<div id="front">{svg}</div>',
-        f"<script>{vega_javascript()}</script>",
-        f"<script>{draw}</script>",
-        "</html>",
-    ]
-    return "\n".join(lines) + "\n"

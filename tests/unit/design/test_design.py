@@ -35,7 +35,8 @@ from separatrix.design.status import TaskJudge
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
 from separatrix.numbers.amounts import format_bytes_apart
 from separatrix.report.pareto import assumptions, design_json, obstacles, render_design
-from separatrix.report.pareto_plot import check_plot, pareto_spec, write_plot
+from separatrix.report.pareto_plot import pareto_spec, write_plot
+from separatrix.report.plot_file import check_plot
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
@@ -395,7 +396,7 @@ def test_plots_are_written_whole(
     made.
     """
     if bare:
-        monkeypatch.setattr("separatrix.report.pareto_plot.vega_javascript", lambda: "")
+        monkeypatch.setattr("separatrix.report.plot_file.vega_javascript", lambda: "")
     path = tmp_path / f"front{suffix}"
     write_plot(result(), path)
     data = path.read_bytes()

@@ -1,0 +1,86 @@
+"""The curve of `compare`: recall of random facts over contexts, in rows, as JSON and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from separatrix.architecture.resolve import resolve
+from separatrix.cards import card
+from separatrix.cards.curve import few_contexts, many_contexts, recall_curve
+from separatrix.cli.main import run
+
+MAMBA, GEMMA, QWEN = "mamba2-2.7b", "recurrentgemma-2b", "qwen3-next-80b"
+
+
+def test_a_point_is_what_the_card_says_at_that_context() -> None:
+    model = resolve(GEMMA)
+    for context in (8192, 7_675_932, 7_675_933, 10_000_001):
+        (point,) = recall_curve(model, [context])
+        grade = card(model, context)[0].grade
+        assert point.context == context
+        assert point.at_most == (None if grade is None else grade.ceiling)
+        # 7,675,931 facts fit (ux.md), and the context holds one question besides
+        assert (grade is not None) == (context - 1 > 7_675_931)
+        assert (point.stored < 10**6) == (context - 1 > 7_675_931)
+
+
+def test_the_contexts_lie_around_those_at_which_stacks_begin_to_fail() -> None:
+    models = [resolve(name) for name in (MAMBA, GEMMA, QWEN)]
+    few = few_contexts(models, 262_144)
+    many = many_contexts(models)
+    assert 262_144 in few
+    assert len(few) <= 9
+    assert list(few) == sorted(set(few))
+    # 7,675,932 and 86,995,694 facts fail (ux.md)
+    assert many[0] < 7_675_932 < 86_995_694 < many[-1]
+    assert few[1] < 7_675_932 < 86_995_694 < few[-1]
+    for model, begins in zip(models, (86_995_694, 7_675_932, None), strict=True):
+        curve = recall_curve(model, many)
+        bounded = [point.context for point in curve if point.at_most is not None]
+        assert (bounded[0] > begins) if begins else not bounded
+        shares = [10**6 if p.at_most is None else p.at_most for p in curve]
+        assert shares == sorted(shares, reverse=True)
+        assert all(p.stored <= share for p, share in zip(curve, shares, strict=True))
+    assert few_contexts([resolve("full"), resolve("gdn + full")], 100) == ()
+    assert many_contexts([resolve("full")]) == ()
+
+
+def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", GEMMA, "full", "--context", "10000001"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    # storing the 7,675,931 that fit
+    assert "* 10,000,001 80.7 % (76.7 %) no bound" in text
+    assert run(["compare", GEMMA, "full", "--context", "10000001", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    at = data["recall"]["contexts"].index(10_000_001)
+    assert [each[at] for each in data["recall"]["at_most"]] == [0.806987, None]
+    assert [each[at] for each in data["recall"]["stored"]] == [0.767594, 1.0]
+    lines = data["models"][0]["verdicts"]
+    assert lines[0]["accuracy"]["at_most"] == 0.806987
+    assert lines[0]["accuracy"]["sizes"]["facts"] == 10_000_000
+    assert not any("accuracy" in line for line in lines[1:])
+    assert run(["compare", "full", "full + gdn", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["recall"]["contexts"] == []
+
+
+def test_compare_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "curve.svg"
+    long = "loglinear*24 @ heads=16, head_dim=64, bf16"
+    assert run(["compare", GEMMA, long, "--plot", str(path)]) == 0
+    svg = path.read_text()
+    assert "Random facts recalled" in svg
+    assert "recurrentgemma-2b" in svg
+    assert "loglinear*24 @ format..." in svg
+    # solid and dashed, one of each for each model
+    assert svg.count('stroke-dasharray="5,4"') == 2
+    assert f"plot      {path}" in capsys.readouterr().out
+    for models, name, said in (
+        ((GEMMA, QWEN), "curve.svg", "the file exists"),
+        ((GEMMA, QWEN), "curve.pdf", "cannot be drawn"),
+        (("full", "full + gdn"), "other.svg", "none of the models has a bound"),
+    ):
+        assert run(["compare", *models, "--plot", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
