@@ -177,7 +177,7 @@ def test_composition_too(
 
     class Steps(Toy):
         shows = FAILS
-        least_steps = 5
+        least_steps = 9
 
         def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
             if not isinstance(task, SeqComp) or self.least_steps > task.L:
@@ -187,15 +187,16 @@ def test_composition_too(
             return self.verdict(architecture, task, status, "too many steps", n=n)
 
     monkeypatch.setitem(THEOREMS, "toy", Steps())
-    stack = "full*3 @ heads=2, head_dim=64"
+    # of seven reading layers no parameters are searched for
+    stack = "full*7 @ heads=2, head_dim=64"
     data = json.loads(said(capsys, "analyze", stack, "--context", "512", "--json"))["verdicts"]
     lines = {v["question"]: v for v in data if v["question"].startswith("composition,")}
     assert list(lines) == [
-        "composition, L <= 2 steps",
-        "composition, 3 to 4 steps",
-        "composition, 5 steps",
+        "composition, L <= 6 steps",
+        "composition, 7 to 8 steps",
+        "composition, 9 steps",
     ]
-    last = lines["composition, 5 steps"]
+    last = lines["composition, 9 steps"]
     assert (last["status"], last["theorem"], last["n"]) == ("OPEN", "toy", None)
     assert last["bound"]["n"] == 1000
     assert parse_task(str(last["bound"]["task"])).length >= 1000 > parse_task(last["task"]).length

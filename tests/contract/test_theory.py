@@ -139,7 +139,7 @@ def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
     verdict = judge(Architecture.parse("linear @ heads=1, head_dim=1"), Eva(n=32, V=32))[0]
     body = {name: value for name, value in vars(verdict).items() if name != "theorem"}
     for key, said in (
-        ("VI", "no theorem is called"),
+        ("VIII", "no theorem is called"),
         ("V", "says nothing about"),
         ("lifting", "says nothing about"),
     ):

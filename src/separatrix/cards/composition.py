@@ -172,8 +172,8 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     shows failure at some n, else what else is known of them.
     """
     # a theorem that is silent at `first` can only begin to speak where its own steps begin
-    begins = {theorem.least_steps for theorem in THEOREMS.values() if theorem.least_steps > first}
-    for steps in sorted({first, *begins}):
+    begins = {theorem.begins(architecture) for theorem in THEOREMS.values()}
+    for steps in sorted({first, *(steps for steps in begins if steps > first)}):
         line = _failing(architecture, steps, context)
         if line is None:
             continue
@@ -200,13 +200,14 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     beyond it; None where none says so.
     """
     asked = _composition(steps, 2)
-    found = judge(architecture, asked, among=fails_at_once)
+    quick = _quick(architecture, asked)
+    found = judge(architecture, asked, among=quick)
     first = next((verdict for verdict in found if verdict.n is not None), None)
     if first is None or first.n is None:
         return None
     theorem = THEOREMS[first.theorem]
     task = theorem.smallest(asked, first)
-    there = [] if task is None else judge(architecture, task, among=fails_at_once)
+    there = [] if task is None else judge(architecture, task, among=quick)
     record = next(
         (found for found in there if (found.status, found.theorem) == ("FAILS", theorem.key)), None
     )
@@ -215,9 +216,19 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     explain = f"{_wrong(steps, first.n)} {words.why}"
     if first.n <= context:
         return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
-    here = judge(architecture, filling(context, steps), among=fails_at_once)
+    here = judge(architecture, filling(context, steps), among=quick)
     own = next((verdict for verdict in here if verdict.theorem == theorem.key), None)
     return beyond(title, Bound(theorem.key, first.n, context, verdict=record), own, words, explain)
+
+
+def _quick(architecture: Architecture, task: SeqComp) -> Callable[[Theorem], bool]:
+    """The theorems that show failure, without those whose search another one spares here."""
+    spared = {
+        theorem.spares
+        for theorem in THEOREMS.values()
+        if theorem.spares and theorem.judge(architecture, task) is not None
+    }
+    return lambda theorem: fails_at_once(theorem) and theorem.key not in spared
 
 
 def _wrong(steps: int, n: int) -> str:

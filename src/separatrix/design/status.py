@@ -14,7 +14,6 @@ make `design` slower, not wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import astuple
 from functools import cached_property
 from math import isqrt
 from typing import Any, TypeVar, cast
@@ -26,7 +25,7 @@ from separatrix.errors import Undecided
 from separatrix.evidence.records import Status, Verdict
 from separatrix.tasks import Family, SeqComp, Task
 from separatrix.theory.base import CacheTheorem, Sees, Theorem
-from separatrix.theory.fails.reading_layers import DepthTheorem
+from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem
 from separatrix.theory.judge import THEOREMS, judge
 
 _LONG = 1 << 20
@@ -90,7 +89,7 @@ class TaskJudge:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._memo: dict[Hashable, Any] = {}
-        self._failing: dict[str, list[tuple[int, ...]]] = {}
+        self._failing: dict[tuple[str, int], list[tuple[int, ...]]] = {}
         deciding = [t for t in THEOREMS.values() if t.at_once]
         failing = [t for t in deciding if "FAILS" in t.shows]
         self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
@@ -164,10 +163,8 @@ class TaskJudge:
         `arrangement_fails`; None if none does.
         """
         for theorem in self._about_groups:
-            if (
-                not isinstance(self.task, SeqComp)
-                or arrangement.reading != theorem.reading_layers
-                or theorem.least_steps > self.task.L
+            if not isinstance(self.task, SeqComp) or not theorem.covers(
+                arrangement.reading, self.task
             ):
                 continue
             length = self.task.length
@@ -177,15 +174,16 @@ class TaskJudge:
                 return theorem.key
         return self._any(self._fail_somewhere, "FAILS", arrangement, gaps)
 
-    def _sizes_fail(self, theorem: DepthTheorem[Any, Any], sizes: Any) -> bool:
+    def _sizes_fail(self, theorem: DepthTheorem[Any, Any], sizes: CacheSizes) -> bool:
         """Whether the theorem shows failure of the task with these sizes; what fails with some
         sizes fails with smaller ones.
         """
         assert isinstance(self.task, SeqComp)
-        numbers = astuple(sizes)
+        numbers = tuple(sizes.numbers.values())
         if (theorem.key, numbers) in self._memo:
             return self._memo[theorem.key, numbers]
-        failing = self._failing.setdefault(theorem.key, [])
+        # only sizes of as many reading layers compare
+        failing = self._failing.setdefault((theorem.key, len(numbers)), [])
         fails = any(
             all(mine <= theirs for mine, theirs in zip(numbers, larger, strict=True))
             for larger in failing

@@ -70,6 +70,10 @@ class Theorem(ABC):
     """Whether it speaks of models that may write a chain of thought before they answer."""
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
+    spares: ClassVar[str] = ""
+    """Key of a theorem that says more and has to search for it: cards, which must be quick, ask
+    this one in its stead where it speaks.
+    """
     larger_fail_too: ClassVar[bool] = False
     """Whether failure at one size of a task's family means failure at every larger size of it;
     the file of the theorem says why. Else the n of a verdict is one failing size, found by a
@@ -88,6 +92,10 @@ class Theorem(ABC):
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
         return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
+
+    def begins(self, architecture: Architecture) -> int:
+        """It says nothing about this stack on compositions of fewer functions."""
+        return self.least_steps
 
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:

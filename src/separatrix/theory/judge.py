@@ -24,6 +24,9 @@ from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
 from separatrix.theory.fails.lifting import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV
+from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
+from separatrix.theory.fails.vii_prime_closed_form import TheoremVIIPrime
+from separatrix.theory.fails.vii_steps_as_readers import TheoremVII
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.block_retrieval import BlockRetrieval
 from separatrix.theory.solves.chain_of_thought import Thought
@@ -45,6 +48,9 @@ THEOREMS: dict[str, Theorem] = {
         TheoremIII(),
         TheoremIV(),
         TheoremV(),
+        TheoremVI(),
+        TheoremVII(),
+        TheoremVIIPrime(),
         Lifting(),
         ChenPengWu(),
         YeEtAl(),

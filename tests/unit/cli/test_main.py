@@ -51,7 +51,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["refute", "linear", "--task", "eva"], "size n is missing"),
         (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),
         (["construct", "eva", "-n", "100000000", "--out", "x"], "use a smaller n"),
-        (["theorems", "show", "VI"], "unknown theorem 'VI'"),
+        (["theorems", "show", "VIII"], "unknown theorem 'VIII'"),
         (["mechanisms", "show", "gnd"], "Did you mean 'gdn'?"),
         (["verify", "no-such-file"], "no such file"),
         (["reproduce", "--config", "qwen4"], "qwen4"),

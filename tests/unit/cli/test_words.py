@@ -184,7 +184,7 @@ def test_names_are_no_commands() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("theorems", "VI"), "unknown theorem 'VI'"),
+        (("theorems", "VIII"), "unknown theorem 'VIII'"),
         (("theorems", "iii"), "Did you mean 'III'?"),
         (("theorems", "shwo"), "No such command 'shwo'"),
         (("theorems", "shwo", "I"), "No such command 'shwo'"),

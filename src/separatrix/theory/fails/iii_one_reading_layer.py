@@ -10,7 +10,7 @@ import numpy as np
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
 from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
 from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
@@ -145,7 +145,7 @@ class OneReadingSearch(Search[Parameters]):
         )
 
 
-class TheoremIII(DepthTheorem[Sizes, Parameters]):
+class TheoremIII(DrivenTheorem[Sizes, Parameters]):
     key = "III"
     title = "one reading layer fails L-SeqComp, L >= 2, at finite n"
     statement = (
@@ -158,6 +158,7 @@ class TheoremIII(DepthTheorem[Sizes, Parameters]):
     premises = (
         "exactly one reading layer",
         "softmax accumulators hold the declared bits",
+        IN_ORDER,
         REAL_NUMBERS,
     )
     source = "theory.md, section 5, Theorem III and Lifting; asymptotic form [Ye26, Theorem 1.1]"
@@ -167,7 +168,7 @@ class TheoremIII(DepthTheorem[Sizes, Parameters]):
         " fixing what w reads of z_2 and the last caches makes the answers at n_1 r points the same"
         " for all z_2 that remain, and by (b) more remain than agree there."
     )
-    reading_layers = 1
+    reading_layers = range(1, 2)
     least_steps = OneReadingSearch.least_steps
     parameters = Parameters
 

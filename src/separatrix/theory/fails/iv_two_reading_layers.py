@@ -12,7 +12,7 @@ import numpy as np
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole
 from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
 from separatrix.theory.search.evolve import spread
@@ -156,7 +156,7 @@ class TwoReadingsSearch(Search[Parameters]):
         )
 
 
-class TheoremIV(DepthTheorem[Sizes, Parameters]):
+class TheoremIV(DrivenTheorem[Sizes, Parameters]):
     key = "IV"
     title = "two reading layers fail L-SeqComp, L >= 2, at finite n"
     statement = (
@@ -170,6 +170,7 @@ class TheoremIV(DepthTheorem[Sizes, Parameters]):
         "exactly two reading layers",
         "no bounded layer before or between them",
         "accumulators hold the declared bits",
+        IN_ORDER,
         REAL_NUMBERS,
     )
     source = "theory.md, section 5, Theorem IV and Lifting"
@@ -179,7 +180,7 @@ class TheoremIV(DepthTheorem[Sizes, Parameters]):
         " alike to it. Then w's second query knows w only; fix its read and the last caches and"
         " count as in III."
     )
-    reading_layers = 2
+    reading_layers = range(2, 3)
     least_steps = TwoReadingsSearch.least_steps
     parameters = Parameters
 

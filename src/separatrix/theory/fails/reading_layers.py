@@ -1,4 +1,4 @@
-"""Theorems III, IV and V together: which groups of layers they see, at which n they bite, and how
+"""Theorems III to VII together: which groups of layers they see, at which n they bite, and how
 their verdicts read.
 """
 
@@ -6,20 +6,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from math import prod
 from typing import ClassVar, Generic, TypeVar
 
 from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.errors import CheckFailed, SizeError, Undecided
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
 from separatrix.theory.base import FAILS, Sees, Theorem, number
-from separatrix.theory.search.driver import P, Search, at_size, holds, shortest
+from separatrix.theory.search.driver import P, Search, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
+IN_ORDER = (
+    "accumulators are carried through the prefix in order: kernels that merge partial ones of"
+    " chunks (split-K) keep several at a cut"
+)
+"""What Theorems III to VII take for granted of kernels (theory.md, section 11)."""
 _ROUNDS = 40
 _FAR = 1 << 200
 """A length at which everything that stops growing has stopped."""
@@ -35,6 +40,11 @@ class CacheSizes:
     def numbers(self) -> dict[str, int]:
         """Every size by name."""
         return asdict(self)
+
+    @property
+    def readers(self) -> int:
+        """How many reading layers they are of: each has its h."""
+        return sum(name[0] == "h" for name in self.numbers)
 
 
 S = TypeVar("S", bound=CacheSizes)
@@ -57,7 +67,7 @@ class Found(Generic[S, P]):
 
 
 class DepthTheorem(Theorem, Generic[S, P]):
-    """Failure of L-SeqComp for one number of reading layers; sizes may grow with n (log-linear
+    """Failure of L-SeqComp for some numbers of reading layers; sizes may grow with n (log-linear
     layers, windows not yet full).
     """
 
@@ -71,7 +81,10 @@ class DepthTheorem(Theorem, Generic[S, P]):
             " to tell all functions apart.",
         )
     }
-    reading_layers: ClassVar[int]
+    reading_layers: ClassVar[range]
+    """How many reading layers a stack may have that it is about."""
+    first_length: ClassVar[int] = 4
+    """Where the search for a failing size begins to ask how large caches are."""
     parameters: type[P]
     """What the proof chooses, and the m and n_l that it is about."""
 
@@ -82,45 +95,61 @@ class DepthTheorem(Theorem, Generic[S, P]):
         """
 
     @abstractmethod
-    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> Search[P]:
-        """Where to look for parameters: for tasks of any size, or with this m and first n_l."""
-
     def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:
         """Certified parameters with the shortest prompt found, or None; `quick` may look less
         far.
         """
-        return shortest(self.search(sizes), steps, quick=quick)
 
+    @abstractmethod
     def best_at(self, sizes: S, task: SeqComp) -> P | None:
         """Certified parameters at the task's own size, or None."""
-        return at_size(self.search(sizes, self._size(task)), self.best(sizes, task.L))
 
+    @abstractmethod
     def signs(self, parameters: P, sizes: S) -> tuple[LogSign, ...]:
         """The theorem's inequalities, certified; the counting one last. Raises Undecided where
         one stays open.
         """
-        return tuple(one.sign() for one in self.search(sizes).inequalities(parameters))
 
     def holds(self, parameters: P, sizes: S) -> bool:
         """Whether the theorem shows failure with these parameters, certified; a tie that stays
         open counts as no.
         """
-        return holds(self.search(sizes).inequalities(parameters))
+        try:
+            return all(sign.positive for sign in self.signs(parameters, sizes))
+        except Undecided:
+            return False
 
-    def _size(self, task: SeqComp) -> tuple[int, ...]:
+    def sides(self, parameters: P, sizes: S) -> dict[str, int]:
+        """Both sides of the inequalities, by name, where a verdict holds them."""
+        return {}
+
+    def functions(self, readers: int) -> int:
+        """How many functions the argument composes in stacks of so many reading layers; it says
+        nothing of compositions of fewer.
+        """
+        return self.least_steps
+
+    def begins(self, architecture: Architecture) -> int:
+        readers = len(architecture.reading)
+        return self.functions(readers) if readers in self.reading_layers else self.least_steps
+
+    def size(self, sizes: S, task: SeqComp) -> tuple[int, ...]:
         """The m and n_l that the proof is about, of the first functions and one of the others, that
         with most rows; the rest are fixed to identities, whatever their n_l.
         """
         # identities right before z_L or behind it are constants of the prefix (Lifting)
-        first = self.least_steps - 2
+        first = self.functions(sizes.readers) - 2
         return (task.m, *task.branching[:first], max(task.branching[first:]))
+
+    def covers(self, readers: int, task: SeqComp) -> bool:
+        """Whether the theorem is about stacks of so many reading layers on so many functions."""
+        return readers in self.reading_layers and self.functions(readers) <= task.L
 
     def applies(self, architecture: Architecture, task: Task) -> bool:
         """Whether the theorem is about these reading layers and this task."""
         return (
             isinstance(task, SeqComp)
-            and self.least_steps <= task.L
-            and len(architecture.reading) == self.reading_layers
+            and self.covers(len(architecture.reading), task)
             and self.sizes(architecture, task.length) is not None
         )
 
@@ -165,16 +194,21 @@ class DepthTheorem(Theorem, Generic[S, P]):
         """What a verdict says was found, checked; with a task, at the size of this task."""
         if not numbers:
             return None
-        names = [field.name for field in fields(self.parameters)]
         try:
-            parameters = self.parameters(**{name: numbers[name] for name in names})
+            parameters = self.parameters.of(numbers)
         except (KeyError, SizeError) as error:
             raise CheckFailed(
                 f"the parameters of Theorem {self.key} are incomplete or out of range: {error}"
             ) from None
         n = parameters.length(steps) if task is None else task.length
         found = Found(n, parameters, self._sizes_at(architecture, n))
-        if task is not None and parameters.size != self._size(task):
+        functions = self.functions(found.sizes.readers)
+        if len(parameters.branching) != functions - 1:
+            raise CheckFailed(
+                f"the parameters of Theorem {self.key} are about {len(parameters.branching) + 1}"
+                f" functions; of this stack it speaks with {functions}"
+            )
+        if task is not None and parameters.size != self.size(found.sizes, task):
             raise CheckFailed(f"the parameters of Theorem {self.key} are not those of {task.spec}")
         if not self._shows(found):
             raise CheckFailed(
@@ -197,7 +231,9 @@ class DepthTheorem(Theorem, Generic[S, P]):
         named = _named_least(verdict.numbers)
         if not isinstance(task, SeqComp) or "m" not in named:
             return None
-        branching = [named[f"n_{level}"] for level in range(1, self.least_steps)]
+        branching: list[int] = []
+        while f"n_{len(branching) + 1}" in named:
+            branching.append(named[f"n_{len(branching) + 1}"])
         # further functions are identities of one row each
         branching += [1] * (task.L - 1 - len(branching))
         if named["m"] * prod(branching) * task.L >= LARGEST_PROMPT:
@@ -212,7 +248,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         of a short prompt, find the prompt that fails with those, take its caches, and so on until
         they stay.
         """
-        n = 4
+        n = self.first_length
         found: list[P] = []
         for _ in range(_ROUNDS):
             sizes = self._sizes_at(architecture, n)
@@ -248,26 +284,25 @@ class DepthTheorem(Theorem, Generic[S, P]):
         decided = here or least
         if decided is None:
             return None
-        layers = f"{self.reading_layers} reading layers"
-        if self.reading_layers == 1:
-            layers = "one reading layer"
+        readers = len(architecture.reading)
+        layers = "one reading layer" if readers == 1 else f"{readers} reading layers"
         sizes = self._sizes_at(architecture, task.length).numbers
         # open blocks are named only where there are any
         bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
-        numbers = dict(here.numbers) if here else {}
+        numbers = self._numbers(here) if here else {}
         failing_size = ""
         if least is not None:
-            numbers |= {_FROM + name: value for name, value in least.numbers.items()}
+            numbers |= {_FROM + name: value for name, value in self._numbers(least).items()}
             failing_size = (
                 f"for L = {task.L} a failing size: n = {number(least.n)} tokens"
-                f" ({_listed(least.parameters.numbers)})"
+                f" ({self.listed(least.parameters)})"
             )
         if here is None:
             said = f"no failure is shown at this size; {failing_size}"
         else:
             said = (
                 "whatever the weights, some prompt of this size is answered wrongly"
-                f" ({_listed(here.parameters.numbers)})"
+                f" ({self.listed(here.parameters)})"
             )
             if least is not None and least.parameters != here.parameters:
                 said += f"; {failing_size}"
@@ -280,6 +315,31 @@ class DepthTheorem(Theorem, Generic[S, P]):
             numbers=numbers,
             sign=self.signs(decided.parameters, decided.sizes)[-1],
         )
+
+    def listed(self, parameters: P) -> str:
+        """What a verdict's sentence says of the parameters."""
+        return _listed(parameters.numbers)
+
+    def _numbers(self, found: Found[S, P]) -> dict[str, int]:
+        """What a verdict holds of what was found."""
+        return found.numbers | self.sides(found.parameters, found.sizes)
+
+
+class DrivenTheorem(DepthTheorem[S, P]):
+    """One whose parameters the driver of `theory/search` finds."""
+
+    @abstractmethod
+    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> Search[P]:
+        """Where to look for parameters: for tasks of any size, or with this m and first n_l."""
+
+    def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:
+        return shortest(self.search(sizes), steps, quick=quick)
+
+    def best_at(self, sizes: S, task: SeqComp) -> P | None:
+        return at_size(self.search(sizes, self.size(sizes, task)), self.best(sizes, task.L))
+
+    def signs(self, parameters: P, sizes: S) -> tuple[LogSign, ...]:
+        return tuple(one.sign() for one in self.search(sizes).inequalities(parameters))
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:

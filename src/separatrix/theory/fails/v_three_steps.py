@@ -12,7 +12,7 @@ import numpy as np
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, ceil_ratio, smaller
 from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
 from separatrix.theory.search.evolve import spread
@@ -275,7 +275,7 @@ class ThreeStepsSearch(Search[Parameters]):
         )
 
 
-class TheoremV(DepthTheorem[Sizes, Parameters]):
+class TheoremV(DrivenTheorem[Sizes, Parameters]):
     key = "V"
     title = "two reading layers fail L-SeqComp, L >= 3, at finite n, bounded layers anywhere"
     statement = (
@@ -288,7 +288,12 @@ class TheoremV(DepthTheorem[Sizes, Parameters]):
         " y beta + m-t+Xt+1] h_1 + n_2 (h_1 + h_2) + ceil(n_2/g) r sigma_2. Lifting extends it to"
         " every L >= 3."
     )
-    premises = ("exactly two reading layers", "accumulators hold the declared bits", REAL_NUMBERS)
+    premises = (
+        "exactly two reading layers",
+        "accumulators hold the declared bits",
+        IN_ORDER,
+        REAL_NUMBERS,
+    )
     source = "theory.md, section 5, Theorem V and Lifting"
     proof_sketch = (
         "Blocks of each row of z_2 keep q contents at one effective place under the most frequent"
@@ -296,7 +301,7 @@ class TheoremV(DepthTheorem[Sizes, Parameters]):
         " though the middle cache is fixed; groups of values of w_2 then see r alike contents, w's"
         " second query knows w only, and z_3 is counted as in III."
     )
-    reading_layers = 2
+    reading_layers = range(2, 3)
     least_steps = ThreeStepsSearch.least_steps
     parameters = Parameters
 

@@ -1,0 +1,120 @@
+"""What Theorems VI and VII share: their sizes in a stack, their conditions, and how their
+parameters are found.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from separatrix.architecture import Architecture
+from separatrix.numbers.logs import LogSign
+from separatrix.tasks import SeqComp
+from separatrix.theory.base import readers
+from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.reading_layers import DepthTheorem, open_bits
+
+
+class ManyLayers(DepthTheorem[Sizes, Parameters]):
+    """Failure of L-SeqComp for any number of reading layers."""
+
+    ahead: ClassVar[int]
+    """0 for Theorem VI and 1 for VII, which knows more at each level by one stage."""
+    least_steps = 3
+    first_length = 1 << 20
+    parameters = Parameters
+
+    @abstractmethod
+    def sizes(self, architecture: Architecture, n: int) -> Sizes | None: ...
+
+    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
+        return first_answer(sizes) if self.ahead else None
+
+    def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
+        size = self.size(sizes, task)
+        if surely_silent(sizes, size):
+            return None
+        return self.at(self.best(sizes, task.L), sizes, size)
+
+    def at(
+        self, anywhere: Parameters | None, sizes: Sizes, size: tuple[int, ...]
+    ) -> Parameters | None:
+        """The same argument at this m and these n_l, where it differs from its own only in the
+        last n_l, and holds there; else None.
+        """
+        if (
+            anywhere is None
+            or anywhere.size[:-1] != size[:-1]
+            or not anywhere.least_last <= size[-1]
+        ):
+            return None
+        here = anywhere.with_last(size[-1])
+        return here if self.holds(here, sizes) else None
+
+    def signs(self, parameters: Parameters, sizes: Sizes) -> tuple[LogSign, ...]:
+        return conditions(self.ahead, sizes, parameters).signs()
+
+    def sides(self, parameters: Parameters, sizes: Sizes) -> dict[str, int]:
+        return conditions(self.ahead, sizes, parameters).numbers
+
+    def functions(self, readers: int) -> int:
+        return max(self.least_steps, readers + 1 - self.ahead)
+
+    def listed(self, parameters: Parameters) -> str:
+        task = {"m": parameters.m}
+        task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
+        return ", ".join(f"{name} = {value:,}" for name, value in task.items())
+
+
+def sizes_of(architecture: Architecture, n: int) -> Sizes:
+    """The sizes of a stack with caches as large as they get in prompts of n tokens."""
+    before, *groups = architecture.groups(n)
+    opened = tuple(open_bits(architecture, index, n) for index in architecture.reading)
+    # groups count open blocks, which are owed once per cut and not per content
+    after = (group.sigma - blocks for group, blocks in zip(groups, opened, strict=True))
+    return Sizes(h=readers(architecture), sigma=(before.sigma, *after), opened=opened)
+
+
+def surely_silent(sizes: Sizes, size: tuple[int, ...]) -> bool:
+    """True only where no parameters can show failure at this m and these n_l, by (B_l) and (C).
+
+    With U_l entries asked for, lambda_l <= Delta_l U_l log N_{l-1}, so that U_l log N_{l-1} > X_l
+    for 3 <= l <= L. There U_l <= n_{l-1} N_{l-2}, and X_l >= N_{l-2} h_1.
+    """
+    m, n_1, *further = size
+    entries = m * n_1
+    for n_l in further:
+        entries *= n_l
+        if n_l * entries.bit_length() <= sizes.h[0]:
+            return True
+    return False
+
+
+def closed_form(h: int) -> Parameters:
+    """The parameters of the corollary: three reading layers of at most h bits each, no bounded
+    layers (Theorem VII).
+    """
+    return Parameters(
+        m=556 * h**6,
+        n_1=3 * h,
+        further=(6 * h * h,),
+        part=278 * h**5,
+        G=2 * h,
+        g=3 * h,
+        t=18 * h**3,
+        x=18 * h**3,
+        contents=(13 * h * h, 3 * h),
+        y_1=95 * h**5,
+        hit=(526 * h**8,),
+        flags=(0, 0),
+    )
+
+
+def first_answer(sizes: Sizes) -> Parameters | None:
+    """The closed form where it applies, without a search: three reading layers and nothing else
+    that carries anything.
+    """
+    if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
+        return None
+    return closed_form(max(sizes.h))
