@@ -39,9 +39,13 @@ __all__ = [
     "Layer",
     "LogLinear",
     "Mechanism",
+    "Place",
     "Sparse",
     "mechanism",
 ]
+
+Place = tuple[int, int]
+"""Index of a layer, and of a kind of heads in it."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,20 @@ from separatrix.architecture import Architecture
 from separatrix.checks.plain_file import read_plain
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.live_parts import live_parts
-from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError, first_line
+from separatrix.errors import (
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+    SizeError,
+    first_line,
+)
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.float32 import ARITHMETIC, down
 from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.task import Tokens
 
 EXHAUSTIVE_UP_TO = 5_000
 """Where a task has no more inputs than this, the model is run on all of them."""
@@ -254,7 +261,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
         rng = np.random.default_rng(seed)
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
         closest = derived.closest(rng)
-        tokens = np.concatenate([task.sample(number, rng).tokens, closest])
+        tokens = np.concatenate([_random(task, ids, number, rng), closest])
         what = (
             f"{number} random input{'s' * (number > 1)}, and {len(closest)} that the proof is"
             " closest to failing on"
@@ -274,6 +281,14 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
                 f" {int(found[wrong[0]])}, which is wrong"
             )
     return what
+
+
+def _random(task: Task, ids: list[int], number: int, rng: np.random.Generator) -> Tokens:
+    """Random inputs; of sizes at which the task draws none, uniform ids."""
+    try:
+        return task.sample(number, rng).tokens
+    except SizeError:
+        return rng.integers(ids, size=(number, len(ids)))
 
 
 def _heads(model: Model) -> list[int]:

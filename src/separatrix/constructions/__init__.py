@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.constructions import carried, match2, retrieval, seqcomp, sparse_retrieval
+from separatrix.constructions import brackets, carried, match2, retrieval, seqcomp, sparse_retrieval
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.errors import SizeError, UnknownNameError
@@ -26,6 +26,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         seqcomp.RECIPE,
         carried.RECIPE,
         match2.RECIPE,
+        brackets.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.derivations import carried, match2, retrieval, seqcomp, sparse_retrieval
+from separatrix.derivations import brackets, carried, match2, retrieval, seqcomp, sparse_retrieval
 from separatrix.derivations.parts.derivation import Derivation, Derived
 
 __all__ = ["DERIVATIONS", "Derivation", "Derived"]
@@ -23,6 +23,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         seqcomp.DERIVATION,
         carried.DERIVATION,
         match2.DERIVATION,
+        brackets.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -126,6 +126,16 @@ class Turning(NamedTuple):
     """
 
 
+class Slots(NamedTuple):
+    """Numbers that a token may overwrite, in a place of its choice among so many; every other token
+    leaves them as they are.
+    """
+
+    places: int
+    numbers: int
+    """In each place."""
+
+
 def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
     """A field that holds an integer of at least 1 (0 where the default is 0), or None where the
     default is None.
@@ -352,6 +362,18 @@ class Mechanism:
     @property
     def turning(self) -> Turning | None:
         """Its heads, where tokens can reflect their state exactly; None for all others."""
+        return None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a head can hand on the plain sum of a number of every token: nothing decays, and
+        nothing is divided.
+        """
+        return False
+
+    @property
+    def slots(self) -> Slots | None:
+        """What one head can keep in places that tokens overwrite; None where none is known."""
         return None
 
     @property

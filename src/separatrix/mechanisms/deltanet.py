@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import Facts, flag
+from separatrix.mechanisms.base import Facts, Slots, flag
 from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
@@ -30,3 +30,7 @@ class DeltaNet(MatrixState):
     @property
     def _reflections(self) -> int:
         return int(self.negative)
+
+    @property
+    def slots(self) -> Slots | None:
+        return self._overwritten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import Facts, flag
+from separatrix.mechanisms.base import Facts, Slots, flag
 from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
 
 
@@ -32,6 +32,10 @@ class GatedDeltaNet(MatrixState):
     @property
     def _reflections(self) -> int:
         return int(self.negative)
+
+    @property
+    def slots(self) -> Slots | None:
+        return self._overwritten
 
     @property
     def counted_bits(self) -> int:

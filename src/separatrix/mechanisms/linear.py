@@ -42,3 +42,7 @@ class Linear(MatrixState):
     def state_numbers(self) -> int:
         """H d_phi (d + 1), or H d_phi d without normaliser [Ye26, Lemma 2.2]."""
         return self.heads * self.feature_dim * (self.dv + self.normaliser)
+
+    @property
+    def adds_up(self) -> bool:
+        return self.plain and not self.normaliser and self.feature in ("identity", "relu")

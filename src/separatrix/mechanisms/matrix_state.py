@@ -10,6 +10,7 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
+    Slots,
     Turning,
     Varied,
     choice,
@@ -101,6 +102,11 @@ class MatrixState(Stateful, Heads):
     @property
     def _handed_on(self) -> int:
         return self.dv
+
+    @property
+    def _overwritten(self) -> Slots | None:
+        """Its slots where its update is the delta rule: a key of length 1, with b = 1."""
+        return Slots(self.head_dim, self.dv) if self.plain else None
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"state": "head_dim"}

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.tasks import SeqComp, TwoSum, parse_task
+from separatrix.tasks import Dyck, SeqComp, TwoSum, parse_task
 from separatrix.theory.solves.places import EMBEDDED
+from separatrix.theory.solves.room import WIDE
 
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval",),
     "block-retrieval": ("sparse-retrieval",),
     "composition": ("seqcomp", "carried"),
     "match2": ("match2",),
+    "brackets": ("brackets",),
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
 CARRIERS = frozenset({"linear", "gdn"})
@@ -31,6 +33,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     task = parse_task(verdict.task)
     if not _writable(verdict):
         return ()
+    if isinstance(task, Dyck):
+        return BUILT[verdict.theorem] if _in_float32(verdict) else ()
     if isinstance(task, TwoSum):
         circle = verdict.numbers["dimensions"] == 3
         return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
@@ -49,6 +53,14 @@ def _writable(verdict: Verdict) -> bool:
     about = layers if named is None else (layers[named],)
     parts = [part for layer in about for part in layer if part.reading]
     return all(part.plain and part.name in ("full", "sparse") for part in parts)
+
+
+def _in_float32(verdict: Verdict) -> bool:
+    """Whether recipes take the layers of a stack of brackets: with embeddings, in fp32 or wider."""
+    architecture = Architecture.parse(verdict.architecture)
+    about = [architecture.layers[verdict.numbers[name]] for name in ("counter", "stack", "flag")]
+    wide = all(part.formats <= WIDE for layer in about for part in layer)
+    return wide and architecture.positions == "embedded"
 
 
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:

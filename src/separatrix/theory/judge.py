@@ -29,6 +29,7 @@ from separatrix.theory.fails.vii_prime_closed_form import TheoremVIIPrime
 from separatrix.theory.fails.vii_steps_as_readers import TheoremVII
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.block_retrieval import BlockRetrieval
+from separatrix.theory.solves.brackets import Brackets
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition
 from separatrix.theory.solves.equality import TwoLayerEquality
@@ -62,6 +63,7 @@ THEOREMS: dict[str, Theorem] = {
         TwoLayerPairs(),
         TwoLayerEquality(),
         StateTracking(),
+        Brackets(),
         Thought(),
         NothingKnown(),
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from separatrix.architecture import Architecture, Mechanism
+from separatrix.architecture import Architecture, Mechanism, Place
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full, Sparse
 from separatrix.mixers.base.recurrent import RecurrentMixer
@@ -17,9 +17,6 @@ from separatrix.model import MLP, Block, Model, ModelConfig
 from separatrix.numbers.formats import NumberFormat
 from separatrix.plugins import OwnMechanism
 from separatrix.tasks import Task
-
-Place = tuple[int, int]
-"""Index of a layer, and of a kind of heads in it."""
 
 
 def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> list[Place]:

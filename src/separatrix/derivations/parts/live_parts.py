@@ -13,6 +13,7 @@ from torch import nn
 
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
+from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.linear import LinearMixer
@@ -88,11 +89,17 @@ class Live:
 
     def gated_head(self) -> tuple[GDNMixer, Head]:
         """The same of Gated DeltaNet. Raises CheckFailed as `full_head` does."""
-        mixer = self.mixer
-        if not isinstance(mixer, GDNMixer):
+        if not isinstance(self.mixer, GDNMixer):
             raise self._other("Gated DeltaNet")
-        more = ("a.weight", "a.bias", "b.weight", "rate")
-        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
+        return self.mixer, self.delta_head()[1]
+
+    def delta_head(self) -> tuple[DeltaNetMixer | GDNMixer, Head]:
+        """The same of DeltaNet, gated or not. Raises CheckFailed as `full_head` does."""
+        mixer = self.mixer
+        if not isinstance(mixer, DeltaNetMixer | GDNMixer):
+            raise self._other("DeltaNet, gated or not")
+        gates = ("a.weight", "a.bias", "rate") if isinstance(mixer, GDNMixer) else ()
+        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, "b.weight", *gates)
 
     def _other(self, wanted: str) -> CheckFailed:
         return CheckFailed(

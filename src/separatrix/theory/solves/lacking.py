@@ -1,12 +1,15 @@
-"""Why no construction covers a stack with full attention: what it lacks to look up places or to
-compare contents.
+"""Why no construction covers a stack: what full attention lacks to look up places or to compare
+contents, and recurrences to hold a stack of brackets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from separatrix.architecture import Architecture
 from separatrix.numbers.selection import MOST_OFFSETS
-from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.theory.solves.brackets import Needed, stacked
 from separatrix.theory.solves.places import (
     blank_beside,
     content_dims,
@@ -23,6 +26,8 @@ def why_open(architecture: Architecture, task: Task) -> str:
     """What keeps the constructions for this task from the stack, "" where that is no matter of
     positions, or no construction is about the task.
     """
+    if isinstance(task, Dyck):
+        return why_unstacked(architecture, task)
     if not isinstance(task, TwoSum | Equality | Eva | SeqComp):
         return ""
     full = [part for layer in architecture for part in layer if part.group == "full"]
@@ -40,6 +45,37 @@ def why_open(architecture: Architecture, task: Task) -> str:
             )
         case Eva() | SeqComp():
             return why_unplaced(architecture, task.length)
+
+
+def why_unstacked(architecture: Architecture, task: Dyck) -> str:
+    """Why no layers are known to count brackets and to keep them, "" where some are."""
+    needed = Needed.of(task)
+    if stacked(architecture, needed) is not None:
+        return ""
+    parts = [part for layer in architecture for part in layer]
+    if not any(part.adds_up for part in parts):
+        return (
+            "no layer is shown to count open brackets: that takes a plain sum over all tokens,"
+            " without decay, normaliser or norm (linear attention with normaliser=false)"
+        )
+    kept = [part.slots for part in parts if part.slots is not None]
+    if not kept:
+        return (
+            "no layer is shown to keep what is open: that takes a delta rule that overwrites one"
+            " slot for each depth, without convolution, norm or gate"
+        )
+    room = max(slots.places for slots in kept)
+    if room < needed.slots:
+        return (
+            f"its delta-rule layers keep {room:,} open brackets in a head, one for each key"
+            f" dimension, and here {needed.slots:,} may be open"
+        )
+    if stacked(architecture, replace(needed, tokens=1)) is not None:
+        return "its formats do not hold every sum over so many tokens"
+    return (
+        "the layer that counts must stand before two delta-rule layers, the first of them with"
+        f" {needed.slots:,} key dimensions and {needed.bits} value dimensions"
+    )
 
 
 def why_uncompared(architecture: Architecture, needed: int) -> str:

@@ -1,0 +1,203 @@
+"""Bounded Dyck-(k, D) in three recurrent layers: a counter, a stack, and a flag (theory.md, section
+6).
+
+With D' = min(D, n/2) - whoever opens more can close no longer - and c_i the brackets open after i
+tokens, each layer leaves at token i:
+
+    layer           keys           queries     values         leaves
+    linear          1              1           +1 or -1       depth = c_i
+    delta rule      e_s, b = 1     e_s         kind           top = what slot s holds
+                    (b = 0 where a bracket closes)
+    delta rule      wrong, b = 1   1           1              dead = 1 once wrong was not 0
+
+s = c_i where a bracket opens and c_i + 1 where one closes: the slot of the pair. The MLP between
+the first two writes e_s, a hat function for each slot j,
+
+    e_s[j] = relu(s - j + 1) - 2 relu(s - j) + relu(s - j - 1),
+
+the next one adds up what may be wrong at this token, with x the kind's bits, +-1 each:
+
+    wrong = min(relu(-c), 1) + min(relu(c - D'), 1)
+            + sum over the bits of relu(top - x - 2 open) + relu(x - top - 2 open)
+
+and the last one off = |c|. Logits: 2 dead + 2 off for the answer 0, and 1 for the answer 1. Up to
+the first wrong bracket slot s holds the kind of the bracket that was opened last at this depth;
+afterwards the flag stays. Everything is a small integer.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture, Place, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.placement import (
+    empty_model,
+    in_float32,
+    mlp_after,
+    recurrent_head,
+)
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
+from separatrix.errors import SizeError
+from separatrix.mechanisms import DeltaNet, Linear
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.gdn import GDNMixer
+from separatrix.model import MLP, Model
+from separatrix.tasks import Dyck
+from separatrix.theory.solves.brackets import Needed, most_counted, stacked
+
+SATURATED = 128.0
+"""The sigmoid of it is 1 in float32, that of -128 is 0, and so is the softplus of -128."""
+
+
+def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in a linear layer without normaliser and two
+    delta-rule layers behind it (default: a stack of just those).
+
+    Raises SizeError when the architecture lacks one of them, and for more tokens than float32
+    counts.
+    """
+    needed = Needed.of(task)
+    if architecture is None:
+        architecture = stack(
+            [
+                Linear(heads=1, head_dim=1, value_dim=1, feature="identity", normaliser=False),
+                DeltaNet(heads=1, head_dim=needed.slots, value_dim=needed.bits),
+                DeltaNet(heads=1, head_dim=1, value_dim=1),
+            ]
+        )
+    counter, holder, flag = _placed(task, architecture, needed)
+    space = Spaces(
+        kind=needed.bits,
+        open=1,
+        close=1,
+        one=1,
+        depth=1,
+        slot=needed.slots,
+        top=needed.bits,
+        wrong=1,
+        dead=1,
+        off=1,
+    )
+    hidden = max(needed.slots + 2, 4 + 2 * needed.bits)
+    model = empty_model(task, architecture, width=space.width, hidden=hidden)
+    _embed(task, model, space)
+    _count(recurrent_head(model, counter), space)
+    _find_slot(mlp_after(model, counter), space, needed)
+    _hold(recurrent_head(model, holder), space)
+    _compare(mlp_after(model, holder), space, needed)
+    _keep_flag(recurrent_head(model, flag), space)
+    _measure(mlp_after(model, flag), space)
+    for fault in ("dead", "off"):
+        model.head.weight[0, space[fault]] = 2.0
+    model.head.bias[1] = 1.0
+    return built(task, model, name="brackets")
+
+
+def _placed(task: Dyck, architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place]:
+    """Counter, stack and flag. Raises SizeError, saying what is needed, where there are none."""
+    found = stacked(architecture, needed, fits=in_float32)
+    if found is None:
+        raise SizeError(
+            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a linear"
+            " layer (identity or relu, no normaliser), behind it a deltanet or gdn layer with"
+            f" head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that another"
+            " one, without conv or gate, in fp32 or wider, which counts up to"
+            f" {most_counted('fp32'):,} tokens"
+        )
+    return found
+
+
+def _embed(task: Dyck, model: Model, space: Spaces) -> None:
+    """Both brackets of a kind hold its bits; which one it is, and a 1."""
+    table = model.embed.weight
+    bits = space["kind"].stop - space["kind"].start
+    table[:, space["kind"]] = signs(task.k, bits).repeat(2, 1)
+    table[: task.k, space["open"]] = 1.0
+    table[task.k :, space["close"]] = 1.0
+    table[:, space["one"]] = 1.0
+
+
+def _count(mixer: RecurrentMixer, space: Spaces) -> None:
+    """depth = the sum of open - close so far."""
+    pick(mixer.q.weight, [(space["one"], 1.0)])
+    pick(mixer.k.weight, [(space["one"], 1.0)])
+    pick(mixer.v.weight, [(space["open"], 1.0)])
+    mixer.v.weight[0, space["close"]] = -1.0
+    put(mixer.o.weight, space["depth"])
+
+
+def _find_slot(mlp: MLP, space: Spaces, needed: Needed) -> None:
+    """slot = e_s, s = depth + close: hats over units relu(s - m) for m = 0, ..., slots + 1."""
+    units = range(needed.slots + 2)
+    for unit in units:
+        mlp.up.weight[unit, space["depth"]] = 1.0
+        mlp.up.weight[unit, space["close"]] = 1.0
+        mlp.up.bias[unit] = -float(unit)
+    for number, row in enumerate(range(space["slot"].start, space["slot"].stop)):
+        for unit, factor in enumerate((1.0, -2.0, 1.0), number):
+            mlp.down.weight[row, unit] = factor
+
+
+def _hold(mixer: RecurrentMixer, space: Spaces) -> None:
+    """Key and query e_s; the kind is written where a bracket opens."""
+    pick(mixer.q.weight, [(space["slot"], 1.0)])
+    pick(mixer.k.weight, [(space["slot"], 1.0)])
+    pick(mixer.v.weight, [(space["kind"], 1.0)])
+    put(mixer.o.weight, space["top"])
+    _gate(mixer, space, open=SATURATED, close=-SATURATED)
+
+
+def _compare(mlp: MLP, space: Spaces, needed: Needed) -> None:
+    """wrong, as above."""
+    depth = space["depth"]
+    ramps = [(-1.0, 0.0, 1.0), (-1.0, -1.0, -1.0)]
+    ramps += [(1.0, -float(needed.slots), 1.0), (1.0, -float(needed.slots) - 1.0, -1.0)]
+    for unit, (slope, offset, factor) in enumerate(ramps):
+        mlp.up.weight[unit, depth] = slope
+        mlp.up.bias[unit] = offset
+        mlp.down.weight[space["wrong"], unit] = factor
+    for bit in range(needed.bits):
+        for side, sign in enumerate((1.0, -1.0)):
+            unit = len(ramps) + 2 * bit + side
+            mlp.up.weight[unit, space["top"].start + bit] = sign
+            mlp.up.weight[unit, space["kind"].start + bit] = -sign
+            # bits differ by 2 at most: whoever opens is not wrong in kind
+            mlp.up.weight[unit, space["open"]] = -2.0
+            mlp.down.weight[space["wrong"], unit] = 1.0
+
+
+def _keep_flag(mixer: RecurrentMixer, space: Spaces) -> None:
+    """Key wrong, of length 1 or 0; a 1 is written and read."""
+    pick(mixer.q.weight, [(space["one"], 1.0)])
+    pick(mixer.k.weight, [(space["wrong"], 1.0)])
+    pick(mixer.v.weight, [(space["one"], 1.0)])
+    put(mixer.o.weight, space["dead"])
+    _gate(mixer, space, open=SATURATED, close=SATURATED)
+
+
+def _measure(mlp: MLP, space: Spaces) -> None:
+    """off = |depth|."""
+    for unit, sign in enumerate((1.0, -1.0)):
+        mlp.up.weight[unit, space["depth"]] = sign
+        mlp.down.weight[space["off"], unit] = 1.0
+
+
+def _gate(mixer: RecurrentMixer, space: Spaces, *, open: float, close: float) -> None:
+    """b = sigmoid of this at brackets that open and close; nothing decays."""
+    strength = mixer.get_parameter("b.weight")
+    strength[0, space["open"]] = open
+    strength[0, space["close"]] = close
+    if isinstance(mixer, GDNMixer):
+        mixer.a.bias[0] = -SATURATED
+
+
+RECIPE = Recipe(
+    name="brackets",
+    task=Dyck,
+    build=brackets,
+    theorem="brackets",
+    takes=(
+        "a linear layer without normaliser, a deltanet or gdn layer with a key dimension for every"
+        " open bracket and ceil(log2 k) value dimensions behind it, and another one behind that"
+    ),
+)
