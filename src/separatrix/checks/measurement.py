@@ -1,5 +1,5 @@
-"""Checks a measurement: that its counts, interval, chance and budget belong together. The
-training itself is not run again.
+"""Checks a measurement: that its counts, interval, chance and budget belong together, and that no
+theorem rules its accuracy out. The training itself is not run again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from separatrix.architecture import Architecture
 from separatrix.errors import EvidenceError, first_line
 from separatrix.evidence.records import Measurement
 from separatrix.model import Model, ModelConfig
+from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import Task, parse_task
+from separatrix.theory.trained import Ceiling, check_trained
 
 MOST = 10**12
 """Nothing that is counted in a training run is more."""
@@ -26,8 +28,11 @@ BUDGET = {*COUNTED, *REAL, "optimiser", "steps_done"}
 
 
 def verify_measurement(record: Measurement) -> list[str]:
-    """What was checked, in sentences. Raises EvidenceError when the parts contradict each other."""
-    if Architecture.parse(record.architecture).spec != record.architecture:
+    """What was checked, in sentences. Raises EvidenceError when the parts contradict each other, or
+    no weights can have the accuracy.
+    """
+    architecture = Architecture.parse(record.architecture)
+    if architecture.spec != record.architecture:
         raise EvidenceError(
             f"architecture '{record.architecture}' is not in canonical form; the file was edited"
         )
@@ -62,11 +67,22 @@ def verify_measurement(record: Measurement) -> list[str]:
                 f" {record.total}"
             )
     _budget(record, task)
+    ceiling = check_trained(architecture, task, record.correct, record.total)
     return [
         "counts, chance level, Wilson intervals and the model's parameters belong together",
-        # nothing here can tell: a model may be said to solve what it is proved to fail
+        *_ceiling_said(ceiling),
+        # nothing else here can tell: a model may be said to solve what it is proved to fail
         "not checked: how many test prompts the trained model answered; the training was not run"
         " again (measured, not proved)",
+    ]
+
+
+def _ceiling_said(ceiling: Ceiling | None) -> list[str]:
+    if ceiling is None or ceiling.at_most == WHOLE:
+        return []
+    return [
+        f"no seed is right so often that no weights could be: Theorem A allows"
+        f" {percent(ceiling.at_most)} of random questions"
     ]
 
 

@@ -10,13 +10,19 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from separatrix.architecture import Architecture
 from separatrix.errors import EvidenceError
 from separatrix.evidence.records import Measurement
+from separatrix.numbers.accuracy import WHOLE
 from separatrix.report.drawing import FAILS, INK, MEASURED, MUTED, SOLVES, Chart, draw, libraries
+from separatrix.tasks import parse_task
+from separatrix.theory.trained import trained_ceiling
 
 _WIDTH = 430
 _LABEL_GAP = 0.075
 _LARGEST = 1e300
+_LEVELS = {"ceiling": ([1, 0], "highest"), "stored": ([2, 3], "stored")}
+"""Dashes and label of what no weights exceed, and of what storing facts reaches."""
 _ASIDE = 1.03
 """Ratio of the places of two seeds of one size."""
 
@@ -96,17 +102,24 @@ def accuracy_chart(
     """Accuracy against n: every seed with its own Wilson interval, a line through the medians,
     chance dashed; None without any.
 
-    `bites` holds the n of verdicts; those among the measured sizes are marked.
+    Where Theorem A speaks of the task, two more lines for each stack: what no weights exceed, which
+    no measurement may cross, and dotted what storing as many facts as fit reaches. `bites` holds
+    the n of verdicts; those among the measured sizes are marked.
     """
     alt, _ = libraries()
     rows: list[dict[str, Any]] = []
     seeds: list[dict[str, Any]] = []
+    ceilings: list[dict[str, Any]] = []
     chances: dict[float, float] = {}
     for m in sorted(measured, key=lambda m: (m.architecture, task_size(m.task))):
         n = float(task_size(m.task))
         chances[n] = float(Fraction(m.chance))
         common = {"n": n, "architecture": m.architecture}
         rows.append({**common, "median": median(m.correct) / m.total})
+        ceiling = trained_ceiling(Architecture.parse(m.architecture), parse_task(m.task))
+        if ceiling is not None:
+            shares = {"ceiling": ceiling.at_most / WHOLE, "stored": ceiling.stored / WHOLE}
+            ceilings.append({**common, **shares})
         each = zip(m.seeds, m.correct, m.intervals, strict=True)
         for place, (seed, correct, (low, high)) in enumerate(each):
             # seeds stand side by side, so that none hides another
@@ -147,11 +160,27 @@ def accuracy_chart(
     def at(key: str) -> Any:
         return alt.Y(f"{key}:Q", scale=scale, axis=axis, title="accuracy")
 
+    # where everything fits, both lines are one
+    bounded = any(row["ceiling"] < 1 for row in ceilings)
+    levels = {
+        key: level for key, level in _LEVELS.items() if ceilings and (bounded or key == "ceiling")
+    }
+    told = [
+        alt.Tooltip("architecture:N"),
+        alt.Tooltip("ceiling:Q", format=".2%", title="no weights exceed"),
+        alt.Tooltip("stored:Q", format=".2%", title="storing facts reaches"),
+    ]
     points = _data(alt, seeds).encode(x=aside)
     layers = [
         _data(alt, guess)
         .mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5)
         .encode(x=x, y=at("chance")),
+        *(
+            _data(alt, _to_the_edges(ceilings, left, right))
+            .mark_line(color=FAILS, strokeDash=dash, strokeWidth=1.8)
+            .encode(x=x, y=at(key), detail="architecture:N", tooltip=told)
+            for key, (dash, _) in levels.items()
+        ),
         _data(alt, rows)
         .mark_line(color=MEASURED, strokeWidth=2.2)
         .encode(x=x, y=at("median"), detail="architecture:N"),
@@ -171,11 +200,26 @@ def accuracy_chart(
     named = {(row["architecture"], row["median"]) for row in rows if row["n"] == ns[-1]}
     # one size alone has no line
     words = [(height, "median", MEASURED) for _, height in sorted(named) if len(ns) > 1]
+    for key, (_, word) in levels.items():
+        heights = {row[key] for row in ceilings if row["n"] == ns[-1]}
+        words += [(height, word, FAILS) for height in sorted(heights)]
     for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
         layers.append(text.encode(x=x, y=at("at"), text="label:N"))
     return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
+
+
+def _to_the_edges(rows: list[dict[str, Any]], left: float, right: float) -> list[dict[str, Any]]:
+    """Each stack's rows, drawn on level to both edges of a chart."""
+    stacks: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        stacks.setdefault(row["architecture"], []).append(row)
+    return [
+        row
+        for own in stacks.values()
+        for row in ({**own[0], "n": left}, *own, {**own[-1], "n": right})
+    ]
 
 
 def task_size(task: str) -> int:
@@ -185,8 +229,6 @@ def task_size(task: str) -> int:
     named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
     if named:
         return int(named[1])
-    from separatrix.tasks import parse_task
-
     return parse_task(task).length
 
 

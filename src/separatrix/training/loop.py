@@ -16,6 +16,7 @@ from separatrix.errors import SizeError
 from separatrix.model import Model, build
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Task
+from separatrix.theory.trained import check_trained
 from separatrix.training.run import Run
 
 Progress = Callable[[int, int], None]
@@ -38,8 +39,8 @@ class Trained:
 def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
     """Trains one model. The same run on the same machine gives the same result.
 
-    Raises what parsing the texts and building the model raise, and SizeError when a parameter is no
-    longer finite.
+    Raises what parsing the texts and building the model raise, SizeError when a parameter is no
+    longer finite, and CheckFailed for an accuracy that no weights can have.
     """
     task = parse_task(run.task)
     threads = torch.get_num_threads()
@@ -95,6 +96,7 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
     correct = count_correct(
         model, task, run.tested, np.random.default_rng([run.seed, 2]), device=device
     )
+    check_trained(model.architecture, task, [correct], run.tested)
     return Trained(
         run=run,
         correct=correct,

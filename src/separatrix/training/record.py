@@ -11,6 +11,7 @@ from separatrix.errors import SizeError
 from separatrix.evidence.records import Measurement
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import parse_task
+from separatrix.theory.trained import check_trained
 from separatrix.training.run import Run
 
 
@@ -31,7 +32,7 @@ def measurement(
     outcomes: Sequence[Outcome],
 ) -> Measurement:
     """The record of a run's seeds, each with its own interval. Raises SizeError for no outcome or
-    a seed counted twice.
+    a seed counted twice, and CheckFailed for an accuracy that no weights can have.
     """
     if not outcomes or len({outcome.seed for outcome in outcomes}) != len(outcomes):
         raise SizeError(
@@ -40,6 +41,8 @@ def measurement(
         )
     run = Run(architecture=architecture, task=task, seed=0, **training)
     parsed = parse_task(task)
+    stack = Architecture.parse(architecture)
+    check_trained(stack, parsed, [outcome.correct for outcome in outcomes], run.tested)
     budget: dict[str, Any] = asdict(run) | {
         "optimiser": "AdamW",
         "steps_done": [o.steps_done for o in outcomes],
@@ -49,7 +52,7 @@ def measurement(
     for repeated in ("architecture", "task", "seed"):
         del budget[repeated]
     return Measurement(
-        architecture=Architecture.parse(architecture).spec,
+        architecture=stack.spec,
         task=parsed.spec,
         seeds=tuple(outcome.seed for outcome in outcomes),
         correct=tuple(outcome.correct for outcome in outcomes),

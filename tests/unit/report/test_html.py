@@ -8,7 +8,9 @@ import json
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -472,6 +474,33 @@ def test_accuracy_shows_every_seed_with_its_interval_the_median_and_chance() -> 
     assert rows[0.5]["high"] == pytest.approx(0.5962, abs=1e-4)
     assert {row["chance"] for row in values if "chance" in row} == {0.25}
     assert accuracy_chart([], name="x") is None
+
+
+def test_each_stack_has_a_line_that_no_measurement_may_cross() -> None:
+    """Theorem A, one line for each stack; none where it does not speak of the task."""
+    small, large = (f"linear @ heads=1, head_dim={dim}" for dim in (1, 2))
+    sizes = [
+        replace(measured(f"eva:n={n},V=16", (9, 12)), architecture=stack)
+        for n in (16, 64)
+        for stack in (small, large)
+    ]
+    chart = accuracy_chart(sizes, name="x")
+    assert chart is not None
+    rows = [row for row in values_in(chart.spec) if "ceiling" in row]
+    lines = {(row["architecture"], row["n"]): (row["ceiling"], row["stored"]) for row in rows}
+    # 64 and 192 bits hold 16 and 48 facts of 4 bits; the others are guessed
+    assert lines[small, 16] == lines[large, 16] == (1, 1)
+    for stack, facts in ((small, 16), (large, 48)):
+        highest, stored = lines[stack, 64]
+        assert stored == pytest.approx((facts + (64 - facts) / 16) / 64, abs=1e-6)
+        # 4 bits of a fact, of which C / 64 are known
+        left = -sum(p * log2(p / q) for p, q in ((highest, 1 / 16), (1 - highest, 15 / 16)))
+        assert left == pytest.approx(-4 * facts / 64, abs=1e-4)
+    words = [row["label"] for row in values_in(chart.spec) if "label" in row]
+    assert (words.count("highest"), words.count("stored")) == (2, 2)
+    plain = accuracy_chart([measured("eva:n=8,V=4,shift=zipf", (50,))], name="x")
+    assert plain is not None
+    assert not [row for row in values_in(plain.spec) if "ceiling" in row]
 
 
 def test_the_n_of_a_verdict_is_marked_where_it_was_measured() -> None:

@@ -1,0 +1,128 @@
+"""No measurement crosses the ceiling of Theorem A: none in the repository, none that training
+reports, none that `verify` lets pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from support.report_bundle import fake_bundle
+
+import separatrix.training.loop as loop
+from separatrix.architecture import Architecture
+from separatrix.checks.measurement import verify_measurement
+from separatrix.errors import CheckFailed
+from separatrix.evidence.records import Measurement, from_envelope
+from separatrix.numbers.accuracy import WHOLE, highest_accuracy
+from separatrix.numbers.wilson import wilson
+from separatrix.tasks import Eva, Task, parse_task
+from separatrix.theory.trained import check_trained, trained_ceiling
+from separatrix.training.loop import train
+from separatrix.training.record import Outcome, measurement
+from separatrix.training.run import Run
+
+TINY = Architecture.parse("linear @ heads=1, head_dim=1")
+"""64 bits: two fp32 numbers."""
+EVA = Eva(n=64, V=16)
+
+
+def ceiling(architecture: Architecture, task: Task) -> int:
+    found = trained_ceiling(architecture, task)
+    assert found is not None
+    return found.at_most
+
+
+def test_what_is_trained_keeps_float32() -> None:
+    """Whatever the spec declares: 64 bits of 256, not 2."""
+    known = highest_accuracy(EVA.prefix_classes(), 64, 16, 64)
+    assert 10**6 / 16 < known < WHOLE
+    for text in ("linear @ heads=1, head_dim=1", "linear @ heads=1, head_dim=1, p1"):
+        assert ceiling(Architecture.parse(text), EVA) == known
+    wide = Architecture.parse("linear @ heads=1, head_dim=1, fp64")
+    assert ceiling(wide, EVA) == highest_accuracy(EVA.prefix_classes(), 64, 16, 128)
+    assert trained_ceiling(TINY, parse_task("eva:n=64,V=16,shift=zipf")) is None
+    assert trained_ceiling(TINY, parse_task("parity:n=64")) is None
+
+
+def test_what_luck_explains_passes_and_more_does_not() -> None:
+    # 0.488 log2(16 * 0.488) + 0.512 log2(0.512 * 16 / 15) = 1.000 bit of a fact, of 64 in 64
+    top = ceiling(TINY, EVA) / WHOLE
+    assert round(top, 3) == 0.488
+    for seeds, total in ((1, 2048), (3, 2048), (3, 100)):
+        most = int(top * total)
+        check_trained(TINY, EVA, [most] * seeds, total)
+        # a hundredth more is luck, a quarter more is not
+        check_trained(TINY, EVA, [most + total // 100] * seeds, total)
+        if total > 100:
+            with pytest.raises(CheckFailed, match=r"no weights answer more than 48\.8 %"):
+                check_trained(TINY, EVA, [*[0] * (seeds - 1), most + total // 4], total)
+    # what three seeds cannot have together, though each alone could
+    each = next(k for k in range(1001, 2048) if _refused([k] * 12, 2048))
+    assert not _refused([each], 2048)
+    # memory for everything, and tasks that the theorem does not cover
+    check_trained(Architecture.parse("linear @ heads=1, head_dim=16"), EVA, [2048], 2048)
+    check_trained(TINY, parse_task("eva:n=64,V=16,shift=zipf"), [2048], 2048)
+
+
+def _refused(correct: list[int], total: int) -> bool:
+    try:
+        check_trained(TINY, EVA, correct, total)
+    except CheckFailed:
+        return True
+    return False
+
+
+RUN = Run(
+    architecture=TINY.spec,
+    task=EVA.spec,
+    seed=0,
+    steps=2,
+    batch=4,
+    width=8,
+    hidden=8,
+    tested=512,
+)
+
+
+def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A counter that counts everything as right stands for whatever goes wrong."""
+    assert train(RUN).correct < 512 * 0.488
+    monkeypatch.setattr(loop, "count_correct", lambda *_, **__: 512)
+    with pytest.raises(CheckFailed, match="512 of 512 answers are said to be right"):
+        train(RUN)
+    outcome = Outcome(seed=0, correct=512, steps_done=2, parameters=1)
+    with pytest.raises(CheckFailed, match="please report this"):
+        measurement(RUN.architecture, RUN.task, {"tested": 512}, [outcome])
+
+
+def test_verify_refuses_what_no_weights_can_have() -> None:
+    parameters = train(RUN).parameters
+    outcome = Outcome(seed=0, correct=100, steps_done=2, parameters=parameters)
+    training = {"steps": 2, "batch": 4, "width": 8, "hidden": 8, "tested": 512}
+    record = measurement(RUN.architecture, RUN.task, training, [outcome])
+    assert any("Theorem A allows 48.8 %" in said for said in verify_measurement(record))
+    forged = replace(record, correct=(400,), intervals=(wilson(400, 512),))
+    with pytest.raises(CheckFailed, match="no weights answer more than"):
+        verify_measurement(forged)
+
+
+def stored() -> Iterator[Measurement]:
+    """Every measurement that stands in the repository as a record."""
+    for envelope in fake_bundle()["records"].values():
+        record = from_envelope(envelope)
+        if isinstance(record, Measurement):
+            yield record
+
+
+def test_no_measurement_in_the_repository_crosses_its_ceiling() -> None:
+    """Allowing for each seed's interval."""
+    seen = 0
+    for record in stored():
+        task = parse_task(record.task)
+        found = trained_ceiling(Architecture.parse(record.architecture), task)
+        if found is not None:
+            seen += 1
+            assert all(float(low) * WHOLE <= found.at_most for low, _ in record.intervals)
+    assert seen >= 20
