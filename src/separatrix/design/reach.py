@@ -1,4 +1,4 @@
-"""Where Theorems III, IV and V surely say nothing: upper bounds of what their inequalities can gain
+"""Where Theorems III to VII surely say nothing: upper bounds of what their inequalities can gain
 at a task's size, in floats with margins.
 
 No verdict rests on them: they only spare searches that cannot find anything. Parameters are cut
@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.architecture import Layer
 from separatrix.tasks import SeqComp
 from separatrix.theory.fails import iii_one_reading_layer as one_layer
 from separatrix.theory.fails import iv_two_reading_layers as two_layers
+from separatrix.theory.fails import many_prices as many
 from separatrix.theory.fails import v_three_steps as three_steps
+from separatrix.theory.fails.many_layers import ManyLayers
+from separatrix.theory.fails.many_layers import surely_silent as many_silent
 from separatrix.theory.fails.reading_layers import CacheSizes
 from separatrix.theory.inequalities import Counting, Mask, Pigeonhole
+from separatrix.theory.judge import THEOREMS
 from separatrix.theory.search.integers import Floats
 
 _MARGIN = 1e-9
@@ -36,6 +41,19 @@ def surely_silent(sizes: CacheSizes, task: SeqComp) -> bool:
         return False
     with np.errstate(all="ignore"):
         return bool(bound(sizes, task) < 0)
+
+
+def may_speak(readers: int, reader: Layer, task: SeqComp) -> bool:
+    """Whether Theorem VI or VII may show failure of the task in stacks of so many such reading
+    layers; False only where they cannot.
+    """
+    h = sum(part.read_bits() for part in reader)
+    sizes = many.Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers)
+    return any(
+        theorem.covers(readers, task) and not many_silent(sizes, theorem.size(sizes, task))
+        for theorem in THEOREMS.values()
+        if isinstance(theorem, ManyLayers)
+    )
 
 
 def _intervals(high: float, count: int = _EDGES) -> tuple[Floats, Floats]:
@@ -146,3 +164,4 @@ _BOUNDS: dict[type[CacheSizes], Callable[[Any, SeqComp], float]] = {
     two_layers.Sizes: _two_layers,
     three_steps.Sizes: _three_steps,
 }
+"""Those of VI and VII look for themselves: see `many_layers`."""

@@ -12,14 +12,16 @@ from itertools import groupby
 
 from separatrix.design.costs import Cost, Costs
 from separatrix.design.explain import Explainer, Neighbour
-from separatrix.design.space import Arrangement, Layout, Space
+from separatrix.design.reach import may_speak
+from separatrix.design.space import TOLD_APART, Arrangement, Layout, Space
 from separatrix.design.status import TaskJudge
 from separatrix.design.tasks import check_fits
 from separatrix.errors import SizeError
 from separatrix.numbers.amounts import check_context
-from separatrix.tasks import Task
+from separatrix.tasks import SeqComp, Task
 from separatrix.theory.among import solves_at_once
 from separatrix.theory.base import one_token_per_value
+from separatrix.theory.fails.many_layers import MOST_READERS
 from separatrix.theory.judge import judge as verdicts_on
 
 MOST_EXPLAINED = 64
@@ -147,12 +149,24 @@ class _Front:
         )
 
 
+def told_apart(tasks: Sequence[Task], space: Space) -> int:
+    """Up to how many reading layers the theorems may see what stands in every gap."""
+    speaking = [
+        readers
+        for readers in range(TOLD_APART + 1, MOST_READERS + 1)
+        for task in tasks
+        for reader in space.readers
+        if isinstance(task, SeqComp) and may_speak(readers, reader, task)
+    ]
+    return max(speaking, default=TOLD_APART)
+
+
 class _Search:
     def __init__(self, tasks: tuple[Task, ...], context: int, budget: int, space: Space) -> None:
         self.tasks = tasks
         self.context = context
         self.budget = budget
-        self.space = space
+        self.space = replace(space, told_apart=told_apart(tasks, space))
         self.costs = Costs()
         self.judges = [TaskJudge(task) for task in tasks]
         self.open = _Front()

@@ -20,7 +20,7 @@ PLACES: tuple[Place, ...] = ("any", "even", "start", "end")
 NAMED: dict[Place, str] = {"even": "evenly spaced", "end": "at the end", "start": "at the start"}
 TOLD_APART = 2
 """Up to that many reading layers Theorems III, IV and V see how much stands in every gap;
-beyond, only what stands before the second counts.
+beyond, only what stands before the second counts, but for tasks that VI and VII may speak of.
 """
 MOST_ARRANGEMENTS = 500_000
 MOST_CLASSES = 20_000_000
@@ -31,13 +31,15 @@ class Arrangement:
     """Layouts of the same layers in the same order of the bounded ones: they differ in where the
     reading layers stand, and cost the same.
 
-    `fill` is repeated over the bounded layers, first layer first.
+    `fill` is repeated over the bounded layers, first layer first. Up to `told_apart` reading layers
+    every gap counts.
     """
 
     reader: Layer | None
     reading: int
     fill: tuple[Layer, ...]
     bounded: int
+    told_apart: int = TOLD_APART
 
     @property
     def depth(self) -> int:
@@ -55,7 +57,7 @@ class Arrangement:
             yield (self.bounded,)
         elif "any" not in places:
             yield from dict.fromkeys(self.named(place) for place in places)
-        elif self.reading <= TOLD_APART:
+        elif self.reading <= self.told_apart:
             for marks in combinations(range(self.depth), self.reading):
                 ends = (-1, *marks, self.depth)
                 yield tuple(right - left - 1 for left, right in pairwise(ends))
@@ -77,7 +79,7 @@ class Arrangement:
             return len({self.named(place) for place in places})
         return (
             comb(self.depth, self.reading)
-            if self.reading <= TOLD_APART
+            if self.reading <= self.told_apart
             else min(len(self.fill), self.bounded) + 1
         )
 
@@ -150,6 +152,8 @@ class Space:
     fills: tuple[tuple[Layer, ...], ...]
     readings: tuple[int, ...] | None = None
     places: tuple[Place, ...] = ("any",)
+    told_apart: int = TOLD_APART
+    """Up to how many reading layers placements in every gap are looked at."""
 
     def __post_init__(self) -> None:
         if not self.depths or any(
@@ -211,7 +215,9 @@ class Space:
                         # of a cycle longer than the rest only its beginning is used
                         name = (key, k, ids[:bounded], bounded)
                         if name not in found:
-                            found[name] = Arrangement(reader, k, fill[:bounded], bounded)
+                            found[name] = Arrangement(
+                                reader, k, fill[:bounded], bounded, self.told_apart
+                            )
                             classes += found[name].classes(self.places)
                 if len(found) > MOST_ARRANGEMENTS or classes > MOST_CLASSES:
                     raise SizeError(

@@ -5,6 +5,7 @@ way, one clear line for a mistake.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from math import comb
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from support.paper_sizes import paper_sizes
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
@@ -31,6 +33,7 @@ from separatrix.design import (
     task_for_context,
 )
 from separatrix.design.reach import surely_silent
+from separatrix.design.search import told_apart
 from separatrix.design.status import TaskJudge
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
 from separatrix.numbers.amounts import format_bytes_apart
@@ -575,3 +578,24 @@ def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
         "one token per value: prompts are written in 16 token ids",
     )
     assert set(result.rests_on) <= set(assumptions(result))
+
+
+def test_placements_are_told_apart_where_theorems_vi_and_vii_may_speak() -> None:
+    """Three readers of h = 2 in five layers: every gap counts for the corollary's task, which
+    fails; of short tables none of them speaks.
+    """
+    tiny = layers(f"full @ {paper_sizes(1, 1, 1)}")
+    space = Space((5,), tiny, (GDN,), readings=(3,))
+    m, n_1, n_2 = 556 * 2**6, 3 * 2, 6 * 2**2
+    far = SeqComp(L=3, m=m, branching=(n_1, n_2))
+    near = SeqComp(L=3, m=2, branching=(1, 1))
+    assert told_apart((near,), space) == 2
+    assert told_apart((near, far), space) == 3
+    (apart,) = replace(space, told_apart=3).arrangements()
+    assert apart.classes() == len(list(apart.placements())) == comb(5, 3)
+    judged = TaskJudge(far)
+    (alone,) = Space((3,), tiny, (), readings=(3,)).arrangements()
+    assert judged.placement_fails(alone, (0, 0, 0, 0), lambda arrangement, t: [0]) in (
+        "VII",
+        "VII'",
+    )

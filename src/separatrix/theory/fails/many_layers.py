@@ -15,6 +15,9 @@ from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.reading_layers import DepthTheorem, open_bits
 
+MOST_READERS = 6
+"""Of stacks with more reading layers no parameters are searched for."""
+
 
 class ManyLayers(DepthTheorem[Sizes, Parameters]):
     """Failure of L-SeqComp for any number of reading layers."""

@@ -16,6 +16,9 @@ from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides
 from separatrix.theory.search.driver import ProofParameters
 
+LARGEST = 1 << 4096
+"""No parameter is as large: whoever made it up only wants to keep a checker busy."""
+
 
 @dataclass(frozen=True)
 class Parameters(ProofParameters):
@@ -41,7 +44,12 @@ class Parameters(ProofParameters):
         L = len(self.further) + 2
         complete = (len(self.contents), len(self.hit), len(self.flags)) == (L - 1, L - 2, L - 1)
         sizes = (self.m, self.n_1, self.part, self.G, self.g, self.t, self.x, self.y_1)
-        positive = min((*sizes, *self.further, *self.contents, *self.hit), default=0) >= 1
+        sizes += (*self.further, *self.contents, *self.hit)
+        if max(sizes) >= LARGEST:
+            raise SizeError(
+                "Theorems VI and VII take numbers of up to 4,096 bits; these are longer"
+            )
+        positive = min(sizes) >= 1
         if not (
             L >= 3
             and complete
