@@ -12,9 +12,8 @@ from separatrix.architecture import Architecture
 from separatrix.cards.line import Bound, CardLine, Grade
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task
-from separatrix.theory.among import grades
 from separatrix.theory.base import size_in_words
-from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.judge import THEOREMS, graded, judge
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.words import Words
 
@@ -155,11 +154,11 @@ def beyond(title: str, bound: Bound, here: Verdict | None, words: Words, why: st
 
 def grade(architecture: Architecture, task: Task) -> Grade | None:
     """How many of random questions are answered at the most, where a theorem says so."""
-    for verdict in judge(architecture, task, among=grades):
-        theorem = THEOREMS[verdict.theorem]
-        said = theorem.told(verdict, task, architecture).text
-        return Grade(said, verdict.numbers["ceiling_millionths"], verdict)
-    return None
+    verdict = graded(architecture, task)
+    if verdict is None:
+        return None
+    said = THEOREMS[verdict.theorem].told(verdict, task, architecture).text
+    return Grade(said, verdict.numbers["ceiling_millionths"], verdict)
 
 
 def failure(architecture: Architecture, task: Task) -> Verdict | None:

@@ -12,7 +12,7 @@ from separatrix.design.costs import Cost, Costs
 from separatrix.design.space import Arrangement, Layout, Space
 from separatrix.design.status import TaskJudge
 from separatrix.evidence.records import Status
-from separatrix.theory.judge import THEOREMS
+from separatrix.theory.judge import THEOREMS, graded
 from separatrix.theory.words import counted_as
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Neighbour:
     """FAILS: the smallest n from which the theorem bites, in the family of the task; for seqcomp
     the prompt length in tokens.
     """
+    ceiling: int | None = None
+    """FAILS: how many of random questions any weights answer, at most, in millionths."""
 
 
 _Kind = tuple[int, int, int]
@@ -63,7 +65,7 @@ class Explainer:
         self._by_kind: dict[_Kind, list[Arrangement]] = {}
         for arrangement in arrangements:
             self._by_kind.setdefault(_kind(arrangement), []).append(arrangement)
-        self._smallest: dict[tuple[object, str, str], int | None] = {}
+        self._bites: dict[tuple[object, str, str], tuple[int | None, int | None]] = {}
 
     def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
         """What stands beside a point: with `proved`, layouts for which no construction is known
@@ -179,11 +181,15 @@ class Explainer:
         return None
 
     def _fails(self, change: str, layout: Layout, judge: TaskJudge, key: str) -> Neighbour:
-        """The record with the n from which the theorem bites."""
+        """The record with the n from which the theorem bites, and how badly the task fails."""
         mark = (layout, key, judge.task.spec)
-        if mark not in self._smallest:
+        if mark not in self._bites:
             verdict = judge.verdict(THEOREMS[key], layout.architecture)
-            self._smallest[mark] = None if verdict is None else verdict.n
+            grade = graded(layout.architecture, judge.task)
+            self._bites[mark] = (
+                None if verdict is None else verdict.n,
+                None if grade is None else grade.numbers["ceiling_millionths"],
+            )
         return Neighbour(
             change,
             layout,
@@ -191,5 +197,5 @@ class Explainer:
             "FAILS",
             judge.task.spec,
             key,
-            self._smallest[mark],
+            *self._bites[mark],
         )

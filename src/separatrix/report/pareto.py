@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.design import DesignResult, Layout, Neighbour, Point
+from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name, where
@@ -58,6 +59,7 @@ def _point_json(point: Point) -> dict[str, Any]:
                 "status": other.status,
             }
             | {"task": other.task, "theorem": other.theorem, "n": other.n}
+            | ({} if other.ceiling is None else {"accuracy_at_most": other.ceiling / WHOLE})
             for other in point.neighbours
         ],
     }
@@ -196,7 +198,10 @@ def _neighbour(other: Neighbour) -> Any:
     if other.status == "OPEN":
         return text.append(f", no construction known for {other.task}", "not dim")
     cited = theorem_name(other.theorem)
-    return text.append(f" on {other.task} by {cited}{where(other.n, other.theorem)}", "not dim")
+    text.append(f" on {other.task} by {cited}{where(other.n, other.theorem)}", "not dim")
+    if other.ceiling is not None and other.ceiling < WHOLE:
+        text.append(f"; at most {percent(other.ceiling)} of random questions answered", "not dim")
+    return text
 
 
 def _nothing(result: DesignResult) -> list[RenderableType]:

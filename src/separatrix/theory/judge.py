@@ -13,7 +13,7 @@ from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
-from separatrix.theory.among import answers_after_thought, answers_at_once
+from separatrix.theory.among import answers_after_thought, answers_at_once, grades
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
@@ -111,6 +111,13 @@ def judge(
     nothing = THEOREMS[NothingKnown.key]
     verdict = nothing.judge(architecture, task) if nothing in asked else None
     return [] if verdict is None else [verdict]
+
+
+def graded(architecture: Architecture, task: Task) -> Verdict | None:
+    """How many of random questions any weights answer at the most, where a theorem says so and it
+    is not all of them: `ceiling_millionths` among the verdict's numbers.
+    """
+    return next(iter(judge(architecture, task, among=grades)), None)
 
 
 def _about(task: Task) -> Callable[[Theorem], bool]:

@@ -21,6 +21,7 @@ from support.paper_sizes import paper_sizes
 from separatrix.architecture import Architecture
 from separatrix.architecture.resolve import resolve
 from separatrix.cli import design as command
+from separatrix.cli.main import run
 from separatrix.design import (
     Arrangement,
     Choices,
@@ -36,7 +37,9 @@ from separatrix.design.reach import surely_silent
 from separatrix.design.search import told_apart
 from separatrix.design.status import TaskJudge
 from separatrix.errors import OutputError, SeparatrixError, SizeError, SpecError
+from separatrix.numbers.accuracy import highest_accuracy, percent
 from separatrix.numbers.amounts import format_bytes_apart
+from separatrix.numbers.counts import Power
 from separatrix.report.pareto import assumptions, design_json, obstacles, render_design
 from separatrix.report.pareto_plot import pareto_spec, write_plot
 from separatrix.report.plot_file import check_plot
@@ -599,3 +602,22 @@ def test_placements_are_told_apart_where_theorems_vi_and_vii_may_speak() -> None
         "VII",
         "VII'",
     )
+
+
+def test_a_layout_that_fails_says_how_badly(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the layout that is not excluded, one whose states hold 4 heads of 64 x 128 numbers of
+    16 bits in each of 4 layers: Theorem A at exactly that many bits.
+    """
+    arguments = ["design", "--task", "eva:V=50000", "--context", "262144", "--cache", "1MiB"]
+    arguments += ["--layers", "4", "--readers", "0", "--state", "64,128", "--heads", "4"]
+    assert run([*arguments, "--json"]) == 0
+    (point,) = json.loads(capsys.readouterr().out)["not_excluded"]
+    (fewer,) = point["neighbours"]
+    bits = 8 * fewer["cache_bytes"]
+    assert bits == 4 * 4 * 64 * 128 * 16
+    n = 262_143
+    at_most = highest_accuracy(Power(50_000, n), n, 50_000, bits)
+    assert fewer["accuracy_at_most"] == at_most / 10**6
+    assert run(arguments) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"; at most {percent(at_most)} of random questions answered" in said

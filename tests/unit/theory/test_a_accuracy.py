@@ -12,20 +12,14 @@ from hypothesis import strategies as st
 from separatrix.architecture import Architecture
 from separatrix.architecture.presets import preset
 from separatrix.errors import CheckFailed
-from separatrix.evidence.records import Verdict, from_envelope
+from separatrix.evidence.records import from_envelope
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.among import grades
+from separatrix.theory.judge import graded
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
 """64 bits: two fp32 numbers."""
 A = THEOREMS["A"]
-
-
-def graded(architecture: Architecture, task: Task) -> Verdict | None:
-    found = judge(architecture, task, among=grades)
-    assert len(found) <= 1
-    return found[0] if found else None
 
 
 def test_the_issue_in_one_sentence() -> None:
