@@ -274,7 +274,7 @@ def test_every_preset_with_attention_says_its_positions() -> None:
     attends = {
         name
         for name in PRESETS
-        if any(part.seen_positions for layer in preset(name) for part in layer)
+        if any("rope" in part.sizes() for layer in preset(name) for part in layer)
     }
     assert attends == set(PLACES)
 
@@ -284,7 +284,7 @@ def test_positions_agree_with_the_released_files(name: str) -> None:
     model = preset(name)
     found: dict[str, set[tuple[int, int, str | None]]] = {}
     without = 0
-    for part in (part for layer in model for part in layer if part.seen_positions):
+    for part in (part for layer in model for part in layer if "rope" in part.sizes()):
         if part.rotation is None:
             without += 1
         else:
@@ -296,6 +296,13 @@ def test_positions_agree_with_the_released_files(name: str) -> None:
     assert without == row.without
     # no preset learns positions: what its tokens know comes from rotations and states
     assert model.positions == "none"
+    assert {part.seen_positions for layer in model for part in layer} <= {None, "none"}
+
+
+def test_no_preset_without_attention_has_positions() -> None:
+    for name in PRESETS.keys() - PLACES.keys():
+        said = {part.seen_positions for layer in preset(name) for part in layer}
+        assert said == {"none"}, name
 
 
 def test_every_shared_file_has_a_preset() -> None:

@@ -18,12 +18,13 @@ _KINDS = {"full": "full", "windowed": "windowed", "indexed": "indexed"}
 
 
 def positions_text(architecture: Architecture) -> str:
-    """Rotations by the layers that have them, and what else there is; "" without attention."""
-    parts = [part for layer in architecture for part in layer if part.seen_positions is not None]
-    if not parts:
+    """Rotations by the layers that have them, and what else there is; "" where no layer says."""
+    mixing = [part for layer in architecture for part in layer if part.seen_positions is not None]
+    if not mixing:
         return ""
-    still = sum(part.rotation is None for part in parts)
     beside = architecture.positions
+    parts = [part for part in mixing if part.group not in ("recurrent", "convolution")]
+    still = sum(part.rotation is None for part in parts)
     if still == len(parts):
         return _BESIDE[beside]
     text = _rotations([part for part in parts if part.rotation is not None], parts)

@@ -191,6 +191,11 @@ class Mechanism:
     """False for a layer in which no token sees another."""
     diagonal: ClassVar[bool] = False
     """Whether it is, at all sizes, a recurrence that scales each number of its state by itself."""
+    monotone: ClassVar[bool] = False
+    """Whether each number of its recurrent state moves by a non-decreasing map of that number
+    alone, which its last tokens determine and their place does not (Theorem P); the law `monotone`
+    measures it.
+    """
     compresses_blocks: ClassVar[bool] = False
     """Whether each full block of tokens leaves one key and one value that scores choose by."""
 
@@ -304,6 +309,20 @@ class Mechanism:
         itself.
         """
         return self.diagonal
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether at these sizes it is a recurrence whose numbers each move by a non-decreasing
+        map.
+        """
+        return self.monotone
+
+    @property
+    def settles_after(self) -> int | None:
+        """c of Theorem P: the most tokens after which its output stands still, once its input does,
+        from any state; None where no such number is known, or where it looks at places.
+        """
+        return None
 
     @property
     def inner_width(self) -> int:

@@ -39,3 +39,12 @@ class GatedSoftmax(Softmax):
     @property
     def normed(self) -> bool:
         return self.qk_norm != "none"
+
+    def _settles_in(self, size: int) -> int | None:
+        """c of Theorem P for a window of so many tokens: it then sees one token only, unless
+        places tell them apart. None for a learned sink, which section 10 leaves out.
+        """
+        placed = self.rotation is not None or self.positions in ("alibi", "unknown")
+        if placed or self.sizes().get("sink"):
+            return None
+        return size + max(1, self.conv) - 2

@@ -24,3 +24,4 @@ class GLA(MatrixState):
         elsewhere="fla: GatedLinearAttention",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True

@@ -24,3 +24,4 @@ class HGRN2(MatrixState):
         elsewhere="fla: HGRN2Attention",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True

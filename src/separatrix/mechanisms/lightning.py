@@ -26,3 +26,4 @@ class Lightning(MatrixState):
         elsewhere="transformers: linear_attention of minimax; fla: LightningAttention",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True

@@ -24,6 +24,7 @@ class Linear(MatrixState):
         elsewhere=("transformers: linear_attention; fla: LinearAttention, BasedLinearAttention"),
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
     operations: ClassVar[int] = 4
 
     feature: str = choice(

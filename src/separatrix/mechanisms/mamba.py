@@ -25,6 +25,7 @@ class Mamba(Stateful):
         elsewhere=("transformers: linear_attention of jamba, falcon_mamba; mamba; fla: Mamba"),
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     width: int = integer(256, "channels (d_inner)")
     state: int = integer(16, "state size N per channel")

@@ -28,6 +28,7 @@ class Mamba2(Stateful):
         ),
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     heads: int = integer(4, "number of heads H")
     head_dim: int = integer(64, "channels per head")

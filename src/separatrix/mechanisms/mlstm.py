@@ -24,6 +24,9 @@ class MLSTM(MatrixState):
         elsewhere="transformers: xlstm",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
+    # the running maximum comes to rest first, and what it scales after it
+    stages: ClassVar[int] = 2
 
     @property
     def state_numbers(self) -> int:

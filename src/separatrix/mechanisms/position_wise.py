@@ -23,6 +23,10 @@ class PositionWise(Mechanism):
     declared_only: ClassVar[bool] = True
     mixes_tokens: ClassVar[bool] = False
 
+    @property
+    def settles_after(self) -> int | None:
+        return 0
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return ()
 

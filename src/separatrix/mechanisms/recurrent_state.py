@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import LayerKind, Mechanism, number_format
+from separatrix.mechanisms.base import LayerKind, Mechanism, number_format, positions_field
 from separatrix.numbers.formats import NumberFormat, summed_in
 
 
@@ -14,10 +14,30 @@ class Stateful(Mechanism):
     """The number format of a recurrent state, and what rounding to it after every token does."""
 
     group: ClassVar[LayerKind] = "recurrent"
+    stages: ClassVar[int] = 1
+    """How many kinds of its numbers stand still one after the other: a running maximum does before
+    what it scales.
+    """
 
     state_format: str | None = number_format(
         None, "number format of the recurrent state; format if not given"
     )
+
+    positions: str = positions_field()
+
+    @property
+    def tokens_mixed(self) -> int:
+        """K of Theorem P: the tokens that what is added to the state, and its decay, come from."""
+        return max(1, self.sizes().get("conv", 0))
+
+    @property
+    def settles_after(self) -> int | None:
+        """2^p - 1 steps of each kind of number, after the K - 1 tokens that its inputs take
+        (theory.md, section 10).
+        """
+        if not self.is_monotone:
+            return None
+        return self.stages * ((1 << self.state_p) - 1) + self.tokens_mixed - 1
 
     @property
     def rounded_to(self) -> str | None:

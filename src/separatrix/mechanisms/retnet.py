@@ -25,6 +25,7 @@ class RetNet(MatrixState):
         elsewhere="fla: MultiScaleRetention",
     )
     diagonal: ClassVar[bool] = True
+    # not `monotone`: keys are rotated by their places, so that equal tokens add unlike things
 
     def _check(self) -> None:
         super()._check()

@@ -71,6 +71,10 @@ class ReusedWindow(GatedSoftmax):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return ()
 
+    @property
+    def settles_after(self) -> int | None:
+        return self._settles_in(self.size)
+
     def flops(self, t: int) -> int:
         return self._attend(min(t, self.size), t)
 

@@ -22,6 +22,7 @@ class RGLRU(Stateful):
         elsewhere="transformers: recurrent of recurrent_gemma",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     width: int = integer(256, "width of the recurrence")
     conv: int = integer(0, "kernel size of the short convolution; 0 for none")

@@ -46,6 +46,22 @@ class RWKV(MatrixState):
     def is_diagonal(self) -> bool:
         return self.version == 6
 
+    @property
+    def is_monotone(self) -> bool:
+        # A_i of generation 7 has a part of rank one, as in the delta rule
+        return self.version == 6
+
+    @property
+    def tokens_mixed(self) -> int:
+        # the token shift comes before the convolution
+        return super().tokens_mixed + 1
+
+    @property
+    def settles_after(self) -> int | None:
+        after = super().settles_after
+        # channel mixing reads the last token's output of time mixing, too
+        return None if after is None else after + max(0, self.shifts - 1)
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         width = self.inner_width if self.width is None else self.width
         shifted = Bits.of(self.shifts * width * min(t, 1), self.p)

@@ -25,10 +25,24 @@ class RWKV4(Stateful):
         elsewhere="transformers: rwkv",
     )
     diagonal: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
+    # the running maximum comes to rest first, and what it scales after it
+    stages: ClassVar[int] = 2
     declared_only: ClassVar[bool] = True
 
     width: int = integer(256, "channels of time mixing (attention_hidden_size)")
     hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
+
+    @property
+    def tokens_mixed(self) -> int:
+        # the token shift of time mixing
+        return 2
+
+    @property
+    def settles_after(self) -> int | None:
+        after = super().settles_after
+        # the token shift of channel mixing
+        return None if after is None else after + 1
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         shifts = Bits.of(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Mechanism, convolution, integer
+from separatrix.mechanisms.base import (
+    CacheItem,
+    Facts,
+    LayerKind,
+    Mechanism,
+    convolution,
+    integer,
+    positions_field,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +34,15 @@ class ShortConvolution(Mechanism):
 
     width: int = integer(256, "channels")
     conv: int = integer(3, "kernel size, the token itself included")
+    positions: str = positions_field()
 
     @property
     def inner_width(self) -> int:
         return self.width
+
+    @property
+    def settles_after(self) -> int | None:
+        return self.conv - 1
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (convolution(self.width, self.conv, t, self.p),)

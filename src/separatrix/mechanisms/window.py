@@ -50,6 +50,10 @@ class Window(GatedSoftmax):
             self._convolution(t),
         )
 
+    @property
+    def settles_after(self) -> int | None:
+        return self._settles_in(self.size)
+
     def flops(self, t: int) -> int:
         return self._attend(min(t, self.size), t)
 

@@ -42,7 +42,14 @@ def test_mamba_means_mamba2_where_the_model_has_no_other() -> None:
 def test_a_size_of_the_file_is_changed_and_the_others_stay() -> None:
     model = read(QWEN, "gdn.heads=8", "vocabulary=7", "context=99")
     assert model.layers[0][0] == GatedDeltaNet(
-        heads=8, key_heads=2, head_dim=16, value_dim=8, conv=4, format="bf16", state_format="fp32"
+        heads=8,
+        key_heads=2,
+        head_dim=16,
+        value_dim=8,
+        conv=4,
+        format="bf16",
+        state_format="fp32",
+        positions="none",
     )
     assert model.layers[3] == from_config(QWEN).layers[3]
     assert (model.vocabulary, model.context) == (7, 99)

@@ -19,7 +19,8 @@ from separatrix.report.card_json import card_json
     ("spec", "text"),
     [
         ("full*2", "learned embeddings"),
-        ("gdn*2", ""),
+        ("gdn*2", "learned embeddings"),
+        ("shortconv(positions=none) + mlp", "none"),
         ("gdn + full(positions=none)", "none"),
         ("full(positions=alibi)", "ALiBi: scores fall with distance"),
         ("full(positions=unknown)*2", "not said in the file"),
@@ -53,6 +54,7 @@ def test_the_card_prints_it_and_json_holds_it() -> None:
     console.print(render_card(facts))
     assert isinstance(console.file, io.StringIO)
     assert f"positions: {line}" in console.file.getvalue()
-    # without attention there is nothing to say
-    silent = card_facts(preset("xlstm-7b"), 8192)
-    assert card_json(silent)["positions"] == ""
+    # a file of a model without attention says it by its type
+    assert card_json(card_facts(preset("xlstm-7b"), 8192))["positions"] == "none"
+    # where no layer mixes tokens there is nothing to say
+    assert card_json(card_facts(Architecture.parse("mlp*2"), 8192))["positions"] == ""

@@ -35,6 +35,7 @@ from separatrix.mechanisms import (
     ReusedWindow,
     Window,
 )
+from separatrix.mechanisms.base import POSITIONS
 
 _ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -155,6 +156,10 @@ def unless(field: str) -> Rule:
 def always(positions: str) -> Rule:
     """The class fixes it."""
     return lambda spot, usual: Seen(positions)
+
+
+unplaced = always("none")
+"""Tokens enter the stack without their places, and no layer adds them."""
 
 
 def by_type(spot: Spot, usual: Usual) -> Seen:
@@ -333,7 +338,8 @@ _LINES: dict[tuple[str, ...], Way] = {
     ("bailing_moe_linear",): _UNSTATED,
     # its base is multiplied by 'rope_ratio', and pairs are neighbours
     ("chatglm",): Way(by_ratio),
-    ("jamba", "nemotron_h", "zamba", "forgetting_transformer"): Way(always("none")),
+    ("jamba", "nemotron_h", "zamba", "forgetting_transformer"): Way(unplaced),
+    ("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"): Way(unplaced),
     ("zamba2",): Way(where("use_mem_rope", otherwise=False)),
     ("granitemoehybrid",): Way(by_type),
     ("olmo_hybrid",): Way(unless_null),
@@ -349,8 +355,8 @@ WAYS: dict[str, Way] = {kind: way for kinds, way in _LINES.items() for kind in k
 
 
 def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
-    """The reading with the positions of every attention layer. Raises ConfigError for fields of
-    positions that are of the wrong type, length or range.
+    """The reading with the positions of every layer that mixes tokens. Raises ConfigError for
+    fields of positions that are of the wrong type, length or range.
     """
     # a base of layers that are not there, a factor that an object says too: nothing else reads them
     prefixes = ("", *(f"{name}." for name in _INNER), *_attn_prefixes(file))
@@ -369,7 +375,7 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
     for index, layer in enumerate(reading.layers):
         drafts: list[Draft] = []
         for draft in layer:
-            if not _has(draft.cls, "positions"):
+            if not _attends(draft):
                 drafts.append(draft)
                 continue
             size = settings.over(draft.cls, draft.sizes, among).get(
@@ -394,7 +400,36 @@ def placed(reading: Reading, file: Fields, settings: Settings) -> Reading:
                 made[key] = Draft(found.cls, {**_around(file, draft, way, norm), **found.sizes})
             drafts.append(made[key])
         layers.append(tuple(drafts))
-    return Reading(tuple(layers), tuple(dict.fromkeys((*reading.notes, *notes))))
+    return Reading(
+        _entered(layers, _embedding(layers, file, kind)),
+        tuple(dict.fromkeys((*reading.notes, *notes))),
+    )
+
+
+def _attends(draft: Draft) -> bool:
+    """Whether its layer is attention, which may look at places by itself."""
+    return _has(draft.cls, "positions") and _has(draft.cls, "rope")
+
+
+def _embedding(layers: list[tuple[Draft, ...]], file: Fields, kind: str) -> str:
+    """Where places come from as tokens enter the stack: what its attention layers say; where there
+    are none, what is known of the model class.
+    """
+    said = {draft.sizes["positions"] for layer in layers for draft in layer if _attends(draft)}
+    if said:
+        return next(way for way in (*POSITIONS[:0:-1], "embedded") if way in said)
+    way = WAYS.get(kind)
+    known = is_native(file) or (way is not None and way.rule in (fla, unplaced))
+    return "none" if known else "unknown"
+
+
+def _entered(layers: list[tuple[Draft, ...]], embedding: str) -> tuple[tuple[Draft, ...], ...]:
+    """The layers, their recurrences and convolutions with what the tokens of the stack know."""
+    made: dict[int, Draft] = {}
+    for draft in (draft for layer in layers for draft in layer):
+        if _has(draft.cls, "positions") and not _attends(draft) and id(draft) not in made:
+            made[id(draft)] = Draft(draft.cls, {"positions": embedding, **draft.sizes})
+    return tuple(tuple(made.get(id(draft), draft) for draft in layer) for layer in layers)
 
 
 def _kind(file: Fields) -> str:
