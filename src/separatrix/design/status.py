@@ -3,7 +3,7 @@ cannot tell apart.
 
 What a theorem looks at of a stack is a trait of its class (`Sees`), and says how often it is asked:
 
-- the cache, or the only layer with memory: once per arrangement;
+- the cache, the only layer with memory, or how many layers of each kind: once per arrangement;
 - which layers there are, reading layers, or what stands before the second of them: once for these;
 - sizes of groups of layers: once per sizes, and what fails with some sizes fails with smaller ones.
 
@@ -97,7 +97,7 @@ class TaskJudge:
             t for t in failing if isinstance(t, DepthTheorem)
         ]
         solving = [t for t in deciding if "SOLVABLE" in t.shows]
-        self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS)
+        self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS, Sees.COUNTS)
         self._fail_somewhere = _by_sight(failing, Sees.CARRIERS, Sees.STACK)
         # those that are asked about every stack come last
         self._solve = _by_sight(
@@ -261,7 +261,8 @@ class TaskJudge:
             one = self._with_memory(arrangement) == 1
             return (arrangement, Layout(arrangement, gaps).layers) if one else None
         layout = Layout(arrangement, gaps)
-        return layout, layout.layers
+        # wherever they stand, the layers are the same
+        return arrangement if sees is Sees.COUNTS else layout, layout.layers
 
     def _places_matter(self, arrangement: Arrangement) -> bool:
         """Whether what reading layers know of places depends on the bounded layers, and on where

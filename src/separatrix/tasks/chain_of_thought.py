@@ -12,6 +12,7 @@ import numpy as np
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.counts import Count
 from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
@@ -213,6 +214,10 @@ class Thought(Task):
     def prefix_classes(self) -> Count | None:
         """Those of the task."""
         return self.task.prefix_classes()
+
+    def two_runs(self) -> TwoRuns | None:
+        # the prompt is the task's, and so is the answer that the chain ends in
+        return self.task.two_runs()
 
     def family(self) -> Family[Task]:
         inner = self.task.family()

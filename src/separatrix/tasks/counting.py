@@ -13,6 +13,7 @@ import numpy as np
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial
 from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -212,6 +213,11 @@ class Counting(Task):
         return (
             Exact(self.n + 1) if self.form == "ones" else Binomial(self.n + self.V - 1, self.V - 1)
         )
+
+    def two_runs(self) -> TwoRuns | None:
+        """One token more is a one, and ones are asked for."""
+        asked = (((1,), 1),) if self.form == "queried" else ()
+        return TwoRuns.halves(self.n, asked)
 
     def family(self) -> Family[Counting]:
         """V and the form stay."""

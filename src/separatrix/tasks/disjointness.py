@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, OneMoreThanPower, Power
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
@@ -111,6 +112,10 @@ class Disjointness(Decision):
         apart by the rest of v; those with it always meet v.
         """
         return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
+
+    def two_runs(self) -> TwoRuns | None:
+        """The first set holds all elements, the second none or one."""
+        return TwoRuns(1, 0, self.n, 2 * self.n)
 
     def family(self) -> Family[Disjointness]:
         return Family("sets of n elements", lambda n: Disjointness(n=n), 2)

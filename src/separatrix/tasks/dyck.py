@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import AlternatePowers, Count
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -135,6 +136,11 @@ class Dyck(Decision):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return stack_classes(k=self.k, D=self.D, t=self.prefix_length, dead=True)
+
+    def two_runs(self) -> TwoRuns | None:
+        """As many brackets that open as may, and as many that close, or one fewer; then pairs."""
+        open_ = min(self.D, self.n // 2)
+        return TwoRuns(0, self.k, open_, 2 * open_, (((0, self.k), self.n // 2 - open_),))
 
     def family(self) -> Family[Dyck]:
         """k and D stay; an odd n stands for the even one above."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, OneMoreThanPower, Power
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
@@ -137,6 +138,11 @@ class Equality(Decision):
         the rest of v; those that end in 1 never match.
         """
         return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
+
+    def two_runs(self) -> TwoRuns | None:
+        """The first of the two is the second string again."""
+        ones = self.n // 2
+        return TwoRuns.halves(self.n, (((1,), ones), ((0,), self.n - ones)))
 
     def family(self) -> Family[Equality]:
         return Family("strings of n bits", lambda n: Equality(n=n), 1)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -73,6 +74,10 @@ class Eva(Lookup):
     @property
     def vocabulary(self) -> int:
         return max(self.n, self.V)
+
+    def two_runs(self) -> TwoRuns | None:
+        """The place where the runs meet is asked for."""
+        return TwoRuns.halves(self.n, (((self.n // 2,), 1),))
 
     def family(self) -> Family[Eva]:
         """V = n stays so; any other V stays."""

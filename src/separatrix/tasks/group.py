@@ -13,6 +13,7 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -149,6 +150,10 @@ class Group(Composition, Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Exact(self.answers)
+
+    def two_runs(self) -> TwoRuns | None:
+        """One factor is another one: in a group no product stays the same."""
+        return TwoRuns.halves(self.n)
 
     def family(self) -> Family[Group]:
         """G stays."""

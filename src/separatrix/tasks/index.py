@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.errors import SizeError
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -65,6 +66,10 @@ class Index(Lookup):
     @property
     def vocabulary(self) -> int:
         return self.V + self.n
+
+    def two_runs(self) -> TwoRuns | None:
+        """The place where the runs meet is asked for."""
+        return TwoRuns.halves(self.n, (((self.V + self.n // 2,), 1),))
 
     def family(self) -> Family[Index]:
         return Family(f"V = {self.V:,}", lambda n: Index(n=n, V=self.V), 1)

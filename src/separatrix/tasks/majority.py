@@ -11,6 +11,7 @@ import numpy as np
 
 from separatrix.numbers.binomials import Binomial
 from separatrix.numbers.counts import Count
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -142,6 +143,10 @@ class Majority(Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Binomial(self.prefix_length + self.k - 1, self.k - 1)
+
+    def two_runs(self) -> TwoRuns | None:
+        """A tie of 0 and 1, or one vote more for 0; and one vote more, for 1."""
+        return TwoRuns.halves(self.n)
 
     def family(self) -> Family[Majority]:
         """k stays."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -109,6 +110,10 @@ class Modular(Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Exact(self.m)
+
+    def two_runs(self) -> TwoRuns | None:
+        """One bit more is a one, and two counts that differ by 1 differ modulo every m."""
+        return TwoRuns.halves(self.n)
 
     def family(self) -> Family[Modular]:
         """m stays."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from separatrix.numbers.counts import Count, Exact
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -93,6 +94,10 @@ class Parity(Decision):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Exact(2)
+
+    def two_runs(self) -> TwoRuns | None:
+        """One bit more is a one."""
+        return TwoRuns.halves(self.n)
 
     def family(self) -> Family[Parity]:
         return Family("bits", lambda n: Parity(n=n), 2)

@@ -18,7 +18,7 @@ from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
 from separatrix.tasks import Task, Thought
 from separatrix.tasks.functions.composed import Functions
-from separatrix.theory.words import Words, WordsByTask, kept
+from separatrix.theory.words import Words, WordsByTask, kept, layers_of
 
 REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
 
@@ -45,6 +45,8 @@ class Sees(Enum):
     """The reading layers, and which bounded layers stand before the second one (the first, where
     there is one).
     """
+    COUNTS = auto()
+    """How many layers there are of each kind, in whatever order."""
     GROUPS = auto()
     """How many layers read, what they read, and the bits of the groups of bounded layers between
     them; see `DepthTheorem`.
@@ -138,7 +140,8 @@ class Theorem(ABC):
             why = f"{self.cited} says: {self.title}. `separatrix theorems show {self.key}` tells"
             return Words(verdict.statement, f"{why} its premises, and why it holds.")
         facts = self.shown(verdict, task)
-        facts |= {"kept": kept(architecture), "statement": verdict.statement}
+        facts |= {"kept": kept(architecture), "layers": layers_of(architecture)}
+        facts |= {"statement": verdict.statement}
         return Words(words.text.format_map(facts), words.why.format_map(facts))
 
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:

@@ -23,6 +23,7 @@ from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
 from separatrix.theory.fails.lifting import Lifting
+from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
 from separatrix.theory.fails.vii_prime_closed_form import TheoremVIIPrime
@@ -52,6 +53,7 @@ THEOREMS: dict[str, Theorem] = {
         TheoremVI(),
         TheoremVII(),
         TheoremVIIPrime(),
+        TheoremP(),
         Lifting(),
         ChenPengWu(),
         YeEtAl(),

@@ -13,7 +13,7 @@ class Words(NamedTuple):
 
     A theorem writes facts in braces: "{h}" is a number of the verdict or a size of the task; "{n}"
     the n from which it fails, "{fewer}" one less; "{kept}" what a bounded cache is made of;
-    "{statement}" the verdict's own sentence.
+    "{layers}" its layers by kind; "{statement}" the verdict's own sentence.
     """
 
     text: str
@@ -35,6 +35,17 @@ def kept(architecture: Architecture) -> str:
     }
     found = dict.fromkeys(name for group, name in names.items() if group in groups)
     return " and ".join(found) or "nothing"
+
+
+def layers_of(architecture: Architecture) -> str:
+    """The layers that mix tokens, by kind: "18 RG-LRU and 8 sliding-window attention"."""
+    kinds: dict[str, int] = {}
+    for layer, times in architecture.counted():
+        titles = dict.fromkeys(part.title for part in layer if part.mixes_tokens)
+        if titles:
+            kind = " beside ".join(titles)
+            kinds[kind] = kinds.get(kind, 0) + times
+    return " and ".join(f"{times:,} {kind}" for kind, times in kinds.items()) or "no layer"
 
 
 def counted_as(count: int, thing: str) -> str:

@@ -18,6 +18,7 @@ from separatrix.numbers.counts import Count
 from separatrix.tasks.base.blocks import parts
 from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
 
@@ -156,6 +157,12 @@ class Task(ABC):
     def facts(self) -> Facts | None:
         """The facts among which `sample` asks for one, which a test counts by brute force; None
         where it does not draw like that.
+        """
+        return None
+
+    def two_runs(self) -> TwoRuns | None:
+        """Two prompts of two runs of tokens with different answers, which meet as near to the
+        middle as they can; None where none are known.
         """
         return None
 

@@ -396,9 +396,7 @@ def test_widths_that_win() -> None:
     )
     assert sizes_of(MAMBA2 | {"num_heads": None}) == sizes_of(MAMBA2)
     assert sizes_of(MAMBA | {"expand": 2.0}) == sizes_of(MAMBA)
-    assert sizes_of(MAMBA | {"expand": 1.5}).layers[0] == (
-        Mamba(width=48, state=8, conv=4, **S),
-    )
+    assert sizes_of(MAMBA | {"expand": 1.5}).layers[0] == (Mamba(width=48, state=8, conv=4, **S),)
 
 
 def test_zamba2_in_both_spellings() -> None:
@@ -452,9 +450,7 @@ def test_hymba_says_what_it_counts() -> None:
 
 def test_rwkv4_and_xlstm_states() -> None:
     assert from_config(RWKV).cache(5)["state"].total == 3 * (3 * 48 * 32 + 2 * 32 * 16)
-    plain = sizes_of(
-        {key: value for key, value in RWKV.items() if key != "attention_hidden_size"}
-    )
+    plain = sizes_of({key: value for key, value in RWKV.items() if key != "attention_hidden_size"})
     assert plain.layers[0] == (RWKV4(width=32, hidden=32, **S),)
     assert from_config(XLSTM).cache(5)["state"].total == 3 * 2 * (32 * 64 + 32 + 1) * 32
     stated = from_config(XLSTM | {"inference_state_dtype": "bfloat16"})

@@ -1,0 +1,172 @@
+"""Theorem P: recurrences that only move one way, without positions, fail where one token more or
+less in a long run of equal tokens matters.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from separatrix.architecture import Architecture, Layer
+from separatrix.evidence.records import Verdict
+from separatrix.numbers.first_size import first_size
+from separatrix.tasks import Task
+from separatrix.theory.base import FAILS, Sees, Theorem, number, size_in_words
+from separatrix.theory.words import Words, WordsByTask
+
+UNPLACED = "tokens enter the stack without their places (positions=none)"
+
+
+class Standstill(NamedTuple):
+    """After how many equal tokens a whole stack stands still, from whatever state."""
+
+    tokens: int
+    """T."""
+    kinds: tuple[tuple[int, int], ...]
+    """How many layers there are of each kind, and the c of such a layer."""
+
+
+class TheoremP(Theorem):
+    key = "P"
+    title = "recurrences that only move one way lose count of equal tokens"
+    statement = (
+        "Each layer is a monotone recurrence, a window without positions, a short convolution, or"
+        " mixes no tokens; tokens enter the stack without their places. Put c = 2^p + K - 2 for a"
+        " recurrence whose state has p bits per number and whose inputs come from the last K"
+        " tokens, 2^(p+1) + K - 3 for one scaled by a running maximum, w + K - 2 for a window of w"
+        " tokens, K - 1 for a convolution, and T = 1 + the sum of c over all layers, of heads side"
+        " by side the largest. Let a^j b^(m-j) and a^(j+1) b^(m-j-1), followed by the same tokens,"
+        " have different answers for some j with T <= j <= m - T - 1. Then the model fails at that"
+        " size, whatever its width, with or without chain of thought. So it fails parity, modular"
+        " counting, counting ones, majority and every product of two different elements of a group"
+        " from 2T + 1 tokens on."
+    )
+    premises = (
+        "under a constant token each number of a layer's state moves by a non-decreasing map of"
+        " itself alone, or is one of the last tokens' inputs",
+        UNPLACED,
+        "step-by-step form with deterministic kernels; states are stored in the declared format",
+        "weights are arbitrary; residuals, norms, MLPs and gates are position-wise",
+    )
+    source = "theory.md, section 10, Theorem P [here]"
+    proof_sketch = (
+        "Under a constant token the first layer's coefficients are constant after K - 1 more"
+        " tokens. Each number of its state then moves up or down for good, under one non-decreasing"
+        " map on at most 2^p values, and stands still after at most 2^p - 1 steps; its output is"
+        " worked out from the new state before that is rounded, so it stands still one token"
+        " later. The next layer counts from there. So the whole stack stands still T tokens after"
+        " the change, from any state: after a^j in one state s, and after b^(m-j) or b^(m-j-1) from"
+        " s in one state again. The two prompts end in equal states and have different answers;"
+        " with sampling one of them is answered wrongly with probability at least 1/2. A cascade"
+        " of slow layers attains T."
+    )
+    shows = FAILS
+    sees = Sees.COUNTS
+    after_thought = True
+    # runs of a longer prompt are no shorter (tests/unit/tasks/test_two_runs.py), and T stays
+    larger_fail_too = True
+    words: ClassVar[WordsByTask] = {
+        name: Words(
+            "{layers}: their states only move one way while a token repeats, and stand still"
+            " after {T} tokens at the most",
+            why,
+        )
+        for name, why in {
+            "parity": "After that many ones another one changes nothing, so even and odd numbers"
+            " of ones end in the same state.",
+            "permutation": "After that many equal rearrangements another one changes nothing in"
+            " its state, though it moves every time.",
+            "eva": "Where a long run of equal facts ends is lost once the run after it is long,"
+            " too.",
+            "equality": "Where a long run of equal bits ends is lost once the run after it is long,"
+            " too.",
+            "dyck": "After that many opening brackets another one changes nothing in its state, so"
+            " rows with one bracket too many look balanced.",
+        }.items()
+    }
+    words_after_thought: ClassVar[WordsByTask] = {
+        "eva": Words(
+            "what is written is a function of the state",
+            "What it writes is worked out from one and the same state.",
+        )
+    }
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        still = standstill(architecture)
+        runs = task.two_runs()
+        if still is None or runs is None:
+            return None
+        fails = runs.shorter >= still.tokens
+        least = self._least(task, still.tokens, here=fails)
+        if least is None:
+            return None
+        what, n = size_in_words(least)
+        T = number(still.tokens)
+        since = f"it fails {self.failing(n, of=what)} ({task.family().described})"
+        if fails:
+            sentence = (
+                f"after {T} equal tokens all layers stand still, from any state, so that"
+                f" {runs.shown} leave one state and have different answers; {since}, with or"
+                " without chain of thought"
+            )
+        else:
+            sentence = (
+                f"all layers stand still, from any state, only after {T} equal tokens; here runs"
+                f" have {number(runs.shorter)}; {since}"
+            )
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS" if fails else "OPEN",
+            sentence,
+            n=n,
+            numbers=_numbers(still) | {"shortest_run": runs.shorter},
+            assumptions=(UNPLACED,),
+        )
+
+    def _least(self, task: Task, T: int, *, here: bool) -> Task | None:
+        """The smallest task of the family with runs of T tokens; None where no task is so long."""
+        tasks = task.family()
+
+        def long_enough(n: int) -> bool:
+            runs = tasks.at(n).two_runs()
+            return runs is not None and runs.shorter >= T
+
+        limit = task.sizes()[tasks.grows] if here else tasks.largest
+        found = first_size(long_enough, tasks.smallest, limit=limit)
+        return None if found is None else tasks.at(found)
+
+
+def standstill(architecture: Architecture) -> Standstill | None:
+    """T of a stack and the c of its layers; None where a layer turns, reads the whole prompt or
+    looks at places, or where tokens enter the stack with their places.
+    """
+    if architecture.positions != "none":
+        return None
+    kinds: list[tuple[int, int]] = []
+    for layer, times in architecture.counted():
+        after = layer_settles(layer)
+        if after is None:
+            return None
+        kinds.append((times, after))
+    return Standstill(1 + sum(times * after for times, after in kinds), tuple(kinds))
+
+
+def layer_settles(layer: Layer) -> int | None:
+    """c of a layer: of heads side by side the largest. Convolutions are added to it, since files
+    list so what stands before or behind the other heads.
+    """
+    afters = [(part.settles_after, part.group == "convolution") for part in layer]
+    known = [(after, beside) for after, beside in afters if after is not None]
+    if len(known) < len(afters):
+        return None
+    return max((after for after, beside in known if not beside), default=0) + sum(
+        after for after, beside in known if beside
+    )
+
+
+def _numbers(still: Standstill) -> dict[str, int]:
+    """T, and of each kind of layer how many there are and its c."""
+    numbers = {"T": still.tokens}
+    for place, (times, after) in enumerate(still.kinds, 1):
+        numbers |= {f"layers_{place}": times, f"c_{place}": after}
+    return numbers
