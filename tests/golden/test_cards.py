@@ -28,6 +28,7 @@ from separatrix.report.card_json import card_json, log10_of
 from separatrix.report.theorem_names import theorem_name
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
+from separatrix.theory.fails.p_parity import standstill
 
 STUB = [
     CardLine("recall of one of n facts", "FAILS", 7_675_932, "n log V > cache", "I"),
@@ -397,8 +398,10 @@ def test_a_card_needs_no_torch() -> None:
 def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: str) -> None:
     model = preset(name)
     data = card_data(model, 10_000)["verdicts"]
-    # no such task yet
-    assert [v["question"] for v in data if v["task"] is None] == ["permutation tracking (S_5)"]
+    # what no theorem decides holds no record there
+    unanswered = {v["question"] for v in data if v["task"] is None}
+    assert unanswered <= {"permutation tracking (S_5)"}
+    assert unanswered or standstill(model) or any(p.turning for layer in model for p in layer)
     assert all(v["assumptions"] for v in data if v["task"] is not None)
     for line in card(model, 10_000):
         assert 2 <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, line.explain

@@ -34,7 +34,7 @@ COMMANDS = (
     "analyze deepseek-v3.2 --context 128k",
     "compare qwen3-next-80b recurrentgemma-2b nemotron-3-super-120b",
     "compare deepseek-v3.2 mamba-2.8b",
-    "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 64MiB --base lfm2-1.2b",
+    "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 200MiB --base lfm2-1.2b",
     "audit eva:n=8,V=8 --fitted 100 --tested 100",
 )
 
