@@ -17,6 +17,7 @@ from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
 from separatrix.theory.base import Theorem, number
+from separatrix.theory.fails.many_layers import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
 
@@ -186,11 +187,12 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
         lines.append(line)
         # one step asks for a place that is known; two and more are bounded by more theorems
         return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
-    mixed = any(part.reading for layer in architecture for part in layer if len(layer) > 1)
-    stack = "this stack"
-    if mixed:
-        stack = "head-wise hybrids of more than two reading layers (three groups at L = 3)"
-    unknown = Words(f"no theorem here covers {stack}", f"{OPEN} No theorem covers {stack}.")
+    if len(architecture.reading) > MOST_READERS:
+        text = f"a failing size is looked for up to {MOST_READERS} reading layers"
+        why = f"Theorems VI and VII cover any number of reading layers, but {text}."
+        unknown = Words(text, f"{OPEN} {why}")
+    else:
+        unknown = Words("no theorem here covers this stack", f"{OPEN} No theorem covers it.")
     steps = max(2, first)
     return Steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
 

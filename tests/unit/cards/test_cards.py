@@ -163,3 +163,29 @@ def test_narrow_keys_are_not_put_down_to_rotations() -> None:
         if title.startswith("2-Sum"):
             assert "compare contents in 8 key dimensions" in line.text
             assert "rotation" not in line.text
+
+
+def test_three_full_layers_have_a_bound_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The closed form of Theorem VII, h = 40: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the card searches")
+
+    monkeypatch.setattr(type(THEOREMS["VII"]), "best", refuse)
+    monkeypatch.setattr(type(THEOREMS["VI"]), "best", refuse)
+    line = lines(f"full*3 @ {paper_sizes(1, 4, 8)}")["composition, 3 steps"]
+    assert line.bound is not None
+    assert (line.status, line.theorem) == ("OPEN", "VII'")
+    n = 10008 * 40**9 + 1668 * 40**7 + 556 * 40**6 + 2
+    assert line.bound.n == n
+    assert line.bound.verdict is not None
+    assert line.bound.verdict.status == "FAILS"
+    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 40**6
+    recheck(line.bound.verdict)
+
+
+def test_of_many_reading_layers_the_card_says_what_was_not_looked_for() -> None:
+    found = lines("full|gdn + full*6 @ heads=1, head_dim=64")
+    assert found["composition, from 7 steps"].text == (
+        "a failing size is looked for up to 6 reading layers"
+    )
