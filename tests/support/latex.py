@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from support.named import prose
 
 COMMANDS = frozenset(
-    "alpha ast begin beta binom cal cdot cdots cos cr delta Delta dots ell end epsilon exp frac"
-    " gamma ge in infty lambda Lambda langle lbrace lceil ldots le left lfloor ln log mapsto"
-    " mathbb mathcal mathrm max mid min ne notin oplus otimes Omega phi Pi pi pm prod qquad quad"
-    " rangle rbrace rceil rfloor rho right setminus sigma sim sin sqrt subseteq sum sup tau text"
-    " theta times to varepsilon varphi Vert vert leftarrow".split()
+    re.findall(
+        r"\w+",
+        """
+        alpha ast begin beta binom cdot cdots cos cr delta Delta dots end epsilon exp frac gamma ge
+        in lambda Lambda langle lbrace lceil le left leftarrow lfloor ln log mathbb mathcal mathrm
+        max mid min ne Omega otimes phi Pi pi pm prod qquad quad rangle rbrace rceil rfloor rho
+        right sigma sin sqrt subseteq sum sup tau text theta times to varepsilon varphi Vert
+        """,
+    )
 )
 """Commands that MathJax knows and this project's documents use."""
 _DISPLAY = re.compile(r"^\$\$(.*?)\$\$$", re.DOTALL | re.MULTILINE)
@@ -62,9 +66,7 @@ def _found(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _without_formulas(text: str) -> str:
-    return "\n".join(
-        _INLINE.sub("", line) for line in _blank(_DISPLAY, _plain(text)).split("\n")
-    )
+    return "\n".join(_INLINE.sub("", line) for line in _blank(_DISPLAY, _plain(text)).split("\n"))
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:

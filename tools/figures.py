@@ -1,0 +1,351 @@
+"""Draws the figures of docs/theory.md from the verdicts of the program: who fails at which n, and
+who solves.
+
+    .venv/bin/python tools/figures.py          writes docs/images/*.svg
+    .venv/bin/python tools/figures.py depth    one of them
+
+All of them take half a minute on one core.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from typing import Any
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import preset
+from separatrix.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
+from separatrix.numbers.counts import Power
+from separatrix.report.charts import spread
+from separatrix.report.drawing import libraries
+from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
+
+IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
+GREEN = "#2e7d32"
+PURPLE = "#6a3d9a"
+SOLID, DASHED, DOTTED = [1, 0], [7, 4], [2, 3]
+_LABEL_GAP = 0.055
+_ROOM = 0.42
+"""Room for labels on the right, as a share of the axis."""
+_POWERS = (
+    "datum.value < 9999 ? format(datum.value, ',') : '10' +"
+    " (log(datum.value) / LN10 >= 9.5 ? '⁰¹²³⁴⁵⁶⁷⁸⁹'[floor(log(datum.value) / LN10 / 10 + 1e-6)]"
+    " : '') + '⁰¹²³⁴⁵⁶⁷⁸⁹'[round(log(datum.value) / LN10) % 10]"
+)
+"""1,000, then powers of ten as people write them."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line by its points, with a label where it ends."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    colour: str
+    dash: Sequence[int] = tuple(SOLID)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What stands on the axes; `top` and `floor` bound the upright one."""
+
+    x: str
+    y: str
+    floor: float
+    top: float
+    share: bool = False
+
+
+def chart(
+    title: str,
+    below: Sequence[str],
+    axes: Axes,
+    lines: Sequence[Line],
+    marks: Iterable[tuple[float, float, str]] = (),
+    levels: Iterable[tuple[float, str]] = (),
+) -> dict[str, Any]:
+    """A drawing of lines on logarithmic axes (shares stand on a linear one), of single marks, and
+    of levels drawn across.
+    """
+    alt, _ = libraries()
+    first = min(x for line in lines for x, _ in line.points)
+    last = max(x for line in lines for x, _ in line.points)
+    beyond = last * (last / first) ** _ROOM
+    x = alt.X(
+        "x:Q",
+        title=axes.x,
+        scale=alt.Scale(type="log", domain=[first, beyond], nice=False),
+        axis=alt.Axis(values=_powers(first, last), labelExpr=_POWERS, grid=False),
+    )
+    high: dict[str, Any] = {
+        "scale": alt.Scale(type="log", domain=[axes.floor, axes.top], nice=False),
+        "axis": alt.Axis(values=_powers(axes.floor, axes.top), labelExpr=_POWERS),
+    }
+    if axes.share:
+        high = {
+            "scale": alt.Scale(domain=[axes.floor, axes.top]),
+            "axis": alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
+        }
+    y = alt.Y("y:Q", title=axes.y, **high)
+
+    def share(value: float) -> float:
+        """How high a value stands."""
+        if axes.share:
+            return value
+        return log10(value / axes.floor) / log10(axes.top / axes.floor)
+
+    def value(height: float) -> float:
+        return height if axes.share else axes.floor * (axes.top / axes.floor) ** height
+
+    layers: list[Any] = []
+    for level, label in levels:
+        row = alt.Chart(alt.Data(values=[{"x": first, "y": level, "label": label}]))
+        rule = {"color": MUTED, "strokeDash": DOTTED}
+        layers.append(row.mark_rule(**rule).encode(y=y))
+        words = row.mark_text(align="left", dx=4, dy=-6, color=MUTED, fontSize=11)
+        layers.append(words.encode(x=alt.value(0), y=y, text="label:N"))
+    for line in lines:
+        data = alt.Chart(alt.Data(values=[{"x": a, "y": b} for a, b in line.points]))
+        drawn = data.mark_line(color=line.colour, strokeWidth=2.2, strokeDash=list(line.dash))
+        layers.append(drawn.encode(x=x, y=y))
+    ends = [(share(line.points[-1][1]), line.label, line.colour) for line in lines if line.label]
+    for height, label, colour in spread(ends, gap=_LABEL_GAP):
+        row = alt.Chart(alt.Data(values=[{"x": last, "y": value(height), "label": label}]))
+        words = row.mark_text(align="left", dx=6, color=colour, fontSize=12, fontWeight="bold")
+        layers.append(words.encode(x=x, y=y, text="label:N"))
+    for a, b, label in marks:
+        row = alt.Chart(alt.Data(values=[{"x": a, "y": b, "label": label}]))
+        layers.append(row.mark_point(color=INK, filled=True, size=55, opacity=1).encode(x=x, y=y))
+        words = row.mark_text(align="left", dx=7, dy=9, color=INK, fontSize=11)
+        layers.append(words.encode(x=x, y=y, text="label:N"))
+    return plot_spec(alt.layer(*layers), title, list(below))
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten from low to high, at most nine of them; twos and fives where they are few."""
+    powers = [10.0**e for e in range(-1, 101) if low <= 10.0**e <= high * 1.0001]
+    if len(powers) < 3:
+        near = (m * 10.0**e for e in range(-1, 12) for m in (1, 2, 5))
+        return [value for value in near if low <= value <= high]
+    return powers[:: max(1, -(-len(powers) // 9))]
+
+
+def first_failure(stack: str | Architecture, task: str, key: str = "") -> int | None:
+    """The n at which a theorem (the first of all, where none is named) shows failure of a stack on
+    tasks of this kind.
+    """
+    model = Architecture.parse(stack) if isinstance(stack, str) else stack
+    among = (lambda theorem: theorem.key == key) if key else None
+    found = [verdict.n for verdict in judge(model, parse_task(task), among=among) if verdict.n]
+    return min(found, default=None)
+
+
+def curve(points: Iterable[tuple[float, int | None]]) -> list[tuple[float, float]]:
+    """The points at which there is an n."""
+    return [(x, float(n)) for x, n in points if n is not None]
+
+
+def bounded() -> dict[str, Any]:
+    """Theorem I: n against the bits of the cache."""
+    stacks = [Architecture.parse(f"linear @ heads=1, head_dim={2**e}") for e in range(3, 16)]
+    asked = {
+        "equality of two strings": ("equality:n=2", INK, SOLID),
+        "recall of one of n facts": ("eva:n=2,V=50000", FAILS, SOLID),
+        "2-Sum per query": ("twosum:n=2,M=2048,form=query", PURPLE, DASHED),
+        "composition, 2 steps": ("seqcomp:L=2,m=2,n_1=1", SOLVES, DASHED),
+    }
+    lines = [
+        Line(
+            label,
+            curve((stack.cache_bits(1), first_failure(stack, task, "I")) for stack in stacks),
+            colour,
+            dash,
+        )
+        for label, (task, colour, dash) in asked.items()
+    ]
+    named = ("mamba2-2.7b", "recurrentgemma-2b")
+    far = 10**6
+    marks = [
+        (
+            float(preset(name).cache_bits(far)),
+            float(first_failure(preset(name), "eva:n=2,V=50000", "I") or 0),
+            name,
+        )
+        for name in named
+    ]
+    return chart(
+        "Bounded caches: the first n that fails",
+        [
+            "a stack without full or sparse layers fails on and above its line (Theorem I), with or"
+            " without chain of thought;",
+            "facts of 50,000 values, 2-Sum modulo 1,024 n; one full layer solves recall, two"
+            " equality and any pair of 2-Sum",
+        ],
+        Axes("bits of cache, all layers together", "first n that fails", 10, 1e11),
+        lines,
+        marks,
+    )
+
+
+def blocks() -> dict[str, Any]:
+    """Theorem II: n against how many blocks are opened."""
+    opened = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    colours = {64: INK, 128: PURPLE, 256: FAILS, 1024: SOLVES}
+    lines = [
+        Line(
+            f"blocks of {block:,} tokens",
+            curve(
+                (
+                    k,
+                    first_failure(
+                        f"sparse(block={block}, topk={k}) @ heads=1, head_dim=64, bf16",
+                        "twosum:n=65536,M=67108864,form=query",
+                        "II",
+                    ),
+                )
+                for k in opened
+            ),
+            colour,
+            dash,
+        )
+        for (block, colour), dash in zip(
+            colours.items(), (SOLID, DASHED, SOLID, DASHED), strict=True
+        )
+    ]
+    return chart(
+        "Block compression: the first n at which one sparse layer fails 2-Sum",
+        [
+            "messages of 2,048 bits (a key and a value of 64 numbers in bf16); values modulo"
+            " 1,024 n; fails on and above its line",
+            "(Theorem II); one full layer of 64 dimensions solves every n shown",
+        ],
+        Axes("blocks that are opened", "first n that fails", 100, 1e9),
+        [line for line in lines if line.points],
+    )
+
+
+PURE = {
+    # reading layers -> steps and theorem, label, colour
+    1: (2, "III", "1 full layer, 2 steps", INK),
+    2: (2, "IV", "2 full layers, 2 steps", FAILS),
+    3: (3, "VII", "3 full layers, 3 steps", SOLVES),
+    4: (4, "VII", "4 full layers, 4 steps", PURPLE),
+}
+MIXED = {
+    1: (2, "III", "1 and recurrent ones, 2 steps", INK),
+    2: (3, "VI", "2 and recurrent ones, 3 steps", FAILS),
+    3: (4, "VI", "3 and recurrent ones, 4 steps", SOLVES),
+}
+
+
+def depth() -> dict[str, Any]:
+    """Theorems III to VII: n against h."""
+    lines = []
+    for table, dash, stack in (
+        (PURE, SOLID, lambda R: f"full*{R}"),
+        (MIXED, DASHED, lambda R: f"(linear + full)*{R} + linear"),
+    ):
+        for R, (steps, key, label, colour) in table.items():
+            task = f"seqcomp:L={steps},m=2" + "".join(f",n_{i}=1" for i in range(1, steps))
+            points = []
+            for p in (1, 2, 4, 8, 16, 32):
+                sizes = f"heads=1, head_dim=16, p{p}, accumulator=p{p}, running_max=false"
+                points.append((17 * p, first_failure(f"{stack(R)} @ {sizes}", task, key)))
+            lines.append(Line(label, curve(points), colour, dash))
+    return chart(
+        "Depth: prompts at which stacks fail composition",
+        [
+            "the smallest n found; solid: full layers alone; dashed: a linear layer of 16 h bits"
+            " before, between and after them",
+            "(Theorems III, IV, VI, VII); R full layers solve R - 1 steps at every n, and R steps"
+            " with a bounded layer before the second",
+        ],
+        Axes("h: bits that one token reads of the past in a full layer", "n", 10, 1e52),
+        [line for line in lines if line.points],
+        levels=[(float(2**20), "2²⁰ tokens"), (1e12, "10¹² tokens: out of reach")],
+    )
+
+
+def accuracy() -> dict[str, Any]:
+    """Theorem A: accuracy against the number of facts."""
+    V = 50_000
+    stacks = {"delta-net-1.3b": INK, "mamba2-2.7b": FAILS, "recurrentgemma-2b": SOLVES}
+    counts = [round(10 ** (6 + e / 24)) for e in range(0, 73)]
+    lines = []
+    for name, colour in stacks.items():
+        model = preset(name)
+        C = model.cache_bits(10**6)
+        most = [(N, highest_accuracy(Power(V, N), N, V, C) / WHOLE) for N in counts]
+        kept = [(N, stored_accuracy(N, V, C) / WHOLE) for N in counts]
+        lines += [Line(name, most, colour), Line("", kept, colour, DASHED)]
+    return chart(
+        "Accuracy on random facts of 50,000 values",
+        [
+            "solid: no weights answer a larger share of random questions, with or without chain of"
+            " thought (Theorem A);",
+            "dashed: what storing as many facts as fit, and guessing the others, reaches; one full"
+            " layer reaches 100 %",
+        ],
+        Axes("facts in the prompt", "accuracy", 0, 1, share=True),
+        lines,
+    )
+
+
+def tracking() -> dict[str, Any]:
+    """Theorem P: n against the bits of a state's number."""
+    lines = []
+    for layers, colour, dash in ((1, INK, SOLID), (8, FAILS, DASHED), (48, PURPLE, SOLID)):
+        points = [
+            (
+                p,
+                first_failure(
+                    f"gla*{layers} @ heads=1, head_dim=16, p{p}, positions=none", "parity:n=2", "P"
+                ),
+            )
+            for p in (2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
+        ]
+        lines.append(
+            Line(f"{layers} GLA layer{'s' * (layers > 1)} fail", curve(points), colour, dash)
+        )
+    return chart(
+        "State tracking: the first n at which recurrences that only move one way fail parity",
+        [
+            "no positions, step by step; whatever the width (Theorem P); permutations of two"
+            " generators alike;",
+            "one DeltaNet layer with negative eigenvalues solves every n, in every format"
+            " (state-tracking)",
+        ],
+        Axes("bits of each number of the state", "first n that fails", 1, 1e13),
+        lines,
+    )
+
+
+FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "bounded": bounded,
+    "blocks": blocks,
+    "depth": depth,
+    "accuracy": accuracy,
+    "tracking": tracking,
+}
+"""Name of the file -> its drawing."""
+
+
+def main(names: Sequence[str]) -> None:
+    for name in names or FIGURES:
+        if name not in FIGURES:
+            raise SystemExit(f"error: there is no figure '{name}'; there are {', '.join(FIGURES)}")
+        spec = FIGURES[name]()
+        path = IMAGES / f"{name}.svg"
+        path.unlink(missing_ok=True)
+        write_spec(spec, name, path)
+        print(f"{path.relative_to(IMAGES.parent.parent)}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
