@@ -11,6 +11,7 @@ from separatrix.architecture.resolve import resolve
 from separatrix.cards import card
 from separatrix.cards.curve import few_contexts, many_contexts, recall_curve
 from separatrix.cli.main import run
+from separatrix.report.curve_plot import curves_spec
 
 MAMBA, GEMMA, QWEN = "mamba2-2.7b", "recurrentgemma-2b", "qwen3-next-80b"
 
@@ -29,11 +30,11 @@ def test_a_point_is_what_the_card_says_at_that_context() -> None:
 
 def test_the_contexts_lie_around_those_at_which_stacks_begin_to_fail() -> None:
     models = [resolve(name) for name in (MAMBA, GEMMA, QWEN)]
-    few = few_contexts(models, 262_144)
+    few = [*few_contexts(models, 262_144)]
     many = many_contexts(models)
     assert 262_144 in few
     assert len(few) <= 9
-    assert list(few) == sorted(set(few))
+    assert few == sorted(set(few))
     # 7,675,932 and 86,995,694 facts fail (ux.md)
     assert many[0] < 7_675_932 < 86_995_694 < many[-1]
     assert few[1] < 7_675_932 < 86_995_694 < few[-1]
@@ -49,23 +50,33 @@ def test_the_contexts_lie_around_those_at_which_stacks_begin_to_fail() -> None:
 
 
 def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["compare", GEMMA, "full", "--context", "10000001"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    # storing the 7,675,931 that fit
-    assert "* 10,000,001 80.7 % (76.7 %) no bound" in text
     assert run(["compare", GEMMA, "full", "--context", "10000001", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     at = data["recall"]["contexts"].index(10_000_001)
     assert [each[at] for each in data["recall"]["at_most"]] == [0.806987, None]
     assert [each[at] for each in data["recall"]["stored"]] == [0.767594, 1.0]
+    rows = {row["row"]: row for row in data["rows"]}
+    # storing the 7,675,931 that fit
+    assert rows["10,000,001"]["cells"] == ["80.7 % (76.7 %)", "no bound"]
+    assert rows["10,000,001"]["differs"]
     lines = data["models"][0]["verdicts"]
     assert lines[0]["accuracy"]["at_most"] == 0.806987
     assert lines[0]["accuracy"]["sizes"]["facts"] == 10_000_000
     assert not any("accuracy" in line for line in lines[1:])
-    assert run(["compare", "full", "full + gdn", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["recall"]["contexts"] == []
 
 
+def test_the_drawing_holds_both_curves_of_every_model() -> None:
+    contexts = many_contexts([resolve(GEMMA)])
+    spec = curves_spec({name: recall_curve(resolve(name), contexts) for name in (GEMMA, QWEN)})
+    dashes = [layer["mark"].get("strokeDash") for layer in spec["layer"]]
+    assert (dashes.count([1, 0]), dashes.count([5, 4])) == (2, 2)
+    rows = [row for layer in spec["layer"] for row in layer["data"]["values"]]
+    unbounded = [row for row in rows if row.get("model") == QWEN]
+    assert {row["at_most"] for row in unbounded} == {row["stored"] for row in unbounded} == {1}
+    assert min(row["at_most"] for row in rows if row.get("model") == GEMMA) < 0.05
+
+
+@pytest.mark.slow
 def test_compare_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "curve.svg"
     long = "loglinear*24 @ heads=16, head_dim=64, bf16"

@@ -110,7 +110,7 @@ ASKED = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(BOUNDED, ASKED)
 def test_it_fails_only_where_theorem_i_fails(architecture: Architecture, task: Task) -> None:
     """And wherever it does for independent facts of all values, all of which may be asked for."""

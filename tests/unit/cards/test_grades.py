@@ -1,0 +1,57 @@
+"""What cards and reports say of random questions: only where Theorem A speaks and bites."""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import preset
+from separatrix.cards import card
+from separatrix.cards.summary import model_summary
+from separatrix.evidence.records import Evidence
+from separatrix.numbers.accuracy import highest_accuracy, percent
+from separatrix.numbers.counts import Power
+from separatrix.theory import recheck
+
+CONTEXT = 20_000_000
+
+
+def test_recall_and_composition_are_graded_at_the_context() -> None:
+    model = preset("recurrentgemma-2b")
+    graded = {line.question: line.grade for line in card(model, CONTEXT) if line.grade}
+    bits = 137_904_128  # ux.md
+    # all but the question are facts; two functions of one size and two tokens fill the context
+    n, m = CONTEXT - 1, (CONTEXT - 2) // 2
+    recalled = highest_accuracy(Power(256_000, n), n, 256_000, bits)
+    composed = highest_accuracy(Power(m, m), m, m, bits)
+    assert {question: grade.ceiling for question, grade in graded.items()} == {
+        "recall of one of n facts (vocabulary 256,000)": recalled
+    } | ({"composition, 2 steps": composed} if m * 23 > bits else {})
+    for grade in graded.values():
+        recheck(grade.verdict)
+        assert grade.said.endswith(f"more than {percent(grade.ceiling)} of random questions")
+
+
+def test_a_stack_with_little_cache_fails_both() -> None:
+    model = Architecture.parse("gdn*2 @ heads=2, head_dim=16")
+    lines = [line for line in card(model, 100_000) if line.grade]
+    assert [line.question.split()[0] for line in lines] == ["recall", "composition,"]
+    assert all(line.status == "FAILS" for line in lines)
+    assert lines[1].grade is not None
+    assert lines[1].grade.said.startswith("with 49,999 entries in its last function no weights")
+
+
+def test_where_the_facts_fit_nothing_is_said() -> None:
+    for model in (preset("recurrentgemma-2b"), preset("qwen3-next-80b")):
+        assert not any(line.grade for line in card(model, 8192))
+
+
+def test_a_report_has_it_as_a_line_with_its_record() -> None:
+    model = Architecture.parse("gdn*2 @ heads=2, head_dim=16")
+    records: dict[str, Evidence] = {}
+    lines = model_summary(model, 100_000, records)["lines"]
+    added = [line for line in lines if line["theorem"] == "A"]
+    assert [line["question"] for line in added] == [
+        "recall of one of n facts (vocabulary 50,000), random questions",
+        "composition, 2 steps, random questions",
+    ]
+    assert all(line["record"] in records for line in added)
+    assert all("no weights answer more than" in line["text"] for line in added)
