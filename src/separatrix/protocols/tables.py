@@ -9,7 +9,7 @@ any size of at least 1 is allowed, and bits need not be whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from separatrix.errors import SizeError
@@ -52,6 +52,21 @@ def random_tables(seed: int) -> Tables[int]:
         # products carry low bits upward only; the shifts bring high bits down
         x = ((x ^ (x >> 31)) * _ODD) & _WORD
         return (x ^ (x >> 29)) % size
+
+    return look
+
+
+def skewed_tables(seed: int, share: float, *, but: Collection[str] = ()) -> Tables[int]:
+    """Pseudo-random message functions that say 0 most of the time: only about this share of the
+    messages, and all `but` these, are drawn as in `random_tables`.
+    """
+    drawn = random_tables(seed)
+    limit = int(share * 65536)
+
+    def look(name: str, known: Hashable, told: tuple[int, ...], size: int) -> int:
+        if name not in but and drawn(f"{name}, drawn", known, told, 65536) >= limit:
+            return 0
+        return drawn(name, known, told, size)
 
     return look
 
