@@ -80,12 +80,12 @@ class Large(Broken):
     """One message has so many times the values that it should have."""
 
     def __init__(
-        self, sizes: ManyReadingsSizes, tables: Tables[int], name: str, times: int
+        self, sizes: ManyReadingsSizes, tables: Tables[int], large: str, times: int
     ) -> None:
-        def larger(asked: str, known: Hashable, told: tuple[int, ...], size: int) -> int:
-            if asked != name:
-                return tables(asked, known, told, size)
-            message = tables(asked, known, told, size * times)
+        def larger(name: str, known: Hashable, told: tuple[int, ...], size: int) -> int:
+            if name != large:
+                return tables(name, known, told, size)
+            message = tables(name, known, told, size * times)
             self.shown = self.shown or message >= size
             return message
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -23,10 +24,13 @@ from separatrix.protocols.many_steps import Adversary, Play
 from separatrix.protocols.prices import Choice
 from separatrix.protocols.rectangles import rectangle
 from separatrix.protocols.tables import Tables, random_tables, within
-from separatrix.protocols.trials import TORN, WAYS, draw, play, plays
+from separatrix.protocols.trials import TORN, WAYS, play, plays
 from separatrix.protocols.vi_adversary import AdversaryVI, adversary_vi
 from separatrix.protocols.vii_adversary import AdversaryVII, adversary_vii
 
+TWOS = list(product(range(2), repeat=2))
+FOURS = [(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), *product((0, 3), (1, 2), (0, 1), (2, 0))]
+EIGHTS = [(number,) * 8 for number in range(4)]
 OF = {"VI": AdversaryVI, "VII": AdversaryVII}
 
 
@@ -187,28 +191,39 @@ def test_one_value_less_and_the_confused_functions_are_found(theorem: str) -> No
     assert not failed.value.promised
 
 
-def test_prices_are_what_is_fixed() -> None:
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize(
+    ("m", "branching", "choice", "functions"),
+    [
+        (2, (2, 1), Choice(x=2, contents=(2, 2)), [FOURS[:6], FOURS[6:9]]),
+        (4, (1, 2), Choice(G=2, contents=(2, 2)), [EIGHTS, FOURS[:3]]),
+        (2, (1, 1, 1), Choice(contents=(2, 2, 2)), [TWOS, TWOS, TWOS]),
+    ],
+)
+def test_prices_are_what_is_fixed(
+    shift: int,
+    m: int,
+    branching: tuple[int, ...],
+    choice: Choice,
+    functions: list[list[tuple[int, ...]]],
+) -> None:
     """Where every set is as large as it may be, each step fixes exactly what its price counts."""
-    tried = 0
-    for seed in range(400):
-        trial = draw(seed)
-        sizes = replace(trial.sizes, reads=(1,) * trial.sizes.R, caches=(1,) * (trial.sizes.R + 1))
-        if sizes.m > 2 or sizes.L > 3 or trial.choice.contents[0] > 2 or tried > 4:
-            continue
-        one = adversary(ManyReadings(sizes, random_tables(seed)), trial.choice, trial.functions)
+    L = len(branching) + 1
+    R = L - 1 + shift
+    sizes = ManyReadingsSizes(m=m, branching=branching, t=2, reads=(1,) * R, caches=(1,) * (R + 1))
+    for flags in product((0, 1), repeat=L - 1):
+        line = ManyReadings(sizes, random_tables(0))
+        one = adversary(line, replace(choice, flags=flags), functions)
         one.play()
         contents = one.contents
-        full = all(len(spread.contents) == one.prices.contents(1) for spread in contents.spreads)
+        assert [len(spread.contents) for spread in contents.spreads] == [2] * choice.G
+        assert [len(z) for z in contents.chosen.values()] == [2] * (L - 2)
         places = {place for spread in contents.spreads for place in spread.places}
-        if full and len(contents.chosen[2]) == one.prices.contents(2):
-            tried += 1
-            for number, (paid, allowed) in enumerate(one.ledger.steps):
-                if sizes.shift and not number:
-                    # z_0 is a token in layer 1: groups may share places
-                    most = min(trial.choice.G * trial.choice.x, sizes.t)
-                    paid["read", 1] += most - len(places)
-                assert +paid == +allowed
-    assert tried > 4
+        for number, (paid, allowed) in enumerate(one.ledger.steps):
+            if shift and not number:
+                # z_0 is a token in layer 1, which groups may share
+                paid["read", 1] += min(choice.G * choice.x, sizes.t) - len(places)
+            assert paid == allowed
 
 
 def test_wrong_arguments() -> None:
@@ -231,7 +246,7 @@ def test_a_message_outside_its_size_is_seen_where_it_is_fixed() -> None:
 
     sizes = replace(silent("VI"), caches=(1, 1, 2))
     with pytest.raises(StepBroken, match="takes a value outside its 2") as broken:
-        adversary_vi(ManyReadings(sizes, two), Choice(contents=(1, 1)))
+        adversary_vi(ManyReadings(sizes, two), Choice(contents=(1, 1)), [FOURS, TWOS])
     assert broken.value.law == "values"
 
 
