@@ -239,10 +239,15 @@ def test_more_bounded_layers_than_the_parameters_bear_are_refused() -> None:
 
 
 def test_numbers_beyond_every_use_are_refused_quickly() -> None:
-    huge = closed_form(2).numbers | {"Delta_2": 10**200_000}
-    task = SeqComp(L=3, m=closed_form(2).m, branching=closed_form(2).branching)
+    p = closed_form(2)
+    task = SeqComp(L=3, m=p.m, branching=p.branching)
+    stack = Architecture.parse(f"full*3 {TINY}")
     with pytest.raises(CheckFailed, match="out of range"):
-        SEVEN.again(Architecture.parse(f"full*3 {TINY}"), task, huge)
+        SEVEN.again(stack, task, p.numbers | {"Delta_2": 10**200_000})
+    # (A) holds with ever more contents, but its sides could not be written
+    many = replace(p, contents=(1 << 12_999, 3 * 2), t=p.m, x=p.m)
+    with pytest.raises(SeparatrixError):
+        _verdict("VII", f"full*3 {TINY}", task, many)
 
 
 def test_larger_last_functions_fail_as_well() -> None:

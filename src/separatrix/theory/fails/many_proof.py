@@ -16,8 +16,12 @@ from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides
 from separatrix.theory.search.driver import ProofParameters
 
-LARGEST = 1 << 4096
-"""No parameter is as large: whoever made it up only wants to keep a checker busy."""
+LARGEST = 1 << 13_000
+"""No size is as large: integers of more than 4,300 digits are not written by Python, and whoever
+makes them up only wants to keep a checker busy.
+"""
+_WRITTEN = 14_000
+"""Bits of the largest integers that are written."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,12 @@ class Parameters(ProofParameters):
         sizes = (self.m, self.n_1, self.part, self.G, self.g, self.t, self.x, self.y_1)
         sizes += (*self.further, *self.contents, *self.hit)
         if max(sizes) >= LARGEST:
-            raise SizeError(
-                "Theorems VI and VII take numbers of up to 4,096 bits; these are longer"
-            )
+            raise SizeError("Theorems VI and VII take sizes below 2^13000; these are larger")
         positive = min(sizes) >= 1
+        # before anything is made of so many factors
+        bits = sum(size.bit_length() for size in (self.m, self.n_1, *self.further))
+        if bits >= LARGEST.bit_length():
+            raise SizeError("Theorems VI and VII take functions of fewer than 2^13000 entries")
         if not (
             L >= 3
             and complete
@@ -175,6 +181,8 @@ class Conditions(NamedTuple):
         for name, one in self.named.items():
             sides: Sides | None = one.sides()
             if sides is not None:
+                if max(sides).bit_length() > _WRITTEN:
+                    raise SizeError(f"the sides of ({name}) are too large to be written")
                 found |= {f"{name}_left": sides.left, f"{name}_right": sides.right}
         return found
 
