@@ -227,15 +227,15 @@ class Recall(Task):
         return values if self.form == "present" else Product((Binomial(self.K, self.n), values))
 
     def facts(self) -> Facts | None:
-        """The values of the pairs where the key asked for is there, and its place is uniform: with
-        V > n, when they differ, and where they are independent. Else the answer is drawn first, or
-        may be "none".
+        """The values of the pairs where keys differ and the place asked for is uniform: with V > n,
+        when values differ, and where they are independent. Else the answer is drawn first.
         """
-        if self.form != "present" or self.shift == "zipf":
+        if self.form == "last" or self.shift == "zipf":
             return None
+        among = "whose key is there" if self.form == "absent" else ""
         if self.shift == "few":
-            return Facts(self.n, occurring(self.V, self.shift))
-        return Facts(self.n, self.V, different=True) if self.n < self.V else None
+            return Facts(self.n, occurring(self.V, self.shift), among=among)
+        return Facts(self.n, self.V, different=True, among=among) if self.n < self.V else None
 
     def family(self) -> Family[Recall]:
         """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""

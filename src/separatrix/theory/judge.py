@@ -117,8 +117,12 @@ def judge(
 
 def graded(architecture: Architecture, task: Task) -> Verdict | None:
     """How many of random questions any weights answer at the most, where a theorem says so and it
-    is not all of them: `ceiling_millionths` among the verdict's numbers.
+    is not all of them: `ceiling_millionths` among the verdict's numbers. None where it says so of
+    some questions only.
     """
+    facts = task.facts()
+    if facts is None or facts.among:
+        return None
     return next(iter(judge(architecture, task, among=grades)), None)
 
 

@@ -27,10 +27,11 @@ class Ceiling(NamedTuple):
 
 def trained_ceiling(architecture: Architecture, task: Task) -> Ceiling | None:
     """The ceiling of models trained here, which start with a token of their own and keep float32;
-    None for tasks that Theorem A does not speak of. Raises Undecided as comparisons do.
+    None for tasks of which Theorem A speaks not at all, or of some questions only. Raises Undecided
+    as comparisons do.
     """
     facts = task.facts()
-    if facts is None:
+    if facts is None or facts.among:
         return None
     carried = architecture.cache(task.prefix_length + 1).values()
     bits = sum(count * max(width, TRAINED_BITS) for kind in carried for count, width in kind.parts)

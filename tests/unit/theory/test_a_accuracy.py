@@ -16,6 +16,7 @@ from separatrix.evidence.records import from_envelope
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.judge import graded
+from separatrix.theory.trained import trained_ceiling
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
 """64 bits: two fp32 numbers."""
@@ -76,6 +77,19 @@ def test_a_ceiling_where_none_is_proved_is_refused() -> None:
     for text in ("eva:n=100,V=100,shift=zipf", "eva:n=5,V=3", "recall:n=64,K=64,V=9"):
         with pytest.raises(CheckFailed, match="says nothing about"):
             recheck(replace(verdict, task=parse_task(text).spec))
+
+
+def test_of_absent_keys_only_questions_whose_key_is_there_are_graded() -> None:
+    """theory.md, section 9. What share of all questions is answered is not bounded by it."""
+    here = parse_task("recall:n=64,K=64,V=99")
+    absent = parse_task("recall:n=64,K=65,V=99,form=absent")
+    ask = [v for task in (here, absent) for v in judge(TINY, task) if v.theorem == "A"]
+    assert [v.numbers for v in ask] == [ask[0].numbers] * 2
+    assert "of random questions whose key is there, with or without" in ask[1].statement
+    assert "of random questions, with or without" in ask[0].statement
+    recheck(ask[1])
+    assert (graded(TINY, here), graded(TINY, absent)) == (ask[0], None)
+    assert trained_ceiling(TINY, absent) is None
 
 
 BOUNDED = st.builds(

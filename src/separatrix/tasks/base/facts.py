@@ -23,6 +23,10 @@ class Facts(NamedTuple):
     """Values of a fact that are drawn."""
     different: bool = False
     """Whether no two facts of a prompt are the same."""
+    among: str = ""
+    """Where some questions ask for no fact: which ones do, as in "questions whose key is there".
+    Whether one does is independent of all else, and the promises hold for those that do.
+    """
 
     @property
     def contents(self) -> Count:

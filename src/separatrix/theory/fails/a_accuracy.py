@@ -70,7 +70,7 @@ class TheoremA(CacheTheorem):
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
         numbers = verdict.numbers
         return super().shown(verdict, task) | {
-            "too_many": _more_than(numbers["ceiling_millionths"]),
+            "too_many": _more_than(numbers["ceiling_millionths"], task),
             "stored": percent(numbers["stored_millionths"], up=False),
         }
 
@@ -87,7 +87,7 @@ class TheoremA(CacheTheorem):
         ceiling = highest_accuracy(facts.contents, N, V, cache)
         sentence = (
             f"at {number(N)} {'different ' * facts.different}facts, each one of {number(V)} values,"
-            f" no weights answer {_more_than(ceiling)}, with or without chain of thought:"
+            f" no weights answer {_more_than(ceiling, task)}, with or without chain of thought:"
             f" {number(cache)} bits of cache after {prefix:,} tokens, and {facts.contents}"
             f" lists of facts (log2 = {facts.contents.log2_str()})"
         )
@@ -104,8 +104,8 @@ class TheoremA(CacheTheorem):
         return self.verdict(architecture, task, "FAILS", sentence, n=n, numbers=numbers, sign=sign)
 
 
-def _more_than(ceiling: int) -> str:
+def _more_than(ceiling: int, task: Task) -> str:
     """What no weights do; an accuracy below 1 by less than a millionth is not told in figures."""
-    if ceiling == WHOLE:
-        return "all random questions"
-    return f"more than {percent(ceiling)} of random questions"
+    facts = task.facts()
+    asked = "random questions" if facts is None else f"random questions {facts.among}".rstrip()
+    return f"all {asked}" if ceiling == WHOLE else f"more than {percent(ceiling)} of {asked}"
