@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.architecture import Architecture, Mechanism
@@ -40,6 +40,10 @@ MESSAGES = frozenset({"compressed_keys", "compressed_values"})
 """Names of the tensors a sparse layer's complete blocks are compressed to."""
 LEAST_FLOAT32_MARGIN = 1e-4
 """Likewise for the gap between the two largest logits where the model also runs in float32."""
+LEAST_ALIKE = 1e-2
+"""Likewise where two prompts are said to be answered alike, by a model whose states are rounded:
+a rounding more or less of bf16 moves logits of about 1 by less.
+"""
 _MOST_BITS = 32
 _MOST_EXPONENT = 64
 
@@ -202,6 +206,26 @@ def run(
         border = torch.minimum(after.border, border_distance(cache, grid, names=names))
         after = RoundedRun(logits, quantise_cache(cache, grid, names=names), border)
     return after
+
+
+@torch.no_grad()
+def decoded(model: Model, tokens: Int[Tensor, "b t"]) -> tuple[Float[Tensor, "b answers"], Cache]:
+    """Logits after the last of t >= 1 tokens, and what they leave behind, token by token in the
+    model's own formats.
+    """
+    cache = model.init_cache(len(tokens))
+    logits = torch.zeros(len(tokens), model.config.answers)
+    for place, token in enumerate(tokens.unbind(1)):
+        logits, cache = model.step(token, cache, place)
+    return logits, cache
+
+
+def same_states(cache: Cache, other: Cache) -> Bool[Tensor, " b"]:
+    """Which sequences of two caches carry the same numbers, bit for bit but for the sign of 0."""
+    same = torch.ones(_batch(cache), dtype=torch.bool)
+    for (_, x), (_, y) in zip(_tensors(cache, None), _tensors(other, None), strict=True):
+        same &= (x == y).flatten(1).all(1) if x[0].numel() else True
+    return same
 
 
 def cache_codes(

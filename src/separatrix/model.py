@@ -144,7 +144,9 @@ class NoPositions(nn.Module):
 
     def __init__(self, tokens: int, width: int) -> None:
         super().__init__()
-        self.register_buffer("weight", torch.zeros(tokens, width), persistent=False)
+        # one number seen everywhere, also where weights are made without memory, to be loaded
+        zero = torch.zeros((), device="cpu")
+        self.register_buffer("weight", zero.expand(tokens, width), persistent=False)
 
 
 def _positions(architecture: Architecture, tokens: int, width: int) -> nn.Embedding | NoPositions:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from separatrix.architecture import Architecture
 from separatrix.caches import (
+    LEAST_ALIKE,
     LEAST_BORDER,
     LEAST_FLOAT32_MARGIN,
     LEAST_MARGIN,
@@ -26,9 +27,11 @@ from separatrix.caches import (
     cache_codes,
     cache_digest,
     declared_bits,
+    decoded,
     exact,
     margin,
     run,
+    same_states,
     selection_gap,
 )
 from separatrix.checks.embedded import embedded_model
@@ -36,6 +39,7 @@ from separatrix.errors import EvidenceError, SeparatrixError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model
 from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.runs import in_runs
 from separatrix.tasks.base.task import Tokens
 
 
@@ -235,10 +239,7 @@ def _wrong_answer(
     with torch.no_grad():
         # two forms, two formats: an answer that both give is no accident of rounding
         own = model(tokens)[0].double()
-        cache = copy.init_cache(1)
-        logits = torch.zeros(1, task.answers, dtype=torch.float64)
-        for place in range(task.length):
-            logits, cache = copy.step(tokens[:, place], cache, place)
+    logits, _ = decoded(copy, tokens)
     _output(own, record.output, LEAST_FLOAT32_MARGIN)
     gap = _output(logits[0], record.output, LEAST_FLOAT32_MARGIN)
     kind = str(model.head.weight.dtype).removeprefix("torch.")
@@ -248,11 +249,34 @@ def _wrong_answer(
     ], {"margin": gap}
 
 
+def _two_runs(
+    record: Certificate, task: Task, model: Model, inputs: Tokens
+) -> tuple[list[str], dict[str, Any]]:
+    if record.cache_format is not None:
+        raise EvidenceError(
+            "two runs are read by the model as it is, without the cache format"
+            f" '{record.cache_format}'"
+        )
+    model.exact_state = True
+    ends = [decoded(model, torch.from_numpy(prompt[None])) for prompt in inputs]
+    gap = min(_output(logits[0].double(), record.output, LEAST_ALIKE) for logits, _ in ends)
+    equal = bool(same_states(*(cache for _, cache in ends))[0])
+    kind = str(model.head.weight.dtype).removeprefix("torch.")
+    left = "leave one state behind, number for number" if equal else "leave different states behind"
+    said = (
+        f"token by token in {kind}, states rounded as declared, both prompts are answered"
+        f" {record.output}, by a margin of {gap:.3e} at least, and {left}"
+    )
+    shown = [in_runs(prompt.tolist()) for prompt in inputs]
+    return [said], {"first": shown[0], "second": shown[1], "equal_state": equal}
+
+
 _CHECKS_BY_FORM: dict[
     str, Callable[[Certificate, Task, Model, Tokens], tuple[list[str], dict[str, Any]]]
 ] = {
     "collision": _collision,
     "block_swap": _block_swap,
+    "two_runs": _two_runs,
     "wrong_answer": _wrong_answer,
 }
 

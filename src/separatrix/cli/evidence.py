@@ -78,6 +78,15 @@ def refute(
     ],
     budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
+    method: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "What to look for: collision, block_swap, two_runs (two runs of tokens that the"
+                " model answers alike), wrong_answer, or auto."
+            )
+        ),
+    ] = "auto",
     out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path(
         "certificate.json"
     ),
@@ -95,10 +104,13 @@ def refute(
     wanted = parse_task(with_sizes(task, context))
     subject = stack(model)
     with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
+        from separatrix.searches import chosen
         from separatrix.searches import refute as search
 
         told = seconds_of(budget, advance)
-        found = search(subject, wanted, budget=budget, seed=seed, progress=told)
+        found = search(
+            subject, wanted, budget=budget, seed=seed, method=chosen(method), progress=told
+        )
     if not isinstance(found, Certificate):
         if as_json:
             print_json({"found": False, "reason": str(found)})

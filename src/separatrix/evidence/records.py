@@ -110,7 +110,7 @@ class Certificate(Evidence):
     """
 
     kind: ClassVar[str] = "certificate"
-    form: Literal["collision", "block_swap", "wrong_answer"]
+    form: Literal["collision", "block_swap", "two_runs", "wrong_answer"]
     model: dict[str, Any]
     weights: dict[str, Any]
     """name -> {"dtype", "shape", "data" (base64, little endian)}: the model travels inside the

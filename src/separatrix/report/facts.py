@@ -29,6 +29,10 @@ FORMS = {
         "Two prompts differ inside one block that is not opened, and both versions send the same"
         " message. The right answers differ."
     ),
+    "two_runs": (
+        "The model answers two prompts alike, runs of equal tokens that differ in one token where"
+        " they meet. The right answers differ."
+    ),
     "wrong_answer": "The model answers this prompt wrongly.",
 }
 

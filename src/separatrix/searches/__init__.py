@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,16 +19,28 @@ from separatrix.searches.blocks import swap_blocks
 from separatrix.searches.collide import collide
 from separatrix.searches.grid import fit_grid
 from separatrix.searches.record import NotFound, Progress, fits, silent
+from separatrix.searches.two_runs import two_runs
 from separatrix.searches.wrong import wrong_answer
 from separatrix.tasks import Task, TwoSum
 
-__all__ = ["Method", "NotFound", "collide", "refute", "swap_blocks", "wrong_answer"]
+__all__ = [
+    "Method",
+    "NotFound",
+    "chosen",
+    "collide",
+    "refute",
+    "swap_blocks",
+    "two_runs",
+    "wrong_answer",
+]
 
-Method = Literal["auto", "collision", "block_swap", "wrong_answer"]
+Method = Literal["auto", "collision", "block_swap", "two_runs", "wrong_answer"]
 LEAST_WIDTH = 8
 """Width of a drawn model whose heads suggest a narrower one: its norm needs room to keep tokens
 apart.
 """
+_LEAST_SECONDS = 0.001
+"""What is left for a second search where the first has used the budget up."""
 
 
 def refute(
@@ -48,19 +61,30 @@ def refute(
     pN that the architecture declares; with another, the certificate is about the model's weights in
     the stack that declares that one. With pN alone the step is the power of two that keeps most
     drawn prefixes apart. The method "auto" is a collision of caches for bounded layers rounded to
-    pN, a block swap for one pN sparse layer on 2-Sum per query, and a wrong answer for everything
-    else. Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that
-    do not fit, or a bad format.
+    pN, a block swap for one pN sparse layer on 2-Sum per query, and for everything else a wrong
+    answer; before that, where two runs of tokens are prompts of the task, two of them.
+
+    Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that do
+    not fit, or a bad format.
     """
-    if method not in get_args(Method):
-        raise UnknownNameError.of("method", str(method), get_args(Method))
+    method = chosen(method)
     architecture = subject.architecture if isinstance(subject, Model) else subject
     bits = _bits(architecture, cache_format)
+    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed)
+    left = budget
     if method == "auto":
         method = _method(architecture, task, bits)
-    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed)
+        runs = task.two_runs()
+        if method == "wrong_answer" and runs is not None and not runs.end:
+            started = monotonic()
+            found = two_runs(model, task, seconds=budget, tries=tries)
+            if isinstance(found, Certificate):
+                return found
+            left = max(budget - (monotonic() - started), _LEAST_SECONDS)
+    if method == "two_runs":
+        return two_runs(model, task, seconds=budget, tries=tries, progress=progress)
     if method == "wrong_answer":
-        return wrong_answer(model, task, seconds=budget, tries=tries, seed=seed, progress=progress)
+        return wrong_answer(model, task, seconds=left, tries=tries, seed=seed, progress=progress)
     if bits is None:
         raise SizeError(
             f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
@@ -76,6 +100,14 @@ def refute(
         grid = fit_grid(model, sample, bits=bits, messages=method == "block_swap")
     search = collide if method == "collision" else swap_blocks
     return search(model, task, grid=grid, seconds=budget, tries=tries, seed=seed, progress=progress)
+
+
+def chosen(method: str) -> Method:
+    """The method of a name. Raises UnknownNameError."""
+    for known in get_args(Method):
+        if method == known:
+            return known
+    raise UnknownNameError.of("method", str(method), get_args(Method))
 
 
 def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:

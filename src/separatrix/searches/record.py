@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
@@ -80,7 +81,7 @@ class Clock:
 
 
 def certificate(
-    form: Literal["collision", "block_swap", "wrong_answer"],
+    form: Literal["collision", "block_swap", "two_runs", "wrong_answer"],
     model: Model,
     task: Task,
     *,
@@ -141,6 +142,15 @@ def fits(model: Model, task: Task) -> None:
             f" to {config.length} tokens does not fit {task.spec}, which has {task.vocabulary},"
             f" {task.answers} and {task.length}; build it for this task"
         )
+
+
+def decoding(model: Model) -> Model:
+    """A copy on the CPU, in float32 where the model is narrower, that rounds states as declared."""
+    weight = model.head.weight
+    dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+    copy = deepcopy(model).to(device="cpu", dtype=dtype)
+    copy.exact_state = True
+    return copy
 
 
 def scientific(x: float) -> str:

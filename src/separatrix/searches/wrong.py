@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import numpy as np
 import torch
 
-from separatrix.caches import LEAST_FLOAT32_MARGIN, exact, margin
+from separatrix.caches import LEAST_FLOAT32_MARGIN, decoded, exact, margin
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model
@@ -16,6 +14,7 @@ from separatrix.searches.record import (
     NotFound,
     Progress,
     certificate,
+    decoding,
     fits,
     scientific,
     silent,
@@ -42,7 +41,7 @@ def wrong_answer(
     Raises SizeError for a model that does not fit the task.
     """
     fits(model, task)
-    model = _cpu(model)
+    model = decoding(model)
     copy = exact(model)
     rng = np.random.default_rng(seed)
     clock = Clock(seconds, tries, progress)
@@ -108,10 +107,7 @@ def _confirmed(
     """
     tokens = torch.from_numpy(prompt[None])
     own = model(tokens)[0].double()
-    cache = copy.init_cache(1)
-    logits = torch.zeros(1, task.answers, dtype=torch.float64)
-    for place in range(task.length):
-        logits, cache = copy.step(tokens[:, place], cache, place)
+    logits, _ = decoded(copy, tokens)
     output = int(logits[0].argmax())
     gap = margin(logits[0])
     if (
@@ -131,12 +127,3 @@ def _confirmed(
         output=output,
         details=details,
     )
-
-
-def _cpu(model: Model) -> Model:
-    """A copy on the CPU, in float32 where the model is narrower, that rounds states as declared."""
-    weight = model.head.weight
-    dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
-    copy = deepcopy(model).to(device="cpu", dtype=dtype)
-    copy.exact_state = True
-    return copy

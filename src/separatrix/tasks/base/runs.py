@@ -4,10 +4,15 @@ moves one way cannot tell apart once both runs are long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+_MOST_SHOWN = 12
+"""Runs of a prompt that a line shows."""
 
 
 class TwoRuns(NamedTuple):
@@ -46,3 +51,12 @@ class TwoRuns(NamedTuple):
             for times in (self.j, self.j + 1)
         ]
         return np.stack(rows).astype(np.int64)
+
+
+def in_runs(prompt: Sequence[int]) -> str:
+    """A prompt as runs of equal tokens: "1 x 37, 0 x 63"; of many runs the first and the last."""
+    runs = [f"{token} x {len([*run]):,}" for token, run in groupby(prompt)]
+    if len(runs) > _MOST_SHOWN:
+        left = f"... {len(runs) - _MOST_SHOWN + 1} runs ..."
+        runs = [*runs[: _MOST_SHOWN - 3], left, *runs[-2:]]
+    return ", ".join(runs)
