@@ -310,16 +310,14 @@ def tracking() -> dict[str, Any]:
             )
             for p in (2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
         ]
-        lines.append(
-            Line(f"{layers} GLA layer{'s' * (layers > 1)} fail", curve(points), colour, dash)
-        )
+        lines.append(Line(f"{layers} GLA layer{'s' * (layers > 1)}", curve(points), colour, dash))
     return chart(
         "State tracking: the first n at which recurrences that only move one way fail parity",
         [
-            "no positions, step by step; whatever the width (Theorem P); permutations of two"
-            " generators alike;",
-            "one DeltaNet layer with negative eigenvalues solves every n, in every format"
-            " (state-tracking)",
+            "no positions, step by step, whatever the width (Theorem P); products of two"
+            " permutations fail at the same n;",
+            "fails on and above its line; one DeltaNet layer with negative eigenvalues solves every"
+            " n (state-tracking)",
         ],
         Axes("bits of each number of the state", "first n that fails", 1, 1e13),
         lines,
