@@ -126,6 +126,7 @@ SIZES = [
     *((3, 2, 2), (4, 2, 2), (5, 2, 2)),
     *((N, V, C) for N, V in ((2, 3), (2, 4), (2, 5), (3, 3)) for C in (0, 1)),
     *((2, 3, 2), (2, 4, 2), (3, 3, 2), (1, 8, 1), (1, 8, 2), (2, 6, 1), (3, 4, 1)),
+    *((6, 2, 1), (7, 2, 1), (4, 3, 1), (5, 3, 1), (3, 5, 1), (2, 3, 3), (4, 2, 3), (2, 8, 1)),
 ]
 
 
@@ -137,7 +138,7 @@ def test_no_encoder_and_decoder_beat_it(N: int, V: int, C: int) -> None:
         assert reached <= bound
         # what storing facts reaches, they reach too
         assert reached >= Fraction(stored_accuracy(N, V, C), WHOLE)
-        if N > 1 and V <= 5 and C and not different:
+        if N > 1 and V <= 5 and C in (1, 2) and not different:
             assert 0.62 < reached / bound < 0.94  # theory.md
         if C == 0:
             assert reached == Fraction(1, V)
