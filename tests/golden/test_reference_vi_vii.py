@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from separatrix.theory.fails.many_layers import surely_silent
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
 
@@ -238,6 +239,7 @@ def test_rows_of_the_table(row: Row) -> None:
     assert all(sign.positive for sign in found.signs())
     numbers = found.numbers
     assert numbers == conditions(row.ahead, row.sizes, row.parameters).numbers
+    assert not surely_silent(row.sizes, row.parameters.size)
     for name in found.named:
         assert numbers[f"{name}_left"] >= numbers[f"{name}_right"]
 
@@ -281,7 +283,9 @@ def test_the_corollary(h: int) -> None:
         flags=(0, 0),
     )
     assert p.length() == 10008 * h**9 + 1668 * h**7 + 556 * h**6 + 2
-    found = conditions(1, Sizes((h, h, h), (0, 0, 0, 0), (0, 0, 0)), p)
+    sizes = Sizes((h, h, h), (0, 0, 0, 0), (0, 0, 0))
+    assert not surely_silent(sizes, p.size)
+    found = conditions(1, sizes, p)
     assert all(sign.positive for sign in found.signs())
     # theory.md's proof names these right sides; (A) is written times t
     assert found.numbers["A_right"] == 117 * h**5 * p.t

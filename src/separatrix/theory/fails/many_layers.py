@@ -82,16 +82,21 @@ def sizes_of(architecture: Architecture, n: int) -> Sizes:
 def surely_silent(sizes: Sizes, size: tuple[int, ...]) -> bool:
     """True only where no parameters can show failure at this m and these n_l, by (B_l) and (C).
 
-    With U_l entries asked for, lambda_l <= Delta_l U_l log N_{l-1}, so that U_l log N_{l-1} > X_l
-    for 3 <= l <= L. There U_l <= n_{l-1} N_{l-2}, and X_l >= N_{l-2} h_1.
+    lambda_l <= Delta_l U_l log N_{l-1}, so U_l log N_{l-1} > X_l for 3 <= l <= L. With D =
+    Delta_{l-1}, U_l <= n_{l-1} N_{l-2} and X_l >= D N_{l-2} h_1: n_{l-1} log N_{l-1} > D h_1. And
+    U_l <= W' D P y_1, X_l >= h P Delta_1 x W' for some P, W' and h, y_1 <= Delta_1 x: D log N_{l-1}
+    > h. (B_l) may also hold for Y_l = 1, but then U_{l+1} log N_l > h U_{l+1}, or so further on.
     """
     m, n_1, *further = size
+    levels: list[tuple[int, int]] = []
     entries = m * n_1
     for n_l in further:
         entries *= n_l
-        if n_l * entries.bit_length() <= sizes.h[0]:
-            return True
-    return False
+        levels.append((n_l, entries.bit_length()))
+    h = min(sizes.h)
+    return entries.bit_length() <= h and any(
+        n_l * bits <= sizes.h[0] or n_l * bits**2 <= sizes.h[0] * h for n_l, bits in levels
+    )
 
 
 def closed_form(h: int) -> Parameters:
