@@ -138,17 +138,16 @@ def verdict(request: pytest.FixtureRequest) -> Verdict:
 
 
 @pytest.fixture(autouse=True)
-def no_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks must not search."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a search runs")
 
-    with monkeypatch.context() as patched:
-        for theorem in (SIX, SEVEN):
-            patched.setattr(type(theorem), "best", refuse)
-            patched.setattr(type(theorem), "best_at", refuse)
-        yield
+    # no context of its own: a test that sets these again would leave `refuse` behind
+    for theorem in (SIX, SEVEN):
+        monkeypatch.setattr(type(theorem), "best", refuse)
+        monkeypatch.setattr(type(theorem), "best_at", refuse)
 
 
 def test_a_record_is_derived_again_without_a_search(verdict: Verdict) -> None:

@@ -11,8 +11,17 @@ import numpy as np
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
+from separatrix.evidence.records import Verdict
+from separatrix.tasks import Task
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
+from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
+from separatrix.theory.fails.reading_layers import (
+    IN_ORDER,
+    CacheSizes,
+    DrivenTheorem,
+    Found,
+    open_bits,
+)
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, ceil_ratio, smaller
 from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
 from separatrix.theory.search.evolve import spread
@@ -289,7 +298,7 @@ class TheoremV(DrivenTheorem[Sizes, Parameters]):
         " every L >= 3."
     )
     premises = (
-        "exactly two reading layers",
+        "two reading layers, or one, with a first one that reads nothing before it",
         "accumulators hold the declared bits",
         IN_ORDER,
         REAL_NUMBERS,
@@ -301,11 +310,36 @@ class TheoremV(DrivenTheorem[Sizes, Parameters]):
         " though the middle cache is fixed; groups of values of w_2 then see r alike contents, w's"
         " second query knows w only, and z_3 is counted as in III."
     )
-    reading_layers = range(2, 3)
+    reading_layers = range(1, 3)
     least_steps = ThreeStepsSearch.least_steps
     parameters = Parameters
 
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """Of one reading layer only what Theorem III leaves open: where z_1 has few entries, z_2
+        takes its part here.
+        """
+        if len(architecture.reading) == 1:
+            of_one = TheoremIII().judge(architecture, task)
+            if of_one is not None and of_one.status == "FAILS":
+                return None
+        return super().judge(architecture, task)
+
+    def threshold(self, architecture: Architecture, steps: int) -> Found[Sizes, Parameters] | None:
+        # Theorem III names failing sizes of one reading layer
+        return super().threshold(architecture, steps) if len(architecture.reading) == 2 else None
+
     def sizes(self, architecture: Architecture, n: int) -> Sizes:
+        if len(architecture.reading) == 1:
+            between, after = architecture.groups(n)
+            opened = open_bits(architecture, architecture.reading[0], n)
+            return Sizes(
+                h_1=0,
+                h_2=readers(architecture)[0],
+                sigma_0=0,
+                sigma_1=between.sigma,
+                sigma_2=after.sigma - opened,
+                open_2=opened,
+            )
         before, between, after = architecture.groups(n)
         open_1, open_2 = (open_bits(architecture, index, n) for index in architecture.reading)
         h_1, h_2 = readers(architecture)
