@@ -55,9 +55,12 @@ class Bound:
 
 
 class Grade(NamedTuple):
-    """The highest accuracy on random questions: in words, in millionths, and the record of it."""
+    """The highest accuracy on random questions: in words, why, in millionths, and the record of
+    it.
+    """
 
     said: str
+    why: str
     ceiling: int
     verdict: Verdict
 

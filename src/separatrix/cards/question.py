@@ -157,8 +157,8 @@ def grade(architecture: Architecture, task: Task) -> Grade | None:
     verdict = graded(architecture, task)
     if verdict is None:
         return None
-    said = THEOREMS[verdict.theorem].told(verdict, task, architecture).text
-    return Grade(said, verdict.numbers["ceiling_millionths"], verdict)
+    words = THEOREMS[verdict.theorem].told(verdict, task, architecture)
+    return Grade(words.text, words.why, verdict.numbers["ceiling_millionths"], verdict)
 
 
 def failure(architecture: Architecture, task: Task) -> Verdict | None:

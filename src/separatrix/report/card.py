@@ -143,10 +143,12 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
         reason = ": ".join(filter(None, (cited, line.text)))
         if reason:
             parts.append(Text(reason))
-        if line.grade is not None:
-            parts.append(Text(f"{theorem_name(line.grade.verdict.theorem)}: {line.grade.said}"))
         if explain and line.explain:
             parts.append(Text(line.explain, "dim italic"))
+        if line.grade is not None:
+            parts.append(Text(f"{theorem_name(line.grade.verdict.theorem)}: {line.grade.said}"))
+            if explain:
+                parts.append(Text(line.grade.why, "dim italic"))
         grid.add_row(Text(line.question), Text("\n").join(parts))
     return Padding(grid, (0, 0, 0, 2))
 

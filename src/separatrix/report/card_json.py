@@ -77,6 +77,7 @@ def _accuracy_json(grade: Grade) -> dict[str, Any]:
         "task": grade.verdict.task,
         "at_most": grade.ceiling / 10**6,
         "text": grade.said,
+        "explain": grade.why,
         "sizes": dict(grade.verdict.numbers),
     }
 

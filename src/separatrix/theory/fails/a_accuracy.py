@@ -16,7 +16,8 @@ from separatrix.theory.words import Words, WordsByTask
 _WORDS = Words(
     "at {facts} facts no weights answer {too_many}",
     "It keeps {kept} of {cache_bits} bits, and every fact that is answered well takes its share of"
-    " them; storing as many facts as fit and guessing the others reaches {stored}.",
+    " them. A table of as many bits, which stores the facts that fit and guesses the others,"
+    " reaches {stored}.",
 )
 
 
