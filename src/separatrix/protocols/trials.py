@@ -7,7 +7,7 @@ that something survives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import log2
@@ -17,18 +17,20 @@ from separatrix.errors import CheckFailed, SizeError
 from separatrix.protocols.broken import BREAKS, Broken
 from separatrix.protocols.classes_of_z_1 import most_frequent_class, torn_class
 from separatrix.protocols.collision import AdversaryFailed
-from separatrix.protocols.ledger import StepBroken
-from separatrix.protocols.many_readings import ManyReadings, ManyReadingsSizes
+from separatrix.protocols.ledger import Ledger, StepBroken
+from separatrix.protocols.many_readings import ManyReadings, ManyReadingsSizes, Prefix
 from separatrix.protocols.many_steps import Adversary
 from separatrix.protocols.one_reading import Entries
-from separatrix.protocols.prices import Choice, Prices
+from separatrix.protocols.prices import Choice, Kind, Prices
 from separatrix.protocols.tables import Tables, skewed_tables
 from separatrix.protocols.vi_adversary import AdversaryVI
 from separatrix.protocols.vii_adversary import AdversaryVII
 
 TORN = "torn class"
-"""The break of the proof itself: contents of z_1 that do not lead to one state."""
-WAYS = (TORN, *BREAKS)
+"""A break of the proof itself: contents of z_1 that do not lead to one state."""
+SKIPPED = "skipped fixing"
+"""Another: in one step no message of one kind is fixed."""
+WAYS = (TORN, SKIPPED, *BREAKS)
 
 SHAPES: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [
     # m, branching, how many z_L, ..., z_2 are tried
@@ -65,6 +67,29 @@ class Outcome:
     law: str
     asserted: int
     shown: bool
+
+
+class Forgetful(Ledger):
+    """In one step, drawn from a seed, keeps all prefixes where a message of one kind is fixed."""
+
+    def __init__(self, prices: Prices, random: Random) -> None:
+        super().__init__(prices)
+        sizes = prices.sizes
+        kinds: list[Kind] = [("read", j) for j in range(1, sizes.R + 1)]
+        kinds += [("cache", j) for j in range(sizes.R + 1)]
+        live = [kind for kind in kinds if prices.size(kind) > 1]
+        self._skips = random.choice(live) if live else None
+        self._in_step = random.randrange(1, sizes.L)
+        self.shown = False
+
+    def _keep(
+        self, family: list[Prefix], kind: Kind, value: Callable[[Prefix], int]
+    ) -> list[Prefix]:
+        rest = super()._keep(family, kind, value)
+        if kind != self._skips or len(self.steps) != self._in_step or len(rest) == len(family):
+            return rest
+        self.shown = True
+        return family
 
 
 def draw(seed: int) -> Trial:
@@ -121,8 +146,11 @@ def play(seed: int, way: str | None = None) -> Outcome | None:
     kind = AdversaryVII if trial.sizes.shift else AdversaryVI
     pick = torn_class if way == TORN else most_frequent_class
     adversary = kind(line, trial.choice, trial.functions, pick=pick)
+    forgetful = Forgetful(adversary.prices, Random(seed))
+    if way == SKIPPED:
+        adversary.ledger = forgetful
     end, law = _end(adversary)
-    shown = adversary.torn if broken is None else broken.shown
+    shown = broken.shown if broken is not None else adversary.torn or forgetful.shown
     return Outcome(end, law, adversary.ledger.asserted.total(), shown)
 
 

@@ -79,7 +79,7 @@ PROMISED = [
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(1), pytest.param(range(8), marks=pytest.mark.slow)], ids=len
+    "seeds", [range(1), pytest.param(range(3), marks=pytest.mark.slow)], ids=len
 )
 @pytest.mark.parametrize(("sizes", "choice"), PROMISED)
 def test_where_the_theorem_promises_it_every_protocol_collides(
@@ -101,10 +101,10 @@ def test_elsewhere_it_goes_on_with_what_survives(seed: int) -> None:
 
 @pytest.mark.slow
 def test_no_assertion_fails_at_a_protocol_that_keeps_the_rules() -> None:
-    """A hundred random protocols; section 11 reports 35,476 assertions of its authors."""
-    ends = plays(range(100))
+    """Forty random protocols; section 11 reports 35,476 assertions of its authors."""
+    ends = plays(range(40))
     assert not [one for one in ends if one.end == "caught" or one.shown]
-    assert sum(one.end == "collision" for one in ends) >= 90
+    assert sum(one.end == "collision" for one in ends) >= 36
     assert sum(one.asserted for one in ends) > 35_476
 
 
@@ -133,7 +133,7 @@ def test_most_of_what_is_broken_is_caught(way: str) -> None:
     """Of the runs in which a rule was broken before the adversary's eyes, four of five at least
     are caught; benchmarks/adversaries.py prints the shares. Nothing is caught that is not there.
     """
-    found = plays(range(40), way)
+    found = plays(range(12), way)
     shown = [one for one in found if one.shown]
     caught = [one for one in found if one.end == "caught"]
     assert all(one.shown for one in caught)
