@@ -23,7 +23,7 @@ from separatrix.protocols.many_solvers import enough_many, many_readings_solver
 from separatrix.protocols.many_steps import Adversary, Play
 from separatrix.protocols.prices import Choice
 from separatrix.protocols.rectangles import rectangle
-from separatrix.protocols.tables import Tables, random_tables, within
+from separatrix.protocols.tables import Tables, random_tables, skewed_tables, within
 from separatrix.protocols.trials import TORN, WAYS, play, plays
 from separatrix.protocols.vi_adversary import AdversaryVI, adversary_vi
 from separatrix.protocols.vii_adversary import AdversaryVII, adversary_vii
@@ -97,6 +97,23 @@ def test_elsewhere_it_goes_on_with_what_survives(seed: int) -> None:
     found = play(seed)
     assert found is not None
     assert found.end == "collision"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("L", [5, 6])
+def test_more_layers(L: int, shift: int) -> None:
+    """Up to six reading layers; every group has a bit, and so has every read."""
+    R = L - 1 + shift
+    sizes = ManyReadingsSizes(
+        m=2, branching=(1,) * (L - 2) + (2,), t=1, reads=(2,) * R, caches=(1,) + (2,) * R
+    )
+    random = Random(L)
+    last = [tuple(random.randrange(4) for _ in range(4)) for _ in range(64)]
+    tables = skewed_tables(3, 0.02)
+    functions = [last, *[[(0, 1), (1, 0)]] * (L - 2)]
+    choice = Choice(contents=(2,) * (L - 1))
+    confirm(sizes, tables, adversary(ManyReadings(sizes, tables), choice, functions).play())
 
 
 @pytest.mark.slow
