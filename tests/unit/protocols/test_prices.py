@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.errors import SizeError
@@ -46,6 +46,7 @@ def sized(draw: st.DrawFn) -> Prices:
     return Prices(sizes, Choice(G=G, x=x, contents=contents, flags=flags))
 
 
+@settings(max_examples=40)
 @given(sized())
 def test_prices_are_those_of_the_theorems(own: Prices) -> None:
     sizes = own.sizes
