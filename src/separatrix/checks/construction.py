@@ -4,6 +4,7 @@ task, and runs the model against the oracle.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 import secrets
@@ -29,9 +30,11 @@ from separatrix.errors import (
 )
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
-from separatrix.model import Model, ModelConfig
+from separatrix.mixers.base.mixer import DTYPES
+from separatrix.model import Model, ModelConfig, NoPositions
 from separatrix.proofs.entries import construction_statement
-from separatrix.proofs.float32 import ARITHMETIC, down
+from separatrix.proofs.exact import NAMES
+from separatrix.proofs.float32 import down
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -77,9 +80,11 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     lead = down(derived.margin)
     if derived.margin <= 0:
         raise CheckFailed(f"the right logit leads by {lead} at least, which proves nothing")
-    _in_float32(model)
+    if not derived.exact:
+        _in_float32(model)
     _compare(record, task, model, derived)
     inputs = _run(derivation, task, model, derived)
+    formats = ", ".join(NAMES[name] for name in derived.formats)
     return [
         (
             "the weights are the file the record names, and the model is built from its own"
@@ -89,9 +94,9 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         " zero",
         (
             "the proof derived again from the weights, for every input: the same numbers; the"
-            f" right logit leads by at least {lead} in float32"
+            f" right logit leads by at least {lead} in {formats}"
         ),
-        f"run in float32 on {inputs}: every answer right",
+        f"run in {formats} on {inputs}: every answer right",
     ]
 
 
@@ -153,6 +158,9 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
             " described"
         )
     model.load_state_dict(tensors, assign=True)
+    if isinstance(model.position, NoPositions):
+        # of no file, and made as a shape only
+        model.position = NoPositions(*model.position.weight.shape)
     return model.requires_grad_(False)
 
 
@@ -195,7 +203,7 @@ def _compare(record: Construction, task: Task, model: Model, derived: Derived) -
     config = model.config
     # rounded down, so that the record never claims more than was proved
     final = down(derived.margin)
-    proof = {"arithmetic": ARITHMETIC, "layers": derived.layers, "final_margin": final}
+    proof = {"arithmetic": derived.arithmetic, "layers": derived.layers, "final_margin": final}
     if canonical(record.proof) != canonical(proof):
         raise CheckFailed(
             "the proof recorded is not the one the weights have:"
@@ -213,7 +221,11 @@ def _compare(record: Construction, task: Task, model: Model, derived: Derived) -
             f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"
         )
     statement = construction_statement(
-        task=task.spec, architecture=record.architecture, sizes=sizes, margin=final
+        task=task.spec,
+        architecture=record.architecture,
+        sizes=sizes,
+        margin=final,
+        formats=derived.formats if derived.exact else (),
     )
     if record.statement != statement:
         raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
@@ -253,7 +265,9 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     drawn = ""
     if count <= EXHAUSTIVE_UP_TO:
         tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
-        what = f"all {count:,} inputs"
+        if derivation.asked is not None:
+            tokens = tokens[derivation.asked(task, tokens)]
+        what = f"all {len(tokens):,} inputs"
     else:
         seed = secrets.randbits(64)
         # said with a wrong answer, so that it can be met again
@@ -261,26 +275,37 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
         rng = np.random.default_rng(seed)
         number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
         closest = derived.closest(rng)
-        tokens = np.concatenate([_random(task, ids, number, rng), closest])
+        some = _random(task, ids, number, rng)
+        if derivation.asked is not None:
+            some = some[derivation.asked(task, some)]
+        number = len(some)
+        tokens = np.concatenate([some, closest])
         what = (
             f"{number} random input{'s' * (number > 1)}, and {len(closest)} that the proof is"
             " closest to failing on"
         )
+    for name in derived.formats:
+        other = model if name == "fp32" else copy.deepcopy(model).to(DTYPES[name])
+        _right(other, task, tokens, f" in {NAMES[name]}{drawn}")
+    return what
+
+
+def _right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
+    """Raises CheckFailed, naming the input, where an answer is wrong."""
     batch = max(1, _BATCH // _numbers(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
         with torch.inference_mode():
-            logits = model(torch.from_numpy(some))
+            logits = model(torch.from_numpy(some)).float()
         found = logits.argmax(-1).numpy()
         # argmax of NaN is the place of the NaN
         right = (found == task.answer(some)) & logits.isfinite().all(-1).numpy()
         wrong = np.flatnonzero(~right)
         if len(wrong):
             raise CheckFailed(
-                f"input {some[wrong[0]].tolist()[:20]}{drawn} is answered"
+                f"input {some[wrong[0]].tolist()[:20]}{how} is answered"
                 f" {int(found[wrong[0]])}, which is wrong"
             )
-    return what
 
 
 def _random(task: Task, ids: list[int], number: int, rng: np.random.Generator) -> Tokens:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.architecture import Architecture
-from separatrix.constructions import brackets, carried, match2, retrieval, seqcomp, sparse_retrieval
+from separatrix.constructions import (
+    brackets,
+    carried,
+    group,
+    match2,
+    modular,
+    parity,
+    permutation,
+    retrieval,
+    seqcomp,
+    sparse_retrieval,
+    swaps,
+)
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.errors import SizeError, UnknownNameError
@@ -27,6 +39,11 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         carried.RECIPE,
         match2.RECIPE,
         brackets.RECIPE,
+        parity.RECIPE,
+        modular.RECIPE,
+        permutation.RECIPE,
+        group.RECIPE,
+        swaps.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

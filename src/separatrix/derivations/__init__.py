@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.derivations import brackets, carried, match2, retrieval, seqcomp, sparse_retrieval
+from separatrix.derivations import (
+    brackets,
+    carried,
+    group,
+    match2,
+    modular,
+    parity,
+    permutation,
+    retrieval,
+    seqcomp,
+    sparse_retrieval,
+    swaps,
+)
 from separatrix.derivations.parts.derivation import Derivation, Derived
 
 __all__ = ["DERIVATIONS", "Derivation", "Derived"]
@@ -24,6 +36,11 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         carried.DERIVATION,
         match2.DERIVATION,
         brackets.DERIVATION,
+        parity.DERIVATION,
+        modular.DERIVATION,
+        permutation.DERIVATION,
+        group.DERIVATION,
+        swaps.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -4,18 +4,36 @@ checker from numbers it derived itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from separatrix.proofs.exact import NAMES
 from separatrix.proofs.float32 import Match, down, up
 
 
 def construction_statement(
-    *, task: str, architecture: str, sizes: Mapping[str, int], margin: str
+    *,
+    task: str,
+    architecture: str,
+    sizes: Mapping[str, int],
+    margin: str,
+    formats: Sequence[str] = (),
 ) -> str:
-    """What the weights do. `margin` is the proved lower bound of the right logit's lead."""
+    """What the weights do. `margin` is the proved lower bound of the right logit's lead; `formats`
+    are those in which nothing is rounded, where that is what was proved.
+    """
+    if formats:
+        *rest, last = (NAMES[name] for name in formats)
+        heads = f"{sizes['heads']} head{'s' * (sizes['heads'] > 1)}"
+        return (
+            f"{task} is answered right on every input that it asks, in"
+            f" {' and '.join([', '.join(rest)] * bool(rest) + [last])}, token by token and in"
+            f" parallel, by {architecture} with these weights: one recurrent layer, {heads}, keys"
+            f" of {sizes['head_dim']} and values of {sizes['value_dim']} numbers, none of them ever"
+            f" rounded; the right logit leads by at least {margin}, and no weight depends on n."
+        )
     return (
         f"{task} is answered right on every input, in float32, by {architecture} with these"
         f" weights: {_used(sizes)}, one head each, keys of {sizes['head_dim']} and values of"
@@ -96,6 +114,32 @@ def match_entry(place: tuple[int, int], *, match: Match, threshold: Fraction) ->
         "output_without_match": up(match.without()),
         "output_with_match": down(match.with_match()),
         "threshold": down(threshold),
+    }
+
+
+def tracking_entry(
+    place: tuple[int, int],
+    *,
+    mechanism: str,
+    reflections: int,
+    states: Sequence[int],
+    digits: int,
+    summed_digits: int,
+    chunk: int,
+) -> dict[str, Any]:
+    """The proof of a layer whose tokens reflect its state: how many states prompts lead to, a
+    number for each head, and the binary digits that hold every number and partial sum: of the
+    weights' format, and of float32 for sums over keys and, in parallel, over chunks of updates.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "mechanism": mechanism,
+        "reflections": reflections,
+        "states": " and ".join(f"{count}" for count in states),
+        "digits": digits,
+        "float32_digits": summed_digits,
+        "chunk": chunk,
     }
 
 

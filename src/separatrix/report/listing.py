@@ -61,4 +61,8 @@ def _weights(key: str) -> str:
     if key not in BUILT:
         return "`separatrix construct` does not build them yet; what is proved is that they exist."
     names = " or ".join(BUILT[key])
+    if key == "state-tracking":
+        return (
+            f"`separatrix construct` builds them, exact in float32, bfloat16 and float16 ({names})."
+        )
     return f"`separatrix construct` builds them in float32 ({names}), where addresses are embedded."

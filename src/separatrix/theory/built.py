@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.tasks import Dyck, SeqComp, TwoSum, parse_task
+from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory.solves.places import EMBEDDED
 from separatrix.theory.solves.room import WIDE
 
@@ -16,6 +16,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "composition": ("seqcomp", "carried"),
     "match2": ("match2",),
     "brackets": ("brackets",),
+    "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
 CARRIERS = frozenset({"linear", "gdn"})
@@ -31,6 +32,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if verdict.status != "SOLVABLE" or verdict.theorem not in BUILT:
         return ()
     task = parse_task(verdict.task)
+    if verdict.theorem == "state-tracking":
+        return _tracked(verdict, task)
     if not _writable(verdict):
         return ()
     if isinstance(task, Dyck):
@@ -74,10 +77,23 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     return ("carried",) if any(part.name in CARRIERS for layer in before for part in layer) else ()
 
 
+def _tracked(verdict: Verdict, task: Task) -> tuple[str, ...]:
+    """The recipe of the task's name, or `swaps` where two heads share the work, in a layer without
+    convolution and gate.
+    """
+    architecture = Architecture.parse(verdict.architecture)
+    turning = [part.turning for part in architecture.layers[verdict.numbers["layer"]]]
+    bare = any(one is not None and one.bare for one in turning)
+    if not bare or architecture.positions not in ("embedded", "none"):
+        return ()
+    return ("swaps" if verdict.numbers["heads"] == 2 else task.name,)
+
+
 def in_construct(verdict: Verdict) -> str:
     """The same for a card: what `construct` makes of a construction; "" for other verdicts."""
     if verdict.status != "SOLVABLE":
         return ""
     if built_by(verdict):
-        return "`construct` builds it in float32"
+        exact = verdict.theorem == "state-tracking"
+        return f"`construct` builds it{', exactly' if exact else ' in float32'}"
     return "not built by `construct` yet"

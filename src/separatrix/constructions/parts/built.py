@@ -17,7 +17,7 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
-from separatrix.proofs.float32 import ARITHMETIC, down
+from separatrix.proofs.float32 import down
 from separatrix.tasks import Task
 
 RECORD = "construction.json"
@@ -86,9 +86,13 @@ def built(task: Task, model: Model, *, name: str) -> Built:
         model=config.to_json(),
         weights=f"{name}-{digest[:12]}.safetensors",
         weights_sha256=digest,
-        proof={"arithmetic": ARITHMETIC, "layers": derived.layers, "final_margin": final},
+        proof={"arithmetic": derived.arithmetic, "layers": derived.layers, "final_margin": final},
         statement=construction_statement(
-            task=task.spec, architecture=config.architecture, sizes=sizes, margin=final
+            task=task.spec,
+            architecture=config.architecture,
+            sizes=sizes,
+            margin=final,
+            formats=derived.formats if derived.exact else (),
         ),
     )
     return Built(task, model, record)

@@ -63,10 +63,16 @@ def in_float32(part: Mechanism) -> bool:
 
 
 def empty_model(
-    task: Task, architecture: Architecture, *, width: int, hidden: int, bos: bool = False
+    task: Task,
+    architecture: Architecture,
+    *,
+    width: int,
+    hidden: int,
+    bos: bool = False,
+    placed: bool = True,
 ) -> Model:
     """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
-    SizeError for one with a user's own mixers, or without embeddings of positions.
+    SizeError for one with a user's own mixers, or, if `placed`, without embeddings of positions.
     """
     for name in sorted(
         {part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}
@@ -75,7 +81,7 @@ def empty_model(
             f"'{name}' is a mixer of your own: constructions write every weight, and know those of"
             " built-in mechanisms only"
         )
-    if architecture.positions != "embedded":
+    if placed and architecture.positions != "embedded":
         raise SizeError(
             f"'{architecture.spec}': constructions write embeddings of positions; use"
             " positions=embedded"
@@ -94,7 +100,8 @@ def empty_model(
     with torch.device("meta"):
         model = Model(config)
     model = model.to_empty(device="cpu").requires_grad_(False)
-    for tensor in model.state_dict().values():
+    # the zeros of a stack without positions are a buffer, and no part of its state
+    for tensor in (*model.state_dict().values(), *model.buffers()):
         tensor.zero_()
     return model
 

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.model import Model
+from separatrix.proofs.float32 import ARITHMETIC
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -29,6 +31,14 @@ class Derived(NamedTuple):
     """Inputs that meet the queries and answers at which the proof is closest to failing; the rest
     of each is drawn.
     """
+    arithmetic: str = ARITHMETIC
+    """What is assumed of the arithmetic."""
+    formats: tuple[str, ...] = ("fp32",)
+    """Number formats of weights and states that the proof is about, float32 among them."""
+    exact: bool = False
+    """Whether nothing is rounded at all: then the weights serve prompts of every length, token by
+    token and in parallel.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,3 +55,5 @@ class Derivation(Generic[TaskT]):
     """The proof from the weights. Raises CheckFailed where they do not bear it out."""
     ids: Callable[[TaskT], list[int]]
     """How many ids may stand at each position of the task's inputs."""
+    asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
+    """Which of these inputs the claim is about, where it is not about all."""

@@ -1,0 +1,274 @@
+"""State tracking in one layer whose tokens reflect its state (theory.md, section 10).
+
+Spaces of the residual stream, all but `read` written by token embeddings:
+
+    space   width   holds
+    one     1       1
+    turns   m       for each of m updates 1 if it reflects, else -1; b = 2 sigmoid(128 turn)
+    moved   m K     for each update e_i - e_j, which exchanges things at i and j, or 0
+    read    e       what the layer reads of its state
+
+Key (e_i - e_j, e_i - e_j)/2 twice, value -(e_i - e_j) at the things followed, every decay 1. The
+query gives each of 2 K numbers a dyadic share of length 1, so that place i weighs w_i, its two
+shares together, and thing c, which has come to p(c), is read as w_p(c) - w_c. The head compares
+what is read with what is read after each answer: <z, code> - |code|^2 / 2 is largest at the
+nearest.
+
+A group of two elements takes one key number, which is 1, and the value 1/2: s' = 1 - s or s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from separatrix.architecture import Architecture, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.placement import Place, empty_model, places, recurrent_head
+from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.errors import SizeError
+from separatrix.mechanisms import DeltaNet, DeltaProduct, Mechanism
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.deltanet import DeltaNetMixer
+from separatrix.mixers.kda import KDAMixer
+from separatrix.model import Model
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.functions.tracked import Tracked, tracked
+from separatrix.theory.solves.state_tracking import room_for
+
+SATURATED = 128.0
+"""Logits of gates that are exactly 1 or 0."""
+_FEW = 6
+"""Things whose shares are searched through."""
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """For every token, its rearrangement as exchanges in turn: (tokens, m, K), e_i - e_j or 0."""
+
+    moved: Tensor
+
+    @classmethod
+    def of(cls, rows: Tokens, updates: int) -> Exchanges:
+        moved = torch.zeros(len(rows), updates, rows.shape[1])
+        for token, row in enumerate(rows.tolist()):
+            for number, (i, j) in enumerate(_exchanges(row)):
+                moved[token, number, i] = 1.0
+                moved[token, number, j] = -1.0
+        return cls(moved)
+
+    @property
+    def turns(self) -> Tensor:
+        """(tokens, m): 1 where an update exchanges something, else -1."""
+        return self.moved.any(-1).float() * 2 - 1
+
+
+def _exchanges(row: list[int]) -> list[tuple[int, int]]:
+    """Exchanges of places whose product, the first acting first, sends each i to row[i]."""
+    found: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    for start in range(len(row)):
+        cycle: list[int] = []
+        while start not in seen:
+            seen.add(start)
+            cycle.append(start)
+            start = row[start]
+        # (c_0 c_1) ... (c_l-2 c_l-1), the last acting first, sends each of a cycle to the next
+        found += reversed(list(pairwise(cycle)))
+    return found
+
+
+def shares(blocks: tuple[int, ...]) -> tuple[list[int], list[int], int]:
+    """Integers for the first and the second copy of every thing, and N: the sums of the two differ
+    within each block, and all squares add up to N^2, a power of 4.
+    """
+    sums = [w - length // 2 for length in blocks for w in range(length)]
+    last = max(range(len(sums)), key=lambda i: sums[i])
+    # squares have the parity of their numbers: one weight more by 1 where that does not fit
+    other = [w + (i == last) for i, w in enumerate(sums)]
+    N = 1
+    while True:
+        for weights in (sums, other):
+            found = _split(weights, N * N)
+            if found is not None:
+                return [a for a, _ in found], [b for _, b in found], N
+        N *= 2
+
+
+def _split(sums: list[int], total: int) -> list[tuple[int, int]] | None:
+    """Pairs with these sums whose squares add up to `total`; None if none are found."""
+    pairs: list[tuple[int, int]] = []
+    rest = list(sums)
+    # of many the first take as much as they can, so that little is left for the others
+    while len(rest) > _FEW:
+        least = sum(_squares(w, w // 2) for w in rest[1:])
+        fitting = _firsts(rest[0], total - least)
+        if not fitting:
+            return None
+        pairs.append((fitting[-1], rest[0] - fitting[-1]))
+        total -= _squares(rest[0], fitting[-1])
+        rest = rest[1:]
+    # sum of squares so far -> the last number taken to reach it
+    steps: list[dict[int, int]] = []
+    for w in rest:
+        before = steps[-1] if steps else {0: 0}
+        steps.append({s + _squares(w, a): a for s in before for a in _firsts(w, total - s)})
+    if total not in steps[-1]:
+        return None
+    ends: list[tuple[int, int]] = []
+    for w, step in zip(reversed(rest), reversed(steps), strict=True):
+        a = step[total]
+        ends.append((a, w - a))
+        total -= _squares(w, a)
+    return [*pairs, *reversed(ends)]
+
+
+def _squares(w: int, a: int) -> int:
+    return a * a + (w - a) ** 2
+
+
+def _firsts(w: int, most: int) -> list[int]:
+    """Numbers a such that the squares of a and w - a are at most that together, least first."""
+    found: list[int] = []
+    a = w // 2
+    while _squares(w, a) <= most:
+        found.append(a)
+        a -= 1
+    return found
+
+
+def turning_place(
+    task: Task, architecture: Architecture, form: str, needs: str
+) -> tuple[Place, Mechanism]:
+    """The first layer with room for this form of the construction. Raises SizeError, saying what is
+    needed, where there is none.
+    """
+    moved = tracked(task)
+    assert moved is not None
+    placed = architecture.positions == "embedded"
+
+    def holds(part: Mechanism) -> bool:
+        room = room_for(moved, task, part, placed=placed)
+        return room is not None and room.form == form and bool(part.turning and part.turning.bare)
+
+    found = places(architecture, holds)
+    if not found:
+        raise SizeError(
+            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a"
+            f" deltanet, gdn, kda or deltaproduct layer with negative=true, {needs}, and no conv or"
+            " gate"
+        )
+    return found[0], architecture.layers[found[0][0]][found[0][1]]
+
+
+def reflections(task: Task, architecture: Architecture | None, name: str) -> Built:
+    """Weights that follow what `task` moves in one layer (default: a stack of just that)."""
+    moved = tracked(task)
+    assert moved is not None
+    if moved.order == 2:
+        return _flip(task, moved, architecture, name)
+    keys, values = 2 * moved.things, len(moved.followed)
+    if architecture is None:
+        part = DeltaProduct(
+            heads=1, head_dim=keys, value_dim=values, householders=moved.swaps, negative=True
+        )
+        architecture = stack([part])
+    needs = f"head_dim >= {keys}, value_dim >= {values}, {moved.swaps} updates per token"
+    place, _ = turning_place(task, architecture, "reflections", needs)
+    tokens, answers = moved.tables
+    changes = Exchanges.of(tokens, moved.swaps)
+    space = Spaces(one=1, turns=moved.swaps, moved=moved.swaps * moved.things, read=values)
+    model = empty_model(task, architecture, width=space.width, hidden=0, placed=False)
+    model.embed.weight[:, space["one"]] = 1.0
+    model.embed.weight[:, space["turns"]] = changes.turns
+    model.embed.weight[:, space["moved"]] = changes.moved.flatten(1)
+    mixer = recurrent_head(model, place)
+    first, second, N = shares(moved.blocks)
+    for update in range(moved.swaps):
+        write_exchange(mixer, space, moved.things, moved.followed, update)
+        turn = space["turns"].start + update
+        write_gate(mixer, update, slice(turn, turn + 1))
+    idle(mixer, range(moved.swaps, mixer.updates), space["one"])
+    write_query(mixer, space, [*first, *second])
+    keep(mixer)
+    put(mixer.o.weight, space["read"], factor=float(N))
+    sums = np.array(first) + np.array(second)
+    followed = list(moved.followed)
+    codes = sums[answers[:, followed]] - sums[followed]
+    nearest(model, space["read"], torch.from_numpy(codes).float())
+    return built(task, model, name=name)
+
+
+def _flip(task: Task, moved: Tracked, architecture: Architecture | None, name: str) -> Built:
+    """k = 1, v = 1/2, and b = 2 for tokens that exchange the two things."""
+    if architecture is None:
+        architecture = stack([DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)])
+    place, _ = turning_place(task, architecture, "flip", "head_dim >= 1")
+    tokens, answers = moved.tables
+    changes = Exchanges.of(tokens, 1)
+    space = Spaces(one=1, turns=1, read=1)
+    model = empty_model(task, architecture, width=space.width, hidden=0, placed=False)
+    model.embed.weight[:, space["one"]] = 1.0
+    model.embed.weight[:, space["turns"]] = changes.turns
+    mixer = recurrent_head(model, place)
+    mixer.k.weight[0, space["one"]] = 1.0
+    mixer.v.weight[0, space["one"]] = 0.5
+    write_gate(mixer, 0, space["turns"])
+    # updates beyond the first have keys of 0, and gates that are shut
+    idle(mixer, range(1, mixer.updates), space["one"])
+    write_query(mixer, space, [1])
+    keep(mixer)
+    put(mixer.o.weight, space["read"])
+    # the first thing stands where it was, or not
+    nearest(model, space["read"], torch.from_numpy(answers[:, :1]).float())
+    return built(task, model, name=name)
+
+
+def write_exchange(
+    mixer: RecurrentMixer, space: Spaces, things: int, followed: tuple[int, ...], update: int
+) -> None:
+    """An update's key in head 0, the exchange twice, halved; its value at the things followed."""
+    start = space["moved"].start + update * things
+    exchange = slice(start, start + things)
+    key = update * mixer.qk * mixer.head_dim
+    pick(mixer.k.weight, [(exchange, 0.5), (exchange, 0.5)], start=key)
+    value = update * mixer.heads * mixer.dv
+    for number, thing in enumerate(followed):
+        mixer.v.weight[value + number, start + thing] = -1.0
+
+
+def write_gate(mixer: RecurrentMixer, update: int, turn: slice) -> None:
+    """b of head 0 in an update: 2 or 0, as the sign of `turn` says."""
+    mixer.get_parameter("b.weight")[update * mixer.heads, turn] = SATURATED
+
+
+def idle(mixer: RecurrentMixer, updates: range, one: slice) -> None:
+    """b = 0 in updates that are not used, in all heads."""
+    for update in updates:
+        heads = slice(update * mixer.heads, (update + 1) * mixer.heads)
+        mixer.get_parameter("b.weight")[heads, one] = -SATURATED
+
+
+def write_query(mixer: RecurrentMixer, space: Spaces, numbers: list[int]) -> None:
+    """The same query for every token."""
+    for dim, number in enumerate(numbers):
+        mixer.q.weight[dim, space["one"]] = float(number)
+
+
+def keep(mixer: RecurrentMixer) -> None:
+    """Decays of exactly 1."""
+    if isinstance(mixer, KDAMixer):
+        mixer.a.up.bias.fill_(-SATURATED)
+    elif not isinstance(mixer, DeltaNetMixer):
+        mixer.get_parameter("a.bias").fill_(-SATURATED)
+
+
+def nearest(model: Model, read: slice, codes: Tensor) -> None:
+    """The answer whose code (answers, e) is nearest to what was read."""
+    model.head.weight[:, read] = codes
+    model.head.bias.copy_(codes.square().sum(1) / -2)

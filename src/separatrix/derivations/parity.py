@@ -1,0 +1,21 @@
+"""Parity in one layer that reflects its state: the number of ones, modulo 2."""
+
+from __future__ import annotations
+
+from separatrix.derivations.modular import counted
+from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.parts.tracking import derive_tracking
+from separatrix.model import Model
+from separatrix.tasks import Parity
+
+
+def derive(task: Parity, model: Model) -> Derived:
+    return derive_tracking(task, model, counted(2))
+
+
+def ids(task: Parity) -> list[int]:
+    """Bits."""
+    return [2] * task.length
+
+
+DERIVATION = Derivation(name="parity", task=Parity, derive=derive, ids=ids)

@@ -1,0 +1,138 @@
+"""Numbers that no format rounds: how many binary digits a computation needs, whatever the order of
+its sums.
+
+A sum whose terms are multiples of 2^e and together at most 2^(e + digits) is exact in any format
+with so many digits, and so is every partial sum. `Digits` collects what is asked for: of numbers in
+the format of the weights, and of those that the mixers hold in float32 at least.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.errors import CheckFailed
+from separatrix.numbers.formats import DIGITS
+from separatrix.proofs.machine import Array, lowest_bits
+
+ARITHMETIC = (
+    "nothing is rounded: every number and every partial sum is held exactly; sigmoid(128) = 1,"
+    " sigmoid(-128) = 0 and softplus(-128) = 0 as in float32; below 2^-126 flushed or not"
+)
+NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Formats that a proof may be about."""
+_SMALLEST = {"fp32": -126, "bf16": -126, "fp16": -14}
+"""Exponents of the smallest normal numbers."""
+_LARGEST = {"fp32": 127, "bf16": 127, "fp16": 15}
+"""Formats hold 2^e for e up to these."""
+NOTHING = 1 << 20
+"""Every multiple: the lowest digit of 0."""
+
+
+@dataclass
+class Digits:
+    """Binary digits that suffice so far, and the range of the numbers."""
+
+    own: int = 0
+    """Of numbers in the format of the weights."""
+    summed: int = 0
+    """Of numbers in float32, or the format of the weights where it is wider."""
+    smallest: int = NOTHING
+    """All numbers are multiples of 2 to this power."""
+    largest: float = 0.0
+
+    def keep(self, size: float, lowest: int, what: str) -> None:
+        """Multiples of 2^lowest up to `size`, in the format of the weights. Raises CheckFailed
+        where float32 does not hold them.
+        """
+        self.own = max(self.own, self._noted(size, lowest, what))
+
+    def sum(self, size: float, lowest: int, what: str) -> None:
+        """The same of numbers that are held in float32 at least."""
+        self.summed = max(self.summed, self._noted(size, lowest, what))
+
+    def numbers(self, x: Array, what: str) -> None:
+        """Single numbers in the format of the weights."""
+        some = np.abs(x[x != 0.0])
+        if len(some):
+            bits = lowest_bits(some)
+            mantissa, exponent = np.frexp(some)
+            most = int((exponent - (mantissa == 0.5) - bits).argmax())
+            for place in (most, int(some.argmin()), int(some.argmax()), int(bits.argmin())):
+                self.keep(float(some[place]), int(bits[place]), what)
+
+    def formats(self) -> tuple[str, ...]:
+        """The formats in which nothing is rounded."""
+        return tuple(
+            name
+            for name in NAMES
+            if self.own <= DIGITS[name]
+            and self.smallest >= _SMALLEST[name]
+            and self.largest <= 2.0 ** _LARGEST[name]
+        )
+
+    def _noted(self, size: float, lowest: int, what: str) -> int:
+        if size == 0:
+            return 0
+        if not math.isfinite(size):
+            raise CheckFailed(f"{what}: a number is not finite")
+        mantissa, exponent = math.frexp(size)
+        # the least number of digits with size <= 2^(lowest + digits)
+        digits = exponent - (mantissa == 0.5) - lowest
+        fits = lowest >= _SMALLEST["fp32"] and size <= 2.0 ** _LARGEST["fp32"]
+        if digits > DIGITS["fp32"] or not fits:
+            raise CheckFailed(
+                f"{what}: {digits} binary digits are asked for, so that float32 may round"
+            )
+        self.smallest = min(self.smallest, lowest)
+        self.largest = max(self.largest, size)
+        return digits
+
+
+def lowest(x: Array) -> int:
+    """The largest e such that all numbers are multiples of 2^e; very large where all are 0."""
+    return int(lowest_bits(x).min(initial=NOTHING))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How large the numbers of each column of a table are at most, and of what they are
+    multiples.
+    """
+
+    size: Array
+    lowest: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, x: Array) -> Columns:
+        return cls(np.abs(x).max(0, initial=0.0), lowest_bits(x).min(0, initial=NOTHING))
+
+    def plus(self, other: Columns, digits: Digits, what: str) -> Columns:
+        """Of sums of a row here and a row there, in the format of the weights."""
+        both = Columns(self.size + other.size, np.minimum(self.lowest, other.lowest))
+        for size, bits in zip(both.size.tolist(), both.lowest.tolist(), strict=True):
+            digits.keep(size, bits, what)
+        return both
+
+    def through(self, weight: Array, bias: Array | None, digits: Digits, what: str) -> None:
+        """Notes what W x + b takes for rows x like these. Raises CheckFailed where float32 may
+        round it.
+        """
+        used = (weight != 0.0) & (self.size != 0.0)
+        each = np.where(used, lowest_bits(weight) + self.lowest, NOTHING).min(1, initial=NOTHING)
+        size = np.abs(weight) @ self.size
+        if bias is not None:
+            each = np.minimum(each, lowest_bits(bias))
+            size = size + np.abs(bias)
+        for one, bits in zip(size.tolist(), each.tolist(), strict=True):
+            digits.keep(one, bits, what)
+
+
+def linear(x: Array, weight: Array, bias: Array | None, digits: Digits, what: str) -> Array:
+    """W x + b for each row of x, exactly. Raises CheckFailed where float32 may round it."""
+    Columns.of(x).through(weight, bias, digits, what)
+    product = x @ weight.T
+    return product if bias is None else product + bias
