@@ -169,4 +169,4 @@ def test_loading_changed_weights_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_construction_is_in_the_table() -> None:
-    assert set(CONSTRUCTIONS) == {"retrieval", "sparse-retrieval", "seqcomp", "carried", "match2"}
+    assert {"retrieval", "sparse-retrieval", "seqcomp", "carried", "match2"} <= set(CONSTRUCTIONS)
