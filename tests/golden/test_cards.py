@@ -486,20 +486,55 @@ def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(
 
 
 @pytest.mark.parametrize(
-    ("spec", "diagonal"),
+    ("spec", "said"),
     [
-        ("mamba*3", True),
-        ("gla + retnet + window", True),
-        ("rglru + gdn", False),
-        ("kda", False),
-        ("rglru + full", False),
-        ("window", False),
+        ("mamba*3", ("3 Mamba only move one way", "with position embeddings it fails at some")),
+        ("gla + retnet", ("1 gated linear attention only", "1 retention are diagonal")),
+        ("rglru + gdn", ("1 RG-LRU only move one way", "1 Gated DeltaNet shrink")),
+        ("gdn(negative=true)", ("1 Gated DeltaNet turn their state over",)),
+        ("rglru*2 + full", ("2 RG-LRU only", "1 full attention read", "conditional: if TC0")),
+        ("full*4", ("4 full attention read", "conditional: if TC0 != NC1")),
+        ("kda + full", ("1 Kimi Delta Attention shrink", "no theorem here decides it")),
+        ("gla @ fp64, positions=none", ("1 gated linear attention only", "out of reach")),
+        ("rwkv(version=6) + mlp", ("1 RWKV only move one way",)),
     ],
 )
-def test_only_stacks_whose_every_recurrence_is_diagonal_are_called_so(
-    spec: str, diagonal: bool
+def test_state_tracking_says_which_layers_can_and_which_cannot(
+    spec: str, said: tuple[str, ...]
 ) -> None:
-    assert ("diagonal" in line(spec, "permutation").text) == diagonal
+    found = line(spec, "permutation")
+    assert found.status == "OPEN"
+    assert found.n is None
+    for part in said:
+        assert part in found.text, found.text
+    # parity lies in TC0, so nothing follows for full attention
+    assert "conditional" not in line(spec, "parity").text
+
+
+def test_conditional_statements_are_never_failures() -> None:
+    for name in PRESETS:
+        for found in card(preset(name), 10**6):
+            if "conditional" in found.text or "no n is known" in found.text:
+                assert found.status == "OPEN", name
+                assert found.n is None
+                assert found.bound is None
+
+
+def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
+    far = next(x for x in card(preset("mamba2-2.7b"), 8192) if x.question == "parity of bits")
+    T = 1 + 64 * (2**32 + 2)
+    assert far.bound is not None
+    assert (far.status, far.theorem, far.bound.n) == ("OPEN", "P", 2 * T + 1)
+    assert far.text.startswith("64 Mamba-2: their states only move one way")
+    for question in ("parity", "permutation"):
+        near = line("deltaproduct(householders=4)*24", question)
+        assert (near.status, near.theorem) == ("SOLVABLE", "state-tracking")
+    (short,) = [
+        x
+        for x in card(Architecture.parse("mamba2*2 @ bf16, positions=none"), 2**20)
+        if x.question.startswith("permutation")
+    ]
+    assert (short.status, short.n) == ("FAILS", 2 * (1 + 2 * 65_535) + 1)
 
 
 def test_explanations_are_printed_where_asked_for() -> None:

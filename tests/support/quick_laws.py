@@ -18,6 +18,7 @@ from separatrix.laws import (
     given,
     long,
     memory,
+    monotone,
     rows,
 )
 
@@ -31,6 +32,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     derivatives: {"SIZES": ((2, 9),)},
     alone: {"TOKENS": 20},
     long: {"LENGTHS": (80, 140)},
+    monotone: {"MOST": 1 << 13, "FEWEST": 128, "ROWS": 64},
 }
 
 

@@ -9,7 +9,7 @@ from separatrix.cards.brackets import NestedBrackets
 from separatrix.cards.composition import composition
 from separatrix.cards.equality import EqualStrings
 from separatrix.cards.line import CardLine
-from separatrix.cards.permutation import PermutationTracking
+from separatrix.cards.permutation import ParityOfBits, PermutationTracking
 from separatrix.cards.recall import Recall
 from separatrix.cards.two_sum import TwoSumOf
 
@@ -27,6 +27,7 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
         *TwoSumOf(context, "decision").answer(architecture),
         *EqualStrings(context).answer(architecture),
         *NestedBrackets(context).answer(architecture),
+        *ParityOfBits(context).answer(architecture),
         *PermutationTracking(context).answer(architecture),
     ]
 

@@ -1,12 +1,17 @@
-"""State tracking on a capability card: where do five things stand after a row of swaps?"""
+"""State tracking on a capability card: is a number of ones odd, and where do five things stand
+after a row of rearrangements?
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from separatrix.architecture import Architecture
+from separatrix.cards.line import CardLine
 from separatrix.cards.question import Question
-from separatrix.tasks import Permutation
+from separatrix.cards.tracking import tracked_by, undecided
+from separatrix.tasks import Parity, Permutation
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.theory.base import number
 from separatrix.theory.words import Words
@@ -15,11 +20,67 @@ THINGS = 5
 
 
 @dataclass(frozen=True)
-class PermutationTracking(Question):
-    """The product of as many permutations of five things as the context has tokens."""
+class _Tracking(Question):
+    """A question whose lines say which layers of a stack can track a state, and which cannot."""
 
     context: int
 
+    complete: ClassVar[bool]
+    """Whether the question is complete for NC^1."""
+
+    @property
+    def longest(self) -> int:
+        """The n of the task at the context."""
+        return max(2, min(self.context, LARGEST_SIZE))
+
+    def answer(self, architecture: Architecture) -> list[CardLine]:
+        lines = super().answer(architecture)
+        # other lines list the layers anyway, and one kind is said by the theorem
+        listed = tracked_by(architecture)
+        several = len(architecture.counted()) > 1
+        return [
+            replace(line, text=f"{line.text}; {listed}")
+            if line.status == "SOLVABLE" and several
+            else line
+            for line in lines
+        ]
+
+    def nothing_known(self, architecture: Architecture) -> Words:
+        return undecided(architecture, complete=self.complete)
+
+
+@dataclass(frozen=True)
+class ParityOfBits(_Tracking):
+    """The parity of as many bits as the context has tokens."""
+
+    complete = False
+
+    @property
+    def title(self) -> str:
+        return "parity of bits"
+
+    @property
+    def task(self) -> Parity:
+        return self.at(self.longest)
+
+    def at(self, n: int) -> Parity:
+        return Parity(n=n)
+
+    def solved(self) -> str:
+        return f"Some weights tell whether the ones among {self.task.n:,} bits are odd in number."
+
+    def failed(self, n: int) -> str:
+        return (
+            "Whatever its weights, the model takes an odd number of ones for even in some row of"
+            f" {number(n)} bits, or the reverse."
+        )
+
+
+@dataclass(frozen=True)
+class PermutationTracking(_Tracking):
+    """The product of as many permutations of five things as the context has tokens."""
+
+    complete = True
     # reports of earlier versions hold no record here, and must still verify
     keeps_nothing_known = False
 
@@ -29,7 +90,7 @@ class PermutationTracking(Question):
 
     @property
     def task(self) -> Permutation:
-        return self.at(max(2, min(self.context, LARGEST_SIZE)))
+        return self.at(self.longest)
 
     def at(self, n: int) -> Permutation:
         return Permutation(n=n, k=THINGS)
@@ -43,20 +104,4 @@ class PermutationTracking(Question):
         return (
             f"Whatever its weights, the model loses track of {THINGS} things in some row of"
             f" {number(n)} rearrangements."
-        )
-
-    def nothing_known(self, architecture: Architecture) -> Words:
-        recurrences = [
-            part
-            for layer, _ in architecture.counted()
-            for part in layer
-            if part.group == "recurrent"
-        ]
-        diagonal = bool(recurrences) and all(part.is_diagonal for part in recurrences)
-        prefix = "diagonal recurrence; " if diagonal and not architecture.reading else ""
-        return Words(
-            f"{prefix}no theorem here covers it",
-            "Following a long row of swaps needs one small state updated at every token."
-            " Recurrences with negative eigenvalues can, and full attention of fixed depth is"
-            " believed not to; nothing of the kind is proved here.",
         )

@@ -30,6 +30,7 @@ from separatrix.laws.memory import (
     reset_draws_all,
     survives_saving,
 )
+from separatrix.laws.monotone import moves_one_way
 from separatrix.laws.rows import rows_are_alone
 from separatrix.laws.tools import (
     FORMATS,
@@ -87,6 +88,7 @@ LAWS: dict[str, Callable[[Mixer], None]] = {
     "refuses": refuses_bad_input,
     "saved": survives_saving,
     "reset": reset_draws_all,
+    "monotone": moves_one_way,
 }
 
 

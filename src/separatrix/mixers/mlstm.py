@@ -57,6 +57,7 @@ class MLSTMMixer(RecurrentMixer):
     """mLSTM."""
 
     recurrence = Stabilised()
+    at_rest_first = frozenset({"m"})
 
     def __init__(self, mechanism: MLSTM, *, width: int) -> None:
         super().__init__(mechanism, width=width)

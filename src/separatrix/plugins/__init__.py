@@ -13,7 +13,7 @@ from torch import nn
 
 from separatrix.errors import SpecError
 from separatrix.mechanisms import MECHANISMS
-from separatrix.mechanisms.base import flag, integer
+from separatrix.mechanisms.base import flag, integer, positions_field
 from separatrix.mixers import MIXERS
 from separatrix.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism
 from separatrix.plugins.mixer import OwnMixer
@@ -44,6 +44,7 @@ def register_mechanism(
     symbol: str | None = None,
     source: str | None = None,
     cache_numbers: Callable[..., int] | None = None,
+    monotone: bool | None = None,
 ) -> Callable[[Maker], Maker]: ...
 def register_mechanism(
     maker: Any = None,
@@ -53,6 +54,7 @@ def register_mechanism(
     symbol: str | None = None,
     source: str | None = None,
     cache_numbers: Callable[..., int] | None = None,
+    monotone: bool | None = None,
 ) -> Any:
     """Makes an `nn.Module` a mechanism of this process, and gives it back unchanged. Also takes a
     function that makes one.
@@ -62,12 +64,14 @@ def register_mechanism(
     (see docs/own-mixer.md). `name` is the class's in snake case if not given. `cache_numbers(t, *,
     width, ...)`, here or as a static method, declares the numbers carried after t tokens, and is
     measured against the state. Without it they are measured, and must stay bounded. A static method
-    `flops(t, *, width, ...)` is optional. Registering the same class again replaces it. Raises
-    SpecError that names the argument.
+    `flops(t, *, width, ...)` is optional. `monotone`, here or as an attribute of the class, says
+    that each number of the state moves by a non-decreasing map of itself, which the token alone
+    determines; Theorem P then speaks of stacks of it with `positions=none`. Registering the same
+    class again replaces it. Raises SpecError that names the argument.
     """
     if maker is None:
-        return lambda made: _register(made, name, title, symbol, source, cache_numbers)
-    return _register(maker, name, title, symbol, source, cache_numbers)
+        return lambda made: _register(made, name, title, symbol, source, cache_numbers, monotone)
+    return _register(maker, name, title, symbol, source, cache_numbers, monotone)
 
 
 def _register(
@@ -77,9 +81,16 @@ def _register(
     symbol: str | None,
     source: str | None,
     cache_numbers: Any,
+    monotone: Any,
 ) -> Any:
     cls = own_mechanism(
-        maker, name=name, title=title, symbol=symbol, source=source, cache_numbers=cache_numbers
+        maker,
+        name=name,
+        title=title,
+        symbol=symbol,
+        source=source,
+        cache_numbers=cache_numbers,
+        monotone=monotone,
     )
     MECHANISMS[cls.name] = cls
     MIXERS[cls.name] = OwnMixer
@@ -94,6 +105,7 @@ def own_mechanism(
     symbol: str | None = None,
     source: str | None = None,
     cache_numbers: Callable[..., int] | None = None,
+    monotone: bool | None = None,
 ) -> type[OwnMechanism]:
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
@@ -126,6 +138,9 @@ def own_mechanism(
     doc = inspect.getdoc(maker)
     if doc is None or doc == inspect.getdoc(nn.Module):
         doc = f"{label}, which says nothing of itself."
+    one_way = getattr(maker, "monotone", False) if monotone is None else monotone
+    if not isinstance(one_way, bool):
+        raise SpecError(f"register_mechanism: monotone={one_way!r}; it must be True or False")
     namespace = {
         "name": name,
         "title": title or label,
@@ -136,6 +151,7 @@ def own_mechanism(
         "origin": origin,
         "declaration": None if declaration is None else staticmethod(declaration),
         "operations": None if operations is None else staticmethod(operations),
+        "monotone": one_way,
         "__doc__": doc,
     }
     first = next(iter(inspect.signature(maker).parameters.values()))
@@ -155,6 +171,8 @@ def own_mechanism(
                 flag(default, text) if isinstance(default, bool) else integer(default, text),
             )
         )
+    if one_way:
+        fields.append(("positions", str, positions_field()))
     return make_dataclass(
         label, fields, bases=(OwnMechanism,), namespace=namespace, frozen=True, kw_only=True
     )

@@ -205,6 +205,8 @@ def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
     says = " ".join((LAWS[law].__doc__ or "").split("\n\n")[0].split())
     if law == "chunks" and isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"):
         return LawResult(law=law, says=says, holds=True, applies=False)
+    if law == "monotone" and not mixer.mechanism.is_monotone:
+        return LawResult(law=law, says=says, holds=True, applies=False)
     try:
         call(copy.deepcopy(mixer))
     except (LawBroken, SeparatrixError) as error:

@@ -56,7 +56,9 @@ class OwnMechanism(Mechanism):
         `init_state`.
         """
         sizes = {
-            name: value for name, value in self.sizes().items() if name not in ("format", "width")
+            name: value
+            for name, value in self.sizes().items()
+            if name not in ("format", "width", "positions")
         }
         module = type(self).maker(self.width, **sizes)
         missing = lacks(module) if isinstance(module, nn.Module) else None
@@ -98,6 +100,11 @@ class OwnMechanism(Mechanism):
                 " bound cannot shrink"
             )
         return self.declared(t)
+
+    @property
+    def settles_after(self) -> int | None:
+        """2^p - 1 where it says that the token alone determines how each number moves."""
+        return (1 << self.p) - 1 if self.is_monotone else None
 
     @property
     def _grows(self) -> bool:
@@ -149,7 +156,7 @@ def _called(function: Any, what: str, t: int, sizes: Mapping[str, Any]) -> int:
             **{
                 size: value
                 for size, value in sizes.items()
-                if size != "format" and (every or size in names)
+                if size not in ("format", "positions") and (every or size in names)
             },
         )
     except Exception as error:

@@ -27,6 +27,7 @@ RESERVED = (
     "width",
     "shared",
     "state_format",
+    "positions",
 )
 """Parts of every registered mechanism, beside those of `Mechanism`."""
 

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from separatrix.plugins.check import LawResult, ReportCard
 
 
+_NOT_ASKED = {
+    "chunks": "the module has no `chunk` to vary",
+    "monotone": "the mechanism does not say that it is monotone",
+}
+"""Laws that may have nothing to be about, and why."""
+
+
 def check_json(card: ReportCard) -> dict[str, Any]:
     """Plain data; `holds` is true if no law is broken."""
     from separatrix.plugins.check import LONGER, STEPS
@@ -105,7 +112,7 @@ def _outcome(result: LawResult) -> tuple[Text, Text]:
     if not result.holds:
         return Text("FAIL", style="bold red"), Text(result.broken_by)
     if not result.applies:
-        return Text("-", style="dim"), Text("the module has no `chunk` to vary", style="dim")
+        return Text("-", style="dim"), Text(_NOT_ASKED[result.law], style="dim")
     return Text("ok", style="green"), Text(
         result.says.split(". ")[0].split(": ")[0].removesuffix("."), style="dim"
     )

@@ -7,6 +7,7 @@ Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dime
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,11 @@ class Mixer(nn.Module, ABC):
     chunk: int = 64
     """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the
     same outputs.
+    """
+
+    at_rest_first: ClassVar[frozenset[str]] = frozenset()
+    """Parts of the state of a monotone recurrence that scale the others, and stand still before
+    them while a token repeats.
     """
 
     exact_state: bool = False

@@ -1,0 +1,101 @@
+"""State tracking on a capability card: which layers of a stack can turn their state over at every
+token and which cannot, and what follows from that, or would under a conjecture.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture, Layer
+from separatrix.theory.fails.p_parity import layer_settles, standstill
+from separatrix.theory.words import Words
+
+_TURNS = "turn their state over"
+_ONE_WAY = "only move one way while a token repeats"
+_READS = "read the prompt at a fixed depth"
+_DIAGONAL = "are diagonal recurrences that Theorem P does not cover"
+_SHRINKS = "shrink their state along a key, and are not shown to turn it over"
+_OTHER = "look at places, or are not covered"
+
+
+def tracked_by(architecture: Architecture) -> str:
+    """The layers that mix tokens, by kind, each with what it does: "36 Gated DeltaNet shrink their
+    state along a key, and are not shown to turn it over; 12 full attention read the prompt".
+    """
+    kinds: dict[tuple[str, str], int] = {}
+    for layer, times in architecture.counted():
+        if any(part.mixes_tokens for part in layer):
+            kind = (_titles(layer), _does(layer))
+            kinds[kind] = kinds.get(kind, 0) + times
+    return "; ".join(f"{times:,} {titles} {does}" for (titles, does), times in kinds.items())
+
+
+def undecided(architecture: Architecture, *, complete: bool) -> Words:
+    """What is said where no theorem with an n decides. `complete`: whether the question is complete
+    for NC^1, as products in S_5 are and parity is not.
+    """
+    listed = tracked_by(architecture)
+    layers = [layer for layer, _ in architecture.counted()]
+    if all(layer_settles(layer) is not None for layer in layers):
+        return _far_away(architecture, listed)
+    if complete and all(_shallow(layer) for layer in layers):
+        return Words(
+            f"{listed}; conditional: if TC0 != NC1 it fails at some length, and no n is known",
+            "Softmax attention of fixed depth and states that only move one way lie in TC0"
+            " (Merrill, Sabharwal, arXiv 2207.00729; 2404.08819), and following five things is"
+            " complete for NC1 (Barrington 1989). That the two differ is believed and not proved,"
+            " so this is no FAILS.",
+        )
+    if any(part.turning is not None for layer in layers for part in layer):
+        return Words(
+            f"{listed}; no theorem here decides it",
+            "Layers that turn their state over can follow many things, where there is room for the"
+            " construction. For five things that is ten key numbers per head, four updates per"
+            " token, and no convolution, norm or gate around them.",
+        )
+    return Words(
+        f"{listed}; no theorem here decides it",
+        "Following a long row of changes takes a state that every token can turn over. Where no"
+        " layer is shown to do so, and no bound of this program covers the stack, nothing is"
+        " claimed.",
+    )
+
+
+def _far_away(architecture: Architecture, listed: str) -> Words:
+    """Every layer only moves one way, and no n is named: places, or too many bits."""
+    if standstill(architecture) is not None:
+        return Words(
+            f"{listed}; Theorem P's n is out of reach",
+            "Runs of equal tokens bring such a stack to a standstill, so it fails. But that takes"
+            " more tokens than any prompt here has.",
+        )
+    where = {"embedded": "with position embeddings", "alibi": "with places"}
+    why = where.get(architecture.positions, "with places unknown")
+    return Words(
+        f"{listed}; {why} it fails at some length, and no n is known (with positions=none"
+        " Theorem P names one)",
+        "Such states form an aperiodic monoid of constant size, which lies in AC0 with positions,"
+        " too, and parity does not (Furst, Saxe, Sipser 1984). This is a remark about some length,"
+        " so no FAILS.",
+    )
+
+
+def _shallow(layer: Layer) -> bool:
+    """Whether all of it lies in TC0: softmax attention, or what only moves one way."""
+    return all(
+        part.group in ("full", "windowed") or layer_settles((part,)) is not None for part in layer
+    )
+
+
+def _does(layer: Layer) -> str:
+    if any(part.turning is not None for part in layer):
+        return _TURNS
+    if layer_settles(layer) is not None:
+        return _ONE_WAY
+    if any(part.reading for part in layer):
+        return _READS
+    if all(part.group == "recurrent" for part in layer):
+        return _DIAGONAL if all(part.is_diagonal for part in layer) else _SHRINKS
+    return _OTHER
+
+
+def _titles(layer: Layer) -> str:
+    return " beside ".join(dict.fromkeys(part.title for part in layer if part.mixes_tokens))
