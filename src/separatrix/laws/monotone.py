@@ -184,7 +184,7 @@ def values_of(dtype: torch.dtype, most: int) -> Tensor:
     every = _sixteen(torch.bfloat16 if dtype == torch.float32 else dtype)
     if dtype != torch.float32 and len(every) <= most:
         return every
-    stretches = max(1, most // STRETCH)
+    stretches = max(1, min(most, len(every)) // STRETCH)
     # both zeros stand in the middle
     middle = len(every) // 2
     starts = torch.linspace(0, len(every) - 1, stretches).long()
