@@ -89,8 +89,9 @@ def judge(
     are those about models that answer at once (of a task with its chain of thought, those about
     models that write first), and there is always an answer. OPEN is said only where none of them
     says FAILS or SOLVABLE. Among FAILS the smallest n comes first, and OPEN verdicts that name a
-    finite n come before those that do not. Raises EvidenceError should two theorems contradict
-    each other, which would be an error in this program.
+    finite n come before those that do not; theorems that say how badly it fails come last. Raises
+    EvidenceError should two theorems contradict each other, which would be an error in this
+    program.
     """
     chosen = among or _about(task)
     asked = [theorem for theorem in THEOREMS.values() if chosen(theorem)]
@@ -108,11 +109,16 @@ def judge(
         )
     decided = [verdict for verdict in found if verdict.status != "OPEN"]
     if found:
-        return sorted(decided or found, key=lambda verdict: (verdict.n is None, verdict.n or 0))
+        return sorted(decided or found, key=_strength)
     # only now: it works out what the stack lacks
     nothing = THEOREMS[NothingKnown.key]
     verdict = nothing.judge(architecture, task) if nothing in asked else None
     return [] if verdict is None else [verdict]
+
+
+def _strength(verdict: Verdict) -> tuple[bool, bool, int]:
+    """The strongest verdict has the least."""
+    return THEOREMS[verdict.theorem].grades, verdict.n is None, verdict.n or 0
 
 
 def graded(architecture: Architecture, task: Task) -> Verdict | None:

@@ -44,6 +44,16 @@ def test_the_issue_in_one_sentence() -> None:
     assert "reaches 76.7 %" in words.why
 
 
+def test_it_never_comes_first() -> None:
+    """Also where Theorem I names no n: the keys of this stack grow nearly as fast as what it is
+    asked, so that no first size is searched for.
+    """
+    model = Architecture.parse("mlp + moba @ heads=1, head_dim=4, p4")
+    found = judge(model, SeqComp(L=1, m=788_935_385_053))
+    assert [(v.theorem, v.status) for v in found] == [("I", "FAILS"), ("A", "FAILS")]
+    assert found[0].n is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
