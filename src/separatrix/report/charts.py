@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import median
@@ -23,6 +23,7 @@ _LABEL_GAP = 0.075
 _LARGEST = 1e300
 _LEVELS = {"ceiling": ([1, 0], "highest"), "stored": ([2, 3], "stored")}
 """Dashes and label of what no weights exceed, and of what storing facts reaches."""
+CEILING_TIPS = {"ceiling": "no weights exceed", "stored": "storing facts reaches"}
 _ASIDE = 1.03
 """Ratio of the places of two seeds of one size."""
 
@@ -141,52 +142,40 @@ def accuracy_chart(
     right = ns[-1] * 1.35
     x = _log_n(alt, ns, title="n", domain=[left, right])
     aside = _log_n(alt, ns, title="n", domain=[left, right], field="at")
-    scale = alt.Scale(domain=[0, 1])
-    axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     tooltip = [
         alt.Tooltip("architecture:N"),
         alt.Tooltip("n:Q", format=","),
         alt.Tooltip("seed:Q"),
-        *(
-            alt.Tooltip(f"{key}:Q", format=".2%", title=title)
-            for key, title in (("accuracy", "accuracy"), ("low", "95 % from"), ("high", "95 % to"))
-        ),
+        *share_tips({"accuracy": "accuracy", "low": "95 % from", "high": "95 % to"}),
     ]
     guess = [
         {"n": n, "chance": chances[near]}
         for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))
     ]
 
-    def at(key: str) -> Any:
-        return alt.Y(f"{key}:Q", scale=scale, axis=axis, title="accuracy")
-
     # where everything fits, both lines are one
     bounded = any(row["ceiling"] < 1 for row in ceilings)
     levels = {
         key: level for key, level in _LEVELS.items() if ceilings and (bounded or key == "ceiling")
     }
-    told = [
-        alt.Tooltip("architecture:N"),
-        alt.Tooltip("ceiling:Q", format=".2%", title="no weights exceed"),
-        alt.Tooltip("stored:Q", format=".2%", title="storing facts reaches"),
-    ]
+    told = [alt.Tooltip("architecture:N"), *share_tips(CEILING_TIPS)]
     points = _data(alt, seeds).encode(x=aside)
     layers = [
         _data(alt, guess)
         .mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5)
-        .encode(x=x, y=at("chance")),
+        .encode(x=x, y=share("chance")),
         *(
             _data(alt, _to_the_edges(ceilings, left, right))
             .mark_line(color=FAILS, strokeDash=dash, strokeWidth=1.8)
-            .encode(x=x, y=at(key), detail="architecture:N", tooltip=told)
+            .encode(x=x, y=share(key), detail="architecture:N", tooltip=told)
             for key, (dash, _) in levels.items()
         ),
         _data(alt, rows)
         .mark_line(color=MEASURED, strokeWidth=2.2)
-        .encode(x=x, y=at("median"), detail="architecture:N"),
-        points.mark_rule(color=MEASURED, strokeWidth=2).encode(y=at("low"), y2="high:Q"),
+        .encode(x=x, y=share("median"), detail="architecture:N"),
+        points.mark_rule(color=MEASURED, strokeWidth=2).encode(y=share("low"), y2="high:Q"),
         points.mark_point(color=MEASURED, filled=True, size=60, opacity=1).encode(
-            y=at("accuracy"), tooltip=tooltip
+            y=share("accuracy"), tooltip=tooltip
         ),
     ]
     bitten = [{"n": float(n), "label": "fails"} for n in bites if ns[0] <= n <= ns[-1]]
@@ -206,8 +195,21 @@ def accuracy_chart(
     for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
-        layers.append(text.encode(x=x, y=at("at"), text="label:N"))
+        layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
+
+
+def share(key: str) -> Any:
+    """The axis of accuracies, which a field is drawn along."""
+    alt, _ = libraries()
+    axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
+    return alt.Y(f"{key}:Q", scale=alt.Scale(domain=[0, 1]), axis=axis, title="accuracy")
+
+
+def share_tips(titles: Mapping[str, str]) -> list[Any]:
+    """What is told of accuracies under the pointer: field -> title."""
+    alt, _ = libraries()
+    return [alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in titles.items()]
 
 
 def _to_the_edges(rows: list[dict[str, Any]], left: float, right: float) -> list[dict[str, Any]]:

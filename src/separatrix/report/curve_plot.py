@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.cards.curve import Curve
 from separatrix.numbers.accuracy import WHOLE
-from separatrix.report.charts import spread
+from separatrix.report.charts import CEILING_TIPS, share, share_tips, spread
 from separatrix.report.drawing import libraries
 from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec
 
@@ -50,7 +50,7 @@ def curves_spec(curves: Mapping[str, Curve]) -> dict[str, Any]:
         rows = [
             {
                 "context": point.context,
-                "at_most": (WHOLE if point.at_most is None else point.at_most) / WHOLE,
+                "ceiling": (WHOLE if point.at_most is None else point.at_most) / WHOLE,
                 "stored": point.stored / WHOLE,
                 "model": name,
             }
@@ -60,20 +60,19 @@ def curves_spec(curves: Mapping[str, Curve]) -> dict[str, Any]:
         tips = [
             alt.Tooltip("model:N"),
             alt.Tooltip("context:Q", format=","),
-            alt.Tooltip("at_most:Q", format=".2%", title="no weights exceed"),
-            alt.Tooltip("stored:Q", format=".2%", title="storing facts reaches"),
+            *share_tips(CEILING_TIPS),
         ]
-        for key, dash in (("at_most", [1, 0]), ("stored", [5, 4])):
+        for key, dash in (("ceiling", [1, 0]), ("stored", [5, 4])):
             line = data.mark_line(color=colours[name], strokeWidth=2.2, strokeDash=dash)
-            layers.append(line.encode(x=x, y=_share(alt, key), tooltip=tips))
+            layers.append(line.encode(x=x, y=share(key), tooltip=tips))
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
-        ends.append((max(rows[-1]["at_most"], _LOWEST), short, colours[name]))
+        ends.append((max(rows[-1]["ceiling"], _LOWEST), short, colours[name]))
     for height, name, colour in spread(ends, gap=_LABEL_GAP):
         row = {"context": contexts[-1], "at": height, "label": name}
         text = alt.Chart(alt.Data(values=[row])).mark_text(
             align="left", dx=6, color=colour, fontSize=12, fontWeight="bold"
         )
-        layers.append(text.encode(x=x, y=_share(alt, "at"), text="label:N"))
+        layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     return plot_spec(
         alt.layer(*layers),
         "Random facts recalled",
@@ -83,8 +82,3 @@ def curves_spec(curves: Mapping[str, Curve]) -> dict[str, Any]:
             " reaches",
         ],
     )
-
-
-def _share(alt: Any, key: str) -> Any:
-    axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    return alt.Y(f"{key}:Q", scale=alt.Scale(domain=[0, 1]), axis=axis, title="accuracy")

@@ -72,8 +72,8 @@ def test_the_drawing_holds_both_curves_of_every_model() -> None:
     assert (dashes.count([1, 0]), dashes.count([5, 4])) == (2, 2)
     rows = [row for layer in spec["layer"] for row in layer["data"]["values"]]
     unbounded = [row for row in rows if row.get("model") == QWEN]
-    assert {row["at_most"] for row in unbounded} == {row["stored"] for row in unbounded} == {1}
-    assert min(row["at_most"] for row in rows if row.get("model") == GEMMA) < 0.05
+    assert {row["ceiling"] for row in unbounded} == {row["stored"] for row in unbounded} == {1}
+    assert min(row["ceiling"] for row in rows if row.get("model") == GEMMA) < 0.05
 
 
 @pytest.mark.slow
