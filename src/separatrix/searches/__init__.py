@@ -39,6 +39,8 @@ LEAST_WIDTH = 8
 """Width of a drawn model whose heads suggest a narrower one: its norm needs room to keep tokens
 apart.
 """
+_MOST_TOKENS = 1 << 12
+"""Longest prompts of which two runs are tried unasked: they are decoded token by token."""
 _LEAST_SECONDS = 0.001
 """What is left for a second search where the first has used the budget up."""
 
@@ -75,7 +77,8 @@ def refute(
     if method == "auto":
         method = _method(architecture, task, bits)
         runs = task.two_runs()
-        if method == "wrong_answer" and runs is not None and not runs.end:
+        bare = runs is not None and not runs.end and task.length <= _MOST_TOKENS
+        if method == "wrong_answer" and bare:
             started = monotonic()
             found = two_runs(model, task, seconds=budget, tries=tries)
             if isinstance(found, Certificate):
