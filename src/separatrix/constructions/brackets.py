@@ -31,22 +31,19 @@ from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import (
     empty_model,
-    in_float32,
     mlp_after,
     recurrent_head,
 )
 from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.reflections import keep
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
 from separatrix.errors import SizeError
 from separatrix.mechanisms import DeltaNet, Linear
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.gdn import GDNMixer
 from separatrix.model import MLP, Model
+from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Dyck
-from separatrix.theory.solves.brackets import Needed, most_counted, stacked
-
-SATURATED = 128.0
-"""The sigmoid of it is 1 in float32, that of -128 is 0, and so is the softplus of -128."""
+from separatrix.theory.solves.brackets import Needed, stacked
 
 
 def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
@@ -79,7 +76,7 @@ def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
         off=1,
     )
     hidden = max(needed.slots + 2, 4 + 2 * needed.bits)
-    model = empty_model(task, architecture, width=space.width, hidden=hidden)
+    model = empty_model(task, architecture, width=space.width, hidden=hidden, placed=False)
     _embed(task, model, space)
     _count(recurrent_head(model, counter), space)
     _find_slot(mlp_after(model, counter), space, needed)
@@ -95,14 +92,14 @@ def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
 
 def _placed(task: Dyck, architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place]:
     """Counter, stack and flag. Raises SizeError, saying what is needed, where there are none."""
-    found = stacked(architecture, needed, fits=in_float32)
+    found = stacked(architecture, needed)
     if found is None:
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a linear"
             " layer (identity or relu, no normaliser), behind it a deltanet or gdn layer with"
             f" head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that another"
-            " one, without conv or gate, in fp32 or wider, which counts up to"
-            f" {most_counted('fp32'):,} tokens"
+            " one, without conv or gate, in formats that hold integers up to"
+            f" {4 * (task.n + 2):,}"
         )
     return found
 
@@ -187,8 +184,7 @@ def _gate(mixer: RecurrentMixer, space: Spaces, *, open: float, close: float) ->
     strength = mixer.get_parameter("b.weight")
     strength[0, space["open"]] = open
     strength[0, space["close"]] = close
-    if isinstance(mixer, GDNMixer):
-        mixer.a.bias[0] = -SATURATED
+    keep(mixer)
 
 
 RECIPE = Recipe(

@@ -29,12 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.parts.exact import LARGEST, after_mlp, mapped, summed
-from separatrix.derivations.parts.live_parts import Live, array, live_parts
-from separatrix.derivations.parts.slots import ASSUMED, Moves, moves
+from separatrix.derivations.parts.exact import Integers
+from separatrix.derivations.parts.live_parts import Live, array, exact_formats, live_parts
+from separatrix.derivations.parts.slots import Moves, moves
 from separatrix.errors import CheckFailed
 from separatrix.mixers.linear import LinearMixer
 from separatrix.model import Model
+from separatrix.proofs.exact import ARITHMETIC
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Dyck
 from separatrix.tasks.base.task import Tokens
@@ -45,27 +46,36 @@ STREAM = "the residual stream"
 
 def derive(task: Dyck, model: Model) -> Derived:
     """Raises CheckFailed, naming the part, where the weights do not bear the proof out."""
-    live = live_parts(model)
+    live = live_parts(model, placed=False)
     if len(live) != 3 or model.config.bos:
         raise CheckFailed(
             f"{task.spec} takes three layers and no start token, but {len(live)} layers write"
         )
-    cases = Cases(task, model, *live)
+    whole = Integers()
+    for name, tensor in model.state_dict().items():
+        whole.kept(array(tensor), name)
+    cases = Cases(task, model, *live, whole)
     for token in range(2 * task.k):
         cases.check_stack(token)
     lead = min(cases.lead(token) for token in range(2 * task.k))
     counter, holder, flag = live
+    formats = exact_formats(counter, whole.digits)
+    for part in (holder, flag):
+        exact_formats(part, whole.digits)
     bits = int((cases.contents != 0).any(0).sum())
     slots = len(cases.slots)
     return Derived(
         [
             _entry(counter, counts="brackets that are open", largest=task.n),
-            _entry(holder, keeps="the kind open at each depth", gates=ASSUMED, slots=slots),
-            _entry(flag, keeps="whether one was wrong", gates=ASSUMED, cases=cases.number),
+            _entry(holder, keeps="the kind open at each depth", slots=slots),
+            _entry(flag, keeps="whether one was wrong", cases=cases.number),
         ],
         lead,
         {"carriers": 3, "head_dim": slots, "value_dim": bits},
         lambda rng: closest(task, rng),
+        arithmetic=ARITHMETIC,
+        formats=formats,
+        exact=True,
     )
 
 
@@ -83,6 +93,7 @@ class Cases:
     counter: Live
     holder: Live
     flag: Live
+    whole: Integers
 
     @cached_property
     def depth(self) -> int:
@@ -107,7 +118,7 @@ class Cases:
         position = array(self.model.position.weight)[: self.task.n]
         if (position != position[0]).any():
             raise CheckFailed(f"{_EMBEDDING}: a token is not the same at every place")
-        return summed(array(self.model.embed.weight), position[:1], _EMBEDDING)
+        return self.whole.summed(array(self.model.embed.weight), position[:1], _EMBEDDING)
 
     @cached_property
     def step(self) -> Array:
@@ -116,9 +127,9 @@ class Cases:
         mixer, head = self.counter.linear_head()
         _check_plain_sum(mixer, where)
         rows = self.embedded
-        keys = mapped(rows, head.k, what=f"{where}, k")
-        queries = mapped(rows, head.q, what=f"{where}, q")
-        values = mapped(rows, head.v, what=f"{where}, v")
+        keys = self.whole.mapped(rows, head.k, what=f"{where}, k")
+        queries = self.whole.mapped(rows, head.q, what=f"{where}, q")
+        values = self.whole.mapped(rows, head.v, what=f"{where}, v")
         if (keys != keys[0]).any() or (queries != queries[0]).any():
             raise CheckFailed(f"{where}: not every token counts alike")
         if min(keys.min(), queries.min()) < 0:
@@ -128,17 +139,17 @@ class Cases:
             raise CheckFailed(f"{where}: a bracket that closes does not take off what one adds")
         weight = max(1.0, float(queries[0].max())) * float(keys[0].sum())
         # products first or sums first: no number is larger
-        if self.task.n * max(1.0, weight) * max(1.0, float(np.abs(opens).max())) > LARGEST:
-            raise CheckFailed(f"{where}: sums over {self.task.n:,} tokens may be rounded")
+        largest = self.task.n * max(1.0, weight) * max(1.0, float(np.abs(opens).max()))
+        self.whole.digits.keep(largest, 0, f"{where}, sums over all tokens")
         total = float(queries[0] @ keys[0]) * opens[:1]
-        return mapped(total, head.o, what=f"{where}, o")[0]
+        return self.whole.mapped(total, head.o, what=f"{where}, o")[0]
 
     def counted(self, token: int) -> Array:
         """(counts, w): a token after the counter and its MLP."""
-        left = summed(
+        left = self.whole.summed(
             self.embedded[token : token + 1], self.counts[:, None] * self.step[None], STREAM
         )
-        rows, hidden = after_mlp(self.counter, left)
+        rows, hidden = self.whole.after_mlp(self.counter, left)
         self._check_affine(hidden, np.arange(len(self.counts)), self.counter)
         return rows
 
@@ -147,7 +158,7 @@ class Cases:
         """What the stack does at each token, for each count."""
         every = []
         for token in range(2 * self.task.k):
-            every.append(moves(self.holder, self.counted(token), self.task.n))
+            every.append(moves(self.holder, self.counted(token), self.task.n, self.whole))
             self._check_ends(every[-1], np.arange(len(self.counts)), self.holder)
         return every
 
@@ -197,10 +208,12 @@ class Cases:
         """
         place, content = self._met(token)
         rows = self._compared(token)
-        found = moves(self.flag, rows, self.task.n)
+        found = moves(self.flag, rows, self.task.n, self.whole)
         self._check_ends(found, place, self.flag)
         right = self._check_flag(token, place, content, found)
-        raised = mapped(self.raised[1], self.flag.delta_head()[1].o, what=f"{self.flag.where}, o")
+        raised = self.whole.mapped(
+            self.raised[1], self.flag.delta_head()[1].o, what=f"{self.flag.where}, o"
+        )
         leads = (
             self._lead(rows[right], place[right], 0 * raised, self.counts[place[right]] == 0),
             self._lead(rows, place, raised, np.zeros(len(rows), bool)),
@@ -256,16 +269,16 @@ class Cases:
         """Where the flag is kept, and what it is (1, e) once it is raised: as the first token has
         it.
         """
-        found = moves(self.flag, self._compared(0), self.task.n)
+        found = moves(self.flag, self._compared(0), self.task.n, self.whole)
         return int(found.reads[0]), found.values[:1]
 
     def _compared(self, token: int) -> Array:
         """(cases, w): a token after the stack and its MLP."""
         place, content = self._met(token)
         where = self.holder.where
-        read = mapped(self.contents, self.holder.delta_head()[1].o, what=f"{where}, o")
-        rows = summed(self.counted(token)[place], read[content], STREAM)
-        rows, hidden = after_mlp(self.holder, rows)
+        read = self.whole.mapped(self.contents, self.holder.delta_head()[1].o, what=f"{where}, o")
+        rows = self.whole.summed(self.counted(token)[place], read[content], STREAM)
+        rows, hidden = self.whole.after_mlp(self.holder, rows)
         self._check_affine(hidden, place, self.holder)
         return rows
 
@@ -273,10 +286,10 @@ class Cases:
         self, rows: Array, place: NDArray[np.int64], flag: Array, balanced: NDArray[np.bool_]
     ) -> float:
         """By how much the right logit leads at least, at the last token."""
-        final, hidden = after_mlp(self.flag, summed(rows, flag, STREAM))
+        final, hidden = self.whole.after_mlp(self.flag, self.whole.summed(rows, flag, STREAM))
         self._check_affine(hidden, place, self.flag)
         head = self.model.head
-        logits = mapped(final, array(head.weight), array(head.bias), what="the head")
+        logits = self.whole.mapped(final, array(head.weight), array(head.bias), what="the head")
         ahead = logits[:, 1] - logits[:, 0]
         return float(np.where(balanced, ahead, -ahead).min())
 

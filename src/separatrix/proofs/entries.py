@@ -26,13 +26,19 @@ def construction_statement(
     """
     if formats:
         *rest, last = (NAMES[name] for name in formats)
-        heads = f"{sizes['heads']} head{'s' * (sizes['heads'] > 1)}"
+        # one layer that tracks a state, or several for prompts of this length
+        alone = sizes["carriers"] == 1
+        layers = f"{sizes['carriers']} recurrent layers, one head each"
+        if alone:
+            heads = f"{sizes['heads']} head{'s' * (sizes['heads'] > 1)}"
+            layers = f"one recurrent layer, {heads}"
         return (
             f"{task} is answered right on every input that it asks, in"
             f" {' and '.join([', '.join(rest)] * bool(rest) + [last])}, token by token and in"
-            f" parallel, by {architecture} with these weights: one recurrent layer, {heads}, keys"
+            f" parallel, by {architecture} with these weights: {layers}, keys"
             f" of {sizes['head_dim']} and values of {sizes['value_dim']} numbers, none of them ever"
-            f" rounded; the right logit leads by at least {margin}, and no weight depends on n."
+            f" rounded; the right logit leads by at least {margin}"
+            f"{', and no weight depends on n' * alone}."
         )
     return (
         f"{task} is answered right on every input, in float32, by {architecture} with these"

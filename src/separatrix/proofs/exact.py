@@ -22,6 +22,8 @@ ARITHMETIC = (
     "nothing is rounded: every number and every partial sum is held exactly; sigmoid(128) = 1,"
     " sigmoid(-128) = 0 and softplus(-128) = 0 as in float32; below 2^-126 flushed or not"
 )
+SATURATED = 128.0
+"""From here on a sigmoid is 1, and from its opposite on 0, as is a softplus there."""
 NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 """Formats that a proof may be about."""
 _SMALLEST = {"fp32": -126, "bf16": -126, "fp16": -14}

@@ -56,13 +56,12 @@ def describe_theorem(key: str) -> list[tuple[str, str]]:
 
 def _weights(key: str) -> str:
     """Whether `construct` writes a construction down."""
-    from separatrix.theory.built import BUILT
+    from separatrix.theory.built import BUILT, EXACT
 
     if key not in BUILT:
         return "`separatrix construct` does not build them yet; what is proved is that they exist."
     names = " or ".join(BUILT[key])
-    if key == "state-tracking":
-        return (
-            f"`separatrix construct` builds them, exact in float32, bfloat16 and float16 ({names})."
-        )
+    if key in EXACT:
+        formats = "float32, bfloat16 and float16"
+        return f"`separatrix construct` builds them ({names}), exact in what of {formats} they fit."
     return f"`separatrix construct` builds them in float32 ({names}), where addresses are embedded."

@@ -8,7 +8,6 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory.solves.places import EMBEDDED
-from separatrix.theory.solves.room import WIDE
 
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval",),
@@ -19,6 +18,10 @@ BUILT: dict[str, tuple[str, ...]] = {
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
+EXACT = ("brackets", "state-tracking")
+"""Those of which nothing is rounded, in whatever formats their verdicts allow."""
+_BUILDABLE = ("embedded", "none")
+"""Positions of the models that weights are written into."""
 CARRIERS = frozenset({"linear", "gdn"})
 """Mechanisms that the recipe `carried` takes to hand a value on."""
 LARGEST_MODULUS = 5754
@@ -37,7 +40,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if not _writable(verdict):
         return ()
     if isinstance(task, Dyck):
-        return BUILT[verdict.theorem] if _in_float32(verdict) else ()
+        positions = Architecture.parse(verdict.architecture).positions
+        return BUILT[verdict.theorem] if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):
         circle = verdict.numbers["dimensions"] == 3
         return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
@@ -58,14 +62,6 @@ def _writable(verdict: Verdict) -> bool:
     return all(part.plain and part.name in ("full", "sparse") for part in parts)
 
 
-def _in_float32(verdict: Verdict) -> bool:
-    """Whether recipes take the layers of a stack of brackets: with embeddings, in fp32 or wider."""
-    architecture = Architecture.parse(verdict.architecture)
-    about = [architecture.layers[verdict.numbers[name]] for name in ("counter", "stack", "flag")]
-    wide = all(part.formats <= WIDE for layer in about for part in layer)
-    return wide and architecture.positions == "embedded"
-
-
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     """`seqcomp` where a full layer is to spare for z_0, else `carried` where it takes the layer
     that hands z_0 on.
@@ -84,7 +80,7 @@ def _tracked(verdict: Verdict, task: Task) -> tuple[str, ...]:
     architecture = Architecture.parse(verdict.architecture)
     turning = [part.turning for part in architecture.layers[verdict.numbers["layer"]]]
     bare = any(one is not None and one.bare for one in turning)
-    if not bare or architecture.positions not in ("embedded", "none"):
+    if not bare or architecture.positions not in _BUILDABLE:
         return ()
     return ("swaps" if verdict.numbers["heads"] == 2 else task.name,)
 
@@ -94,6 +90,6 @@ def in_construct(verdict: Verdict) -> str:
     if verdict.status != "SOLVABLE":
         return ""
     if built_by(verdict):
-        exact = verdict.theorem == "state-tracking"
+        exact = verdict.theorem in EXACT
         return f"`construct` builds it{', exactly' if exact else ' in float32'}"
     return "not built by `construct` yet"

@@ -121,6 +121,23 @@ def test_any_change_of_a_weight_is_refused_or_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
+    ("n", "formats"),
+    [(62, "float32, bfloat16 and float16"), (66, "float32 and float16"), (514, "float32")],
+)
+def test_formats_that_hold_every_count_are_named(n: int, formats: str) -> None:
+    """4 (n - 1) is the largest sum of a hat: up to 2^8 in bf16, 2^11 in fp16."""
+    said = f"every input that it asks, in {formats}, token by token"
+    assert said in made(n, 2, 3).record.statement
+    narrow = "linear + deltanet*2 @ feature=identity, normaliser=false, positions=none, bf16"
+    task = Dyck(n=n, k=2, D=3)
+    if n == 62:
+        assert construct(task, Architecture.parse(narrow)).record.architecture.endswith("none")
+    else:
+        with pytest.raises(SizeError, match="formats that hold integers"):
+            construct(task, Architecture.parse(narrow))
+
+
+@pytest.mark.parametrize(
     ("spec", "said"),
     [
         ("deltanet*3", "it needs a linear layer"),
@@ -137,7 +154,7 @@ def test_any_change_of_a_weight_is_refused_or_does_no_harm() -> None:
         ),
         ("linear + deltanet*2 @ feature=identity, normaliser=false, head_dim=2", "head_dim >= 3"),
         ("linear + deltanet*2 @ feature=identity, normaliser=false, value_dim=1", "value_dim >= 2"),
-        ("linear + deltanet*2 @ feature=identity, normaliser=false, bf16", "fp32 or wider"),
+        ("linear + deltanet*2 @ feature=identity, normaliser=false, bf16", "integers up to 392"),
     ],
 )
 def test_stacks_without_room_are_told_what_is_needed(spec: str, said: str) -> None:

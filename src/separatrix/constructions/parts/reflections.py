@@ -36,13 +36,12 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.kda import KDAMixer
 from separatrix.model import Model
+from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.tracked import Tracked, tracked
 from separatrix.theory.solves.state_tracking import room_for
 
-SATURATED = 128.0
-"""Logits of gates that are exactly 1 or 0."""
 _FEW = 6
 """Things whose shares are searched through."""
 

@@ -20,6 +20,7 @@ from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
+from separatrix.proofs.exact import Digits
 from separatrix.proofs.machine import Array
 
 MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
@@ -181,6 +182,18 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
                 " are not all zero"
             )
     return live
+
+
+def exact_formats(part: Live, digits: Digits) -> tuple[str, ...]:
+    """The formats that hold so many digits. Raises CheckFailed where the layer declares another."""
+    formats = digits.formats()
+    declared = part.mixer.mechanism.formats
+    if not declared <= {*formats, "fp64"}:
+        raise CheckFailed(
+            f"{part.where} declares {', '.join(sorted(declared))}, and nothing is rounded only in"
+            f" {', '.join(formats)}: {digits.own} binary digits are asked for"
+        )
+    return formats
 
 
 def _all_zero(module: nn.Module) -> bool:

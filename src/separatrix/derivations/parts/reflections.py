@@ -30,12 +30,10 @@ from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.deltaproduct import DeltaProductMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.kda import KDAMixer
-from separatrix.proofs.exact import Digits, linear, lowest
+from separatrix.proofs.exact import SATURATED, Digits, linear, lowest
 from separatrix.proofs.machine import Array
 from separatrix.tasks.base.task import Tokens
 
-SATURATED = 128.0
-"""From here on a sigmoid is 1, and from its opposite on 0, as is a softplus there."""
 _STEEPEST = 64.0
 """Largest rate e^s of a decay, as its s."""
 _PARAMETERS: dict[type[Mixer], tuple[str, ...]] = {
@@ -153,7 +151,7 @@ def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where
     values = linear(x, v.reshape(-1, v.shape[-1]), None, digits, f"{where}, v")
     queries = linear(x, q, None, digits, f"{where}, q")
     gates = linear(x, b, None, digits, f"{where}, b")
-    _keeps(mixer, head, x, digits, where)
+    keeps(mixer, head, x, digits, where)
     found = Updates(
         k=_unit(keys.reshape(tokens, m, -1), f"{where}, k"),
         v=values.reshape(tokens, m, -1),
@@ -179,7 +177,7 @@ def _strengths(mixer: RecurrentMixer, gates: Array, where: str) -> Array:
     return np.where(gates > 0, 2.0, 0.0)
 
 
-def _keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> None:
+def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> None:
     """Raises CheckFailed unless the decay is exactly 1 for every token."""
     if isinstance(mixer, DeltaNetMixer):
         return

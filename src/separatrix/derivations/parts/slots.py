@@ -15,20 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.derivations.parts.exact import LARGEST, mapped
-from separatrix.derivations.parts.live_parts import Head, Live, array
+from separatrix.derivations.parts.exact import Integers
+from separatrix.derivations.parts.live_parts import Live, array
+from separatrix.derivations.parts.reflections import keeps
 from separatrix.errors import CheckFailed
-from separatrix.mixers.deltanet import DeltaNetMixer
-from separatrix.mixers.gdn import GDNMixer
+from separatrix.proofs.exact import SATURATED
 from separatrix.proofs.machine import Array
 
-SATURATED = 128.0
-"""The sigmoid of it is 1 in float32, that of -128 is 0, and so is the softplus of -128."""
-ASSUMED = "sigmoid(x) = 1 from x = 128 on, 0 up to -128; softplus(x) = 0 up to -128"
 _LONGEST = 1 << 11
-"""The longest key whose square is a number of 24 bits."""
-_STEEPEST = 64.0
-"""The most that the logarithm of a rate may be; beyond, its exponential would be of no use."""
+"""The longest key whose square is a number of float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +36,7 @@ class Moves:
     reads: NDArray[np.int64]
     values: Array
     made_of: Array
-    """(n, .): keys, queries, values and gates, before they are scaled."""
+    """(n, .): keys, queries, values and the gate, before they are scaled."""
 
     def same(self, some: NDArray[np.bool_], others: NDArray[np.bool_]) -> bool:
         """Whether some rows are made of the same numbers as others, and so are all between them
@@ -50,27 +45,27 @@ class Moves:
         return bool(np.array_equal(self.made_of[some], self.made_of[others]))
 
 
-def moves(part: Live, rows: Array, tokens: int) -> Moves:
+def moves(part: Live, rows: Array, tokens: int, whole: Integers) -> Moves:
     """What the head of a layer does at rows of the residual stream, in prompts of so many tokens.
     Raises CheckFailed where it neither overwrites nor leaves, or not exactly.
     """
     mixer, head = part.delta_head()
     where = part.where
-    keys = mapped(rows, head.k, what=f"{where}, k")
-    queries = mapped(rows, head.q, what=f"{where}, q")
-    values = mapped(rows, head.v, what=f"{where}, v")
+    keys = whole.mapped(rows, head.k, what=f"{where}, k")
+    queries = whole.mapped(rows, head.q, what=f"{where}, q")
+    values = whole.mapped(rows, head.v, what=f"{where}, v")
     strength = array(mixer.b.weight)[head.index : head.index + 1]
-    gate = mapped(rows, strength, what=f"{where}, b")
+    gate = whole.mapped(rows, strength, what=f"{where}, b")
     # what is solved for in the parallel form is a difference of two values; sums over tokens
-    if 4 * tokens * float(np.abs(values).max(initial=0.0)) > LARGEST:
-        raise CheckFailed(f"{where}: sums of its values may be rounded")
+    whole.digits.sum(4 * tokens * float(np.abs(values).max(initial=0.0)), 0, f"{where}, sums")
     if mixer.largest != 1.0 or (np.abs(gate) < SATURATED).any():
         raise CheckFailed(f"{where}, b: the gate is neither 1 nor 0")
+    keeps(mixer, head.index, rows, whole.digits, where)
     return Moves(
         writes=np.where(gate[:, 0] > 0, _unit(keys, f"{where}, k"), -1),
         reads=_unit(queries, f"{where}, q"),
         values=values,
-        made_of=np.concatenate([keys, queries, values, gate, _kept(mixer, head, rows, where)], 1),
+        made_of=np.concatenate([keys, queries, values, gate], 1),
     )
 
 
@@ -80,15 +75,3 @@ def _unit(rows: Array, what: str) -> NDArray[np.int64]:
     if (live.sum(1) > 1).any() or (rows < 0).any() or (rows > _LONGEST).any():
         raise CheckFailed(f"{what}: neither 0 nor a small multiple of a unit vector")
     return np.where(live.any(1), live.argmax(1), -1)
-
-
-def _kept(mixer: DeltaNetMixer | GDNMixer, head: Head, rows: Array, where: str) -> Array:
-    """What the gate of decay sees (n, .), if there is one. Raises CheckFailed where it decays."""
-    if not isinstance(mixer, GDNMixer):
-        return np.zeros((len(rows), 0))
-    one = slice(head.index, head.index + 1)
-    what = f"{where}, a"
-    gate = mapped(rows, array(mixer.a.weight)[one], array(mixer.a.bias)[one], what=what)
-    if (gate > -SATURATED).any() or float(array(mixer.rate)[head.index]) > _STEEPEST:
-        raise CheckFailed(f"{what}: the state decays")
-    return gate

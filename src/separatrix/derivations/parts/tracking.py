@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from separatrix.derivations.parts.derivation import Derived
-from separatrix.derivations.parts.live_parts import Live, array, live_parts
+from separatrix.derivations.parts.live_parts import Live, array, exact_formats, live_parts
 from separatrix.derivations.parts.reflections import (
     Followed,
     Reached,
@@ -119,13 +119,8 @@ def derive_tracking(task: Task, model: Model, tracking: Tracking) -> Derived:
         acting = (first.b[tracking.first], later.b[tracking.later])
         used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
     margin, worst = _read_out(model, part, inputs, tracking, reached, written, digits)
-    formats = digits.formats()
+    formats = exact_formats(part, digits)
     mechanism = mixer.mechanism
-    if not mechanism.formats <= {*formats, "fp64"}:
-        raise CheckFailed(
-            f"{part.where} declares {', '.join(sorted(mechanism.formats))}, and nothing is rounded"
-            f" only in {', '.join(formats)}: {digits.own} binary digits are asked for"
-        )
     entry = tracking_entry(
         part.place,
         mechanism=mechanism.name,

@@ -104,13 +104,8 @@ class Brackets(Theorem):
         )
 
 
-def stacked(
-    architecture: Architecture,
-    needed: Needed,
-    *,
-    fits: Callable[[Mechanism], bool] = lambda part: True,
-) -> tuple[Place, Place, Place] | None:
-    """Where counter, stack and flag find room in layers that `fits`; None where they do not."""
+def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place] | None:
+    """Where counter, stack and flag find room; None where they do not."""
     asked: tuple[Callable[[Mechanism], bool], ...] = (
         lambda part: part.adds_up,
         lambda part: _holds(part, needed.slots, needed.bits),
@@ -120,7 +115,7 @@ def stacked(
     for index, layer in enumerate(architecture):
         for kind, part in enumerate(layer):
             right = len(found) < len(asked) and asked[len(found)](part)
-            if right and fits(part) and _exact(part, needed.tokens):
+            if right and _exact(part, needed.tokens):
                 found.append((index, kind))
                 # heads side by side read the same input
                 break
