@@ -48,6 +48,18 @@ KINDS = {
             *TWO_SUMS,
         ),
     ),
+    "without positions": Kind(
+        bounded=(1, 3),
+        reading=0,
+        readers=(),
+        added=(*BOUNDED, "mlp"),
+        formats=("p1", "p2", "p3", "p8"),
+        tasks=(
+            *("parity:n=2", "modular:n=3,m=3", "majority:n=3", "counting:n=2"),
+            *("permutation:n=2,k=3", "eva:n=2,V=2", "dyck:n=4,k=1,D=900", "disjointness:n=2"),
+        ),
+        positions="none",
+    ),
     "one full layer": Kind(
         bounded=(0, 0),
         reading=1,
@@ -92,6 +104,7 @@ KINDS = {
 
 CHAINS = {
     "bounded": (490, 3_400),
+    "without positions": (120, 700),
     "one full layer": (40, 260),
     "one sparse layer": (32, 120),
     "one reading layer": (14, 70),

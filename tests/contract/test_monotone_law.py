@@ -235,6 +235,7 @@ STACKS = (
 )
 
 
+@torch.no_grad()
 def ends(spec: str, task: Parity, prompt: list[int]) -> tuple[list[int], list[Tensor], Tensor]:
     """After which token of each run the state stood still, the last state, and the last logits."""
     model = build(Architecture.parse(spec), task, width=8, seed=3, exact_state=True).eval()

@@ -120,6 +120,8 @@ def check(space: Space, tasks: Sequence[Task], context: int, budget: int) -> Non
 
 
 FULL = layers("full(heads=1, head_dim=16, format=bf16)")
+ONE_WAY = layers("gla(heads=1, head_dim=2, format=p2, positions=none)")
+BESIDES = layers("shortconv(width=2, conv=2, positions=none)")
 NARROW = layers("full(heads=1, head_dim=6, format=p8)")
 TINY = layers("full(heads=1, head_dim=4, format=p8)")
 SPARSE = layers("sparse(heads=1, head_dim=16, block=4, topk=1)")
@@ -226,6 +228,13 @@ GRIDS = {
         1 << 18,
     ),
     "too little memory": (Space((2, 3), (FULL[0],), (GDN,)), ("eva:n=60,V=60",), 64, 1 << 8),
+    "layers that only move one way": (
+        # one layer alone stands still after 4 tokens, 2 T + 1 = 9; two, or one that turns, do not
+        Space((1, 2, 3), (FULL[0],), ((*ONE_WAY, *BESIDES), (*BESIDES, *GDN), ONE_WAY)),
+        ("parity:n=9",),
+        16,
+        1 << 20,
+    ),
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
 }
 

@@ -64,14 +64,19 @@ LARGER: Mapping[str, Callable[[Any, Random], Any]] = {
 """A size of a mechanism -> one with which the mechanism can do all that it could before."""
 
 
-def layer(kind: str, number_format: str, head_dim: int) -> tuple[Mechanism, ...]:
+def layer(
+    kind: str, number_format: str, head_dim: int, positions: str = "embedded"
+) -> tuple[Mechanism, ...]:
     """One layer of a kind, "gdn" or "window(size=1)", of this width, with softmax sums in the
     format that it stores.
     """
     name = kind.partition("(")[0]
     own = {field.name for field in fields(MECHANISMS[name])}
     # rotations turn pairs of dimensions
-    wide = SIZES | {"head_dim": max(head_dim, 2) if name == "retnet" else head_dim}
+    wide = SIZES | {
+        "positions": positions,
+        "head_dim": max(head_dim, 2) if name == "retnet" else head_dim,
+    }
     sizes = [number_format, *(f"{size}={n}" for size, n in wide.items() if size in own)]
     if "accumulator" in own:
         sizes.append(f"accumulator={number_format}")
@@ -126,6 +131,7 @@ class Kind:
     first: str = ""
     """How the second stack differs from the first: "layer" adds one; "" leaves it to chance."""
     steps: int = 5
+    positions: str = "embedded"
 
     def chain(self, rng: Random) -> list[Architecture]:
         """Stacks, each stronger than the one before."""
@@ -134,13 +140,13 @@ class Kind:
         kinds = rng.choices(BOUNDED, k=rng.randint(*self.bounded))
         kinds += rng.choices(self.readers, k=self.reading) if self.reading else []
         rng.shuffle(kinds)
-        made = [layer(kind, number_format, head_dim) for kind in kinds]
+        made = [layer(kind, number_format, head_dim, self.positions) for kind in kinds]
         chain = [Architecture(tuple(made))]
         for step in range(self.steps):
-            added = layer(rng.choice(self.added), number_format, head_dim)
+            added = layer(rng.choice(self.added), number_format, head_dim, self.positions)
             how = rng.choice(("larger", "larger", "larger", "layer", "heads"))
             if self.first and step == 0:
-                added = layer(rng.choice(self.readers), number_format, head_dim)
+                added = layer(rng.choice(self.readers), number_format, head_dim, self.positions)
                 how = self.first
             chain.append(_stronger(chain[-1], added, rng, how))
         return chain
