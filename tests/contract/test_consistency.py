@@ -23,6 +23,7 @@ from separatrix.theory.fails.reading_layers import DepthTheorem
 TWO_SUMS = ("twosum:n=2,M=64,form=query", "twosum:n=2,M=64,form=decision")
 TWO_STEPS = "seqcomp:L=2,m=2,n_1=1"
 THREE_STEPS = "seqcomp:L=3,m=2,n_1=1,n_2=1"
+FOUR_STEPS = "seqcomp:L=4,m=2,n_1=1,n_2=1,n_3=1"
 
 KINDS = {
     "bounded": Kind(
@@ -89,6 +90,25 @@ KINDS = {
         first="layer",
         steps=3,
     ),
+    "three reading layers": Kind(
+        bounded=(0, 2),
+        reading=3,
+        readers=("full",),
+        tasks=(THREE_STEPS, FOUR_STEPS),
+        formats=("p4", "p8"),
+        head_dims=(2, 4),
+        steps=3,
+    ),
+    "two layers become three": Kind(
+        bounded=(0, 2),
+        reading=2,
+        readers=("full",),
+        tasks=(THREE_STEPS, FOUR_STEPS),
+        formats=("p4", "p8"),
+        head_dims=(2, 4),
+        first="layer",
+        steps=3,
+    ),
     "room": Kind(
         bounded=(0, 1),
         reading=2,
@@ -103,15 +123,17 @@ KINDS = {
 
 
 CHAINS = {
-    "bounded": (490, 3_400),
+    "bounded": (430, 3_000),
     "without positions": (120, 700),
-    "one full layer": (40, 260),
-    "one sparse layer": (32, 120),
-    "one reading layer": (14, 70),
-    "two reading layers": (16, 50),
-    "three steps": (4, 12),
-    "one layer becomes two": (8, 28),
-    "room": (60, 180),
+    "one full layer": (20, 130),
+    "one sparse layer": (16, 60),
+    "one reading layer": (8, 40),
+    "two reading layers": (12, 36),
+    "three steps": (3, 9),
+    "one layer becomes two": (5, 17),
+    "three reading layers": (2, 6),
+    "two layers become three": (2, 6),
+    "room": (40, 120),
 }
 """Kind -> chains that the slow test draws, and pairs that they have at least."""
 
@@ -159,6 +181,8 @@ class Run:
 
     pairs: Counter[tuple[Status, Status]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    """What a search did not find for a weaker stack, though it found it for a stronger one."""
 
     def chain(self, kind: Kind, rng: Random) -> None:
         """Draws a chain and a task, and looks at every pair of neighbours."""
@@ -183,15 +207,19 @@ class Run:
         ceilings = [_ceiling(said) for said in (weaker, stronger)]
         if ceilings[0] > ceilings[1]:
             self.wrong.append(f"a larger cache, a lower ceiling:\n    {weaker}\n    {stronger}")
+        if len(weaker.stack.reading) != len(stronger.stack.reading):
+            return
         for key in stronger.fails():
             theorem = THEOREMS[key]
-            if not isinstance(theorem, DepthTheorem) or key not in weaker.fails():
+            if not isinstance(theorem, DepthTheorem):
                 continue
             # parameters that show failure with more bits show it with fewer
             numbers = stronger.by[key].numbers
             again = theorem.again(weaker.stack, weaker.task, numbers)
             if again is None or again.status != "FAILS":
                 self.wrong.append(f"{key} with {numbers} fails {stronger} and not {weaker}")
+            elif key not in weaker.fails():
+                self.missed.append(f"{key} with {numbers} fails {weaker}")
 
     def _longer(self, said: Said, rng: Random) -> None:
         """What fails at a size fails at a larger one, where the theorem says that."""
@@ -249,13 +277,16 @@ def test_a_stronger_stack_never_fails_first() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CHAINS)
 def test_a_stronger_stack_never_fails_first_at_length(kind: str) -> None:
-    """With p bits and few dimensions, sizes lie at the bite: three pairs of five hold a failure."""
+    """With p bits and few dimensions, sizes lie at the bite: three pairs of five hold a failure.
+    What a search misses for a stack though it finds it for a stronger one is a fault, too.
+    """
     chains, pairs = CHAINS[kind]
     found = run(kind, chains, 2)
     assert found.wrong == []
+    assert found.missed == []
     assert found.pairs.total() >= pairs
     assert found.share("FAILS") > 0.3 if kind != "room" else found.share("SOLVABLE") > 0.3
-    assert found.crossed > 0.05
+    assert found.crossed > 0.05 or pairs < 40
 
 
 def test_thousands_of_pairs_are_drawn() -> None:
