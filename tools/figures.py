@@ -22,7 +22,7 @@ from separatrix.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.numbers.counts import Power
 from separatrix.report.charts import spread
 from separatrix.report.drawing import libraries
-from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, WIDTH, plot_spec, write_spec
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 
@@ -108,8 +108,8 @@ def chart(
         row = alt.Chart(alt.Data(values=[{"x": first, "y": level, "label": label}]))
         rule = {"color": MUTED, "strokeDash": DOTTED}
         layers.append(row.mark_rule(**rule).encode(y=y))
-        words = row.mark_text(align="left", dx=4, dy=-6, color=MUTED, fontSize=11)
-        layers.append(words.encode(x=alt.value(0), y=y, text="label:N"))
+        words = row.mark_text(align="right", dx=-2, dy=11, color=MUTED, fontSize=11)
+        layers.append(words.encode(x=alt.value(WIDTH), y=y, text="label:N"))
     for line in lines:
         data = alt.Chart(alt.Data(values=[{"x": a, "y": b} for a, b in line.points]))
         drawn = data.mark_line(color=line.colour, strokeWidth=2.2, strokeDash=list(line.dash))
