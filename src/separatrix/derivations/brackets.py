@@ -54,11 +54,11 @@ def derive(task: Dyck, model: Model) -> Derived:
     whole = Integers()
     for name, tensor in model.state_dict().items():
         whole.kept(array(tensor), name)
-    cases = Cases(task, model, *live, whole)
+    counter, holder, flag = live
+    cases = Cases(task, model, counter, holder, flag, whole)
     for token in range(2 * task.k):
         cases.check_stack(token)
     lead = min(cases.lead(token) for token in range(2 * task.k))
-    counter, holder, flag = live
     formats = exact_formats(counter, whole.digits)
     for part in (holder, flag):
         exact_formats(part, whole.digits)

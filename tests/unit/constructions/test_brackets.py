@@ -48,7 +48,10 @@ def in_format(built: Built, dtype: torch.dtype) -> Model:
     return model.to(dtype)
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in FORMATS[1:])],
+)
 @pytest.mark.parametrize("size", SIZES)
 def test_every_prompt_is_answered_in_either_form(
     size: tuple[int, int, int], dtype: torch.dtype
