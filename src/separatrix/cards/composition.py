@@ -17,7 +17,7 @@ from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
 from separatrix.theory.base import Theorem, number
-from separatrix.theory.fails.many_layers import MOST_READERS
+from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
 

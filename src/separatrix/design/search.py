@@ -21,7 +21,7 @@ from separatrix.numbers.amounts import check_context
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.among import solves_at_once
 from separatrix.theory.base import one_token_per_value
-from separatrix.theory.fails.many_layers import MOST_READERS
+from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import judge as verdicts_on
 
 MOST_EXPLAINED = 64

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from separatrix.errors import Undecided
 from separatrix.numbers.logs import LogSign, log_difference
 from separatrix.theory.search.integers import LN2, Floats, least_factor, settle
+from separatrix.theory.search.logs import Logs
 
 
 class Number(Protocol):
@@ -35,6 +36,8 @@ def smaller(a: N, b: N) -> N:
     """The smaller of two numbers, or of two arrays elementwise."""
     if isinstance(a, int) and isinstance(b, int):
         return cast(N, min(a, b))
+    if isinstance(a, Logs) and isinstance(b, Logs):
+        return cast(N, a.capped(b))
     return cast(N, np.minimum(cast(Floats, a), cast(Floats, b)))
 
 
@@ -46,7 +49,15 @@ def ceil_ratio(a: N, b: N) -> N:
     return cast(N, np.ceil(cast(Floats, a) / cast(Floats, b)))
 
 
-def certainly(inequality: Inequality) -> bool:
+class Certified(Protocol):
+    """An inequality whose sign can be certified."""
+
+    def sign(self) -> LogSign:
+        """The certified sign of left minus right side. Raises Undecided where it stays open."""
+        ...
+
+
+def certainly(inequality: Certified) -> bool:
     """Whether the inequality holds, certified; a tie that stays open counts as no."""
     try:
         return inequality.sign().positive

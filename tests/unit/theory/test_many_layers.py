@@ -283,9 +283,11 @@ def test_the_closed_form_speaks_of_three_layers_alone(monkeypatch: pytest.Monkey
 
 def test_judge_takes_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of V and VI about two reading layers, the one with the shorter prompt comes first."""
-    monkeypatch.setattr(type(SIX), "best", lambda *_, **__: EVERYWHERE)
-    monkeypatch.setattr(type(SIX), "best_at", lambda *_: None)
-    found = judge(Architecture.parse(HYBRID), SeqComp(L=3, m=9, branching=(1, 1)))
+    # a patch of its own, undone before that of `no_search`
+    with monkeypatch.context() as patched:
+        patched.setattr(type(SIX), "best", lambda *_, **__: EVERYWHERE)
+        patched.setattr(type(SIX), "best_at", lambda *_: None)
+        found = judge(Architecture.parse(HYBRID), SeqComp(L=3, m=9, branching=(1, 1)))
     known = [verdict for verdict in found if verdict.n is not None]
     assert [verdict.theorem for verdict in known] == ["VI", "V"]
     assert known[0].n == EVERYWHERE.length()

@@ -13,10 +13,8 @@ from separatrix.tasks import SeqComp
 from separatrix.theory.base import readers
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
 from separatrix.theory.fails.reading_layers import DepthTheorem, open_bits
-
-MOST_READERS = 6
-"""Of stacks with more reading layers no parameters are searched for."""
 
 
 class ManyLayers(DepthTheorem[Sizes, Parameters]):
@@ -32,13 +30,14 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None: ...
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
-        return first_answer(sizes) if self.ahead else None
+        return shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
 
     def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
         size = self.size(sizes, task)
         if surely_silent(sizes, size):
             return None
-        return self.at(self.best(sizes, task.L), sizes, size)
+        known = self.at(self.best(sizes, task.L), sizes, size)
+        return known or at_size_of(ManyLayersSearch(self.ahead, sizes, size))
 
     def at(
         self, anywhere: Parameters | None, sizes: Sizes, size: tuple[int, ...]

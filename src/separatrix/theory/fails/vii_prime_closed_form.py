@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from separatrix.architecture import Architecture
+from separatrix.tasks import SeqComp
 from separatrix.theory.fails.many_layers import ManyLayers, first_answer
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters
@@ -48,3 +49,6 @@ class TheoremVIIPrime(ManyLayers):
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
         return first_answer(sizes)
+
+    def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
+        return self.at(self.best(sizes, task.L), sizes, self.size(sizes, task))

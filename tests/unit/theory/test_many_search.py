@@ -1,0 +1,161 @@
+"""The search behind Theorems VI and VII: its floats against balls, its valley and its integers
+against problems solved by hand, and what it finds against the table of theory.md, section 11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from separatrix.numbers.occupancy import Occupancy
+from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_search import (
+    MOST_READERS,
+    ManyLayersSearch,
+    at_size_of,
+    shortest_of,
+)
+from separatrix.theory.search.integers import Floats
+from separatrix.theory.search.logs import Logs
+from separatrix.theory.search.occupancy import most_hit
+from separatrix.theory.search.smooth import Open, Place, highest, lowest
+from separatrix.theory.search.whole import whole_places
+
+NUMBERS = st.integers(1, 10**60)
+
+
+@given(NUMBERS, NUMBERS, st.integers(0, 10**60))
+def test_logarithms_add_and_multiply_like_the_integers(a: int, b: int, c: int) -> None:
+    left, right = Logs.of(a), Logs.of(b)
+    for real, integer in (
+        (left + right, a + b),
+        (left * right + c, a * b + c),
+        (c + left * 3, c + a * 3),
+        (left.capped(right), min(a, b)),
+        ((left * 2 + right) - left, a + b),
+    ):
+        assert real.ln[0] == pytest.approx(log(integer), abs=1e-12)
+    assert (left - (left + right)).ln[0] == Logs.of(0).ln[0] == -inf
+    # of an integer, what is rounded down may be the one below
+    assert -(a // 10**10) <= a - left.whole() <= 1 + a // 10**10
+    assert abs(left.nearest() - a) <= a // 10**10
+    assert Logs.of(a % 10**6 + 1).floored().nearest() == a % 10**6 + 1
+
+
+@pytest.mark.parametrize(
+    ("bins", "balls", "groups", "bits"),
+    [
+        (278, 234, 1, 117),
+        (10**4, 3 * 10**4, 1, 10**3),
+        (37_500_000, 34_500_000, 9, 10**7),
+        (10**12, 10**6, 1, 3 * 10**6),
+        (10**40, 7 * 10**40, 10**6, 10**38),
+        (10**40, 10**38, 1, 10**40),
+    ],
+)
+def test_the_largest_number_of_bins_is_that_of_balls(
+    bins: int, balls: int, groups: int, bits: int
+) -> None:
+    """Balls certify a little fewer bins than the floats propose, and not a little more."""
+    bins -= bins % groups
+    balls -= balls % groups
+    proposed = most_hit(*(Logs.of(n) for n in (bins, balls, groups, bits))).whole()
+
+    def certified(hit: int) -> bool:
+        return bool(Occupancy(bins, balls, hit, groups).log2_ball() >= bits)
+
+    assert certified(proposed - proposed // 10**6)
+    assert not certified(proposed + 2 + proposed // 10**6)
+
+
+def _sides(points: Floats) -> tuple[Floats, Floats]:
+    """x + 4 y and how far x y is above 144."""
+    return np.logaddexp(points[0], points[1] + log(4)), points.sum(axis=0) - log(144)
+
+
+BOTH = np.ones(2, bool)
+
+
+@pytest.mark.parametrize("start", [(0.0, 0.0), (9.0, 9.0), (0.0, 12.0), (5.0, 0.0)])
+def test_the_lowest_cost_where_x_y_is_144(start: tuple[float, float]) -> None:
+    """x + 4 y is smallest at x = 24, y = 6."""
+    place = lowest(_sides, np.array(start), BOTH)
+    assert place.allowed
+    assert np.exp(place.point) == pytest.approx([24, 6], rel=1e-3)
+    assert np.exp(place.cost) == pytest.approx(48)
+    held = lowest(_sides, np.array([log(9), start[1]]), ~np.array([True, False]))
+    assert np.exp(held.point) == pytest.approx([9, 16], rel=1e-3)
+
+
+def test_the_largest_slack() -> None:
+    def hill(points: Floats) -> tuple[Floats, Floats]:
+        return points[0] * 0, -((points[0] - 4) ** 2) - np.cosh(points[1] + points[0] - 2)
+
+    place = highest(hill, np.array([0.0, 7.0]), BOTH)
+    # cosh draws the second coordinate to 0 and the first below 4: 2 (4 - a) = sinh(a - 2)
+    a = place.point[0]
+    assert place.point[1] == 0
+    assert 2 * (4 - a) == pytest.approx(np.sinh(a - 2), abs=1e-3)
+
+
+def test_nothing_is_allowed_where_the_slack_stays_below_0() -> None:
+    def never(points: Floats) -> tuple[Floats, Floats]:
+        return points.sum(axis=0), -1 - points.sum(axis=0)
+
+    assert not lowest(never, np.array([2.0, 3.0]), BOTH).allowed
+
+
+@pytest.mark.parametrize("least", [2, 10, 47, 144, 1000])
+def test_whole_numbers_near_a_relaxed_optimum(least: int) -> None:
+    """x + 4 y over integers with x y >= `least`, by trying all of them."""
+
+    def sides(points: Floats) -> tuple[Floats, Floats]:
+        return np.logaddexp(points[0], points[1] + log(4)), points.sum(axis=0) - log(least)
+
+    def best(point: Floats, moving: Open) -> Place:
+        return lowest(sides, point, moving)
+
+    relaxed = lowest(sides, np.array([3.0, 3.0]), BOTH)
+    found = whole_places(best, relaxed, BOTH, 4)[0]
+    x, y = np.exp(found.point)
+    assert (round(x), round(y)) == (pytest.approx(x), pytest.approx(y))
+    smallest = (
+        min(a + 4 * b for a, b in product(range(1, least + 1), repeat=2) if a * b >= least)
+        if least < 1000
+        else min(-(-least // b) + 4 * b for b in range(1, 1000))
+    )
+    assert round(x) + 4 * round(y) == smallest
+
+
+VI = ManyLayersSearch(0, Sizes((40, 40), (160, 160, 160), (0, 0)))
+VII = ManyLayersSearch(1, Sizes((40, 40, 40), (0, 160, 160, 160), (0, 0, 0)))
+
+
+@pytest.mark.parametrize(("search", "printed"), [(VI, 417_181_347), (VII, 1959 * 10**12)])
+def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> None:
+    """theory.md, section 11: (1,4,8), R = 2 with layers everywhere, and R = 3 with a head in the
+    first; found twice alike, and found again at their own sizes and at larger ones.
+    """
+    found = shortest_of(search, quick=True)
+    assert found is not None
+    assert found.length() <= printed
+    assert search.holds(found)
+    shortest_of.cache_clear()
+    assert shortest_of(search, quick=True) == found
+    larger = tuple(n * 5 // 4 for n in found.size)
+    here = at_size_of(replace(search, size=larger))
+    assert here is not None
+    assert here.size == larger
+    assert search.holds(here)
+    assert at_size_of(replace(search, size=tuple(n // 2 for n in found.size))) is None
+
+
+def test_beyond_six_reading_layers_nothing_is_looked_for() -> None:
+    h = (40,) * (MOST_READERS + 1)
+    assert shortest_of(ManyLayersSearch(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h)))) is None
