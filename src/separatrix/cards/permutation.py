@@ -11,6 +11,7 @@ from separatrix.architecture import Architecture
 from separatrix.cards.line import CardLine
 from separatrix.cards.question import Question
 from separatrix.cards.tracking import tracked_by, undecided
+from separatrix.evidence.records import Verdict
 from separatrix.tasks import Parity, Permutation
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.theory.base import number
@@ -34,16 +35,18 @@ class _Tracking(Question):
         return max(2, min(self.context, LARGEST_SIZE))
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
-        lines = super().answer(architecture)
-        # other lines list the layers anyway, and one kind is said by the theorem
         listed = tracked_by(architecture)
-        several = len(architecture.counted()) > 1
+        # other lines list the layers anyway
         return [
-            replace(line, text=f"{line.text}; {listed}")
-            if line.status == "SOLVABLE" and several
-            else line
-            for line in lines
+            replace(line, text=f"{line.text}; {listed}") if line.status == "SOLVABLE" else line
+            for line in super().answer(architecture)
         ]
+
+    def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
+        line = super()._open(architecture, here)
+        # the layers, whatever the record says that it lacks
+        text = self.nothing_known(architecture).text
+        return replace(line, text=text) if line.bound is None else line
 
     def nothing_known(self, architecture: Architecture) -> Words:
         return undecided(architecture, complete=self.complete)

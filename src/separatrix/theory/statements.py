@@ -84,5 +84,27 @@ KNOWN: dict[str, Statement] = {
         "The recurrent layers prepare addresses, the full layer looks up. For Index and recall this"
         " is the construction `retrieval`.",
     ),
+    "tc0": Statement(
+        "conditional: softmax attention of fixed depth does not track S_5",
+        "If TC0 != NC1, a stack of softmax attention and of recurrences that only move one way, of"
+        " fixed depth and with numbers of O(log n) bits, fails the product of n permutations of"
+        " five things at some n. No n is known, and the premise is believed and not proved.",
+        ("TC0 != NC1", "fixed depth; numbers of O(log n) bits"),
+        "Merrill, Sabharwal, arXiv 2207.00729; Merrill, Petty, Sabharwal, arXiv 2404.08819;"
+        " Barrington 1989; theory.md, section 10",
+        "Such stacks are computed by threshold circuits of constant depth, and the word problem of"
+        " S_5 is complete for NC1. Parity lies in TC0, so nothing follows for it.",
+    ),
+    "aperiodic": Statement(
+        "with positions, recurrences that only move one way fail parity at some n",
+        "A stack of monotone recurrences, windows and short convolutions at fixed sizes fails"
+        " parity at some n, whatever it knows of places. No n is named; without positions"
+        " Theorem P names one.",
+        ("the sizes and formats of the stack are fixed", "states are rounded after every token"),
+        "Furst, Saxe, Sipser 1984; theory.md, section 10 [here]",
+        "At each place a token acts on each layer's state by a non-decreasing map, and such maps"
+        " generate an aperiodic monoid of constant size, whose products lie in AC0 with arbitrary"
+        " maps at each place. Parity does not.",
+    ),
 }
 """Key -> statement."""

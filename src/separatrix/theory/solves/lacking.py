@@ -9,6 +9,7 @@ from dataclasses import replace
 from separatrix.architecture import Architecture
 from separatrix.numbers.selection import MOST_OFFSETS
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.brackets import Needed, stacked
 from separatrix.theory.solves.places import (
     blank_beside,
@@ -23,11 +24,18 @@ from separatrix.theory.solves.room import TAGS, bits_of, full_heads
 
 
 def why_open(architecture: Architecture, task: Task) -> str:
-    """What keeps the constructions for this task from the stack, "" where that is no matter of
-    positions, or no construction is about the task.
+    """What keeps Theorem P or the constructions for this task from the stack, "" where that is no
+    matter of positions, or nothing here is about the task.
     """
     if isinstance(task, Dyck):
         return why_unstacked(architecture, task)
+    placed = architecture.positions != "none" and task.two_runs() is not None
+    if placed and all(layer_settles(layer) is not None for layer, _ in architecture.counted()):
+        return (
+            "its layers only move one way, but tokens know their places"
+            f" (positions={architecture.positions}; a spec means embedded unless it says"
+            " otherwise), and Theorem P is about those that do not"
+        )
     if not isinstance(task, TwoSum | Equality | Eva | SeqComp):
         return ""
     full = [part for layer in architecture for part in layer if part.group == "full"]
