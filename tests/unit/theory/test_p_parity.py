@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 
@@ -21,7 +22,8 @@ from separatrix.theory.fails.p_parity import TheoremP, standstill
 
 
 def T_of(spec: str) -> int | None:
-    found = standstill(Architecture.parse(f"{spec}, positions=none" if "@" in spec else spec))
+    text = spec if "positions=none" in spec else f"{spec}{', ' if '@' in spec else ' @ '}"
+    found = standstill(Architecture.parse(text if text == spec else f"{text}positions=none"))
     return None if found is None else found.tokens
 
 
@@ -190,24 +192,6 @@ def test_a_verdict_is_derived_again() -> None:
 
 # --- cascades of monotone maps ---------------------------------------------------------------
 
-Layer = Callable[[int, int], int]
-"""Old state and input -> new state; the output is the pair of both, before anything is rounded."""
-
-
-def run(layers: Sequence[Layer], start: Sequence[int], token: object, steps: int) -> list[object]:
-    """The states and outputs after each step of a constant token."""
-    states = list(start)
-    seen: list[object] = []
-    for _ in range(steps):
-        x: object = token
-        for i, layer in enumerate(layers):
-            old = states[i]
-            states[i] = layer(old, hash(x))
-            # what a layer hands on may depend on everything it had at hand
-            x = (i, x, old, states[i])
-        seen.append((tuple(states), x))
-    return seen
-
 
 def settled_after(seen: Sequence[object]) -> int:
     """The first step from which on nothing changes any more, counted from 1."""
@@ -243,27 +227,99 @@ def test_a_slow_cascade_attains_T(bits: tuple[int, ...]) -> None:
     assert settled_after(seen) == T
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_no_random_monotone_cascade_exceeds_T(seed: int) -> None:
+class Simulated:
+    """A stack in which every map is drawn anew, as monotone as its kind of layer says, and every
+    layer hands on all that it has at hand, numbered.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], rng: random.Random) -> None:
+        self.kinds = kinds
+        self.rng = rng
+        self.maps: dict[object, list[int]] = {}
+        self.ids: dict[object, int] = {}
+        self.past: list[list[int]] = [[self._id(("start", rng.random()))] * 20 for _ in kinds]
+        self.states = [[rng.randrange(k.values) for _ in range(k.stages)] for k in kinds]
+        self.outputs: list[list[int]] = [[self._id(("out", rng.random()))] * 20 for _ in kinds]
+
+    def _id(self, what: object) -> int:
+        return self.ids.setdefault(what, len(self.ids))
+
+    def _moved(self, key: object, old: int, values: int) -> int:
+        if key not in self.maps:
+            self.maps[key] = sorted(self.rng.randrange(values) for _ in range(values))
+        return self.maps[key][old]
+
+    def step(self, token: str) -> tuple[object, ...]:
+        """One more token; what is to be seen of the stack then."""
+        x = self._id(token)
+        for i, kind in enumerate(self.kinds):
+            self.past[i].append(x)
+            seen: tuple[object, ...] = tuple(self.past[i][-kind.tokens :])
+            for stage, old in enumerate(self.states[i]):
+                # each kind of number moves as the inputs and those before it say
+                seen = (i, *seen)
+                self.states[i][stage] = self._moved(seen, old, kind.values)
+                seen = (*seen, old)
+            self.outputs[i].append(self._id(seen))
+            x = self._id(tuple(self.outputs[i][-kind.mixed :]))
+        return (*(tuple(state) for state in self.states), x)
+
+
+class Kind(NamedTuple):
+    """A kind of layer: as a spec writes it, the tokens that its inputs come from, and its state."""
+
+    spec: str
+    tokens: int
+    values: int = 1
+    stages: int = 0
+    mixed: int = 1
+
+
+DRAWN = (
+    Kind("linear(format=p1)", 1, 2, 1),
+    Kind("gla(format=p2)", 1, 4, 1),
+    Kind("gla(format=p3)", 1, 8, 1),
+    Kind("mamba2(format=p2, conv=3)", 3, 4, 1),
+    Kind("mlstm(format=p1)", 1, 2, 2),
+    Kind("mlstm(format=p2, conv=2)", 2, 4, 2),
+    Kind("rwkv(version=6, format=p2)", 2, 4, 1),
+    Kind("rwkv(version=6, format=p1, shifts=2)", 2, 2, 1, 2),
+    Kind("rwkv4(format=p1)", 2, 2, 2, 2),
+    Kind("window(size=4)", 4),
+    Kind("window(size=2, conv=3)", 4),
+    Kind("shortconv(conv=3)", 3),
+    Kind("mlp", 1),
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_random_stack_exceeds_T(seed: int) -> None:
     rng = random.Random(seed)
-    values = [rng.choice((2, 3, 4, 5, 8)) for _ in range(rng.randint(1, 4))]
-    T = 1 + sum(values) - len(values)
-    maps: dict[tuple[int, int], list[int]] = {}
+    kinds = [rng.choice(DRAWN) for _ in range(rng.randint(1, 4))]
+    spec = " + ".join(kind.spec for kind in kinds)
+    T = T_of(f"shortconv(conv=1) + {spec} @ positions=none")
+    assert T is not None
+    for _ in range(20):
+        stack = Simulated(kinds, rng)
+        for _ in range(rng.randint(0, 5)):
+            stack.step("a")
+        seen = [stack.step("b") for _ in range(T + 20)]
+        assert settled_after(seen) <= T, spec
 
-    def layer(i: int) -> Layer:
-        def step(old: int, x: int) -> int:
-            if (i, x) not in maps:
-                maps[i, x] = sorted(rng.randrange(values[i]) for _ in range(values[i]))
-            return maps[i, x][old]
 
-        return step
-
-    layers = [layer(i) for i in range(len(values))]
+@pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.spec)
+def test_one_layer_of_each_kind_comes_near_T(kind: Kind) -> None:
+    """Within 400 draws; a counter of p bits needs all of its 2^p - 1 steps, which draws of eight
+    values seldom make.
+    """
+    T = T_of(f"shortconv(conv=1) + {kind.spec} @ positions=none")
+    assert T is not None
+    rng = random.Random(7)
     longest = 0
-    for start in itertools.product(*map(range, values)):
-        for token in ("a", "b"):
-            longest = max(longest, settled_after(run(layers, start, token, T + 20)))
-    assert longest <= T
+    for _ in range(400):
+        stack = Simulated([kind], rng)
+        longest = max(longest, settled_after([stack.step("b") for _ in range(T + 9)]))
+    assert T - 5 <= longest <= T
 
 
 def test_every_mechanism_is_decided() -> None:
