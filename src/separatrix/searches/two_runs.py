@@ -67,7 +67,7 @@ def two_runs(
     return NotFound(
         what="two runs of tokens answered alike",
         tried=clock.tried,
-        space=f"the {runs.m:,} places where two runs may meet",
+        space=f"the {2 * runs.m:,} pairs of two runs, either token first",
         budget=seconds,
     )
 

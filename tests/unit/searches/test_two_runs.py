@@ -13,6 +13,7 @@ import torch
 
 from separatrix.architecture import Architecture
 from separatrix.checks.certificate import verify_certificate
+from separatrix.constructions import construct
 from separatrix.errors import EvidenceError, SizeError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model, build
@@ -70,6 +71,14 @@ def test_a_model_that_is_right_is_not_refuted() -> None:
     # ones that end after 0, 1, 2 tokens, and zeros likewise
     assert found.tried == 6
     assert "proves nothing" in str(found)
+
+
+@pytest.mark.parametrize("task", ["parity:n=12", "group:n=8,G=C3"])
+def test_what_is_proved_is_not_refuted(task: str) -> None:
+    asked = parse_task(task)
+    found = two_runs(construct(asked).model, asked)
+    assert isinstance(found, NotFound)
+    assert found.tried == 2 * asked.length
 
 
 @pytest.mark.parametrize(
