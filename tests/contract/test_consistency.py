@@ -15,7 +15,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Status, Verdict
 from separatrix.numbers.logs import LogSign
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS
 from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.reading_layers import DepthTheorem
@@ -198,6 +198,8 @@ class Run:
             if before is not None:
                 self.pair(before, said)
             self._longer(said, rng)
+            if before is None:
+                self._further(said)
             before = said
 
     def pair(self, weaker: Said, stronger: Said) -> None:
@@ -235,6 +237,19 @@ class Run:
         for key in keys:
             statuses = [verdict.status for verdict in verdicts(said.stack, task, key)]
             self.pairs["FAILS", "FAILS"] += 1
+            if statuses != ["FAILS"]:
+                self.wrong.append(f"{key} at {task.spec} says {statuses}, not FAILS as {said}")
+
+    def _further(self, said: Said) -> None:
+        """What Theorems III to VII fail at, they fail at with one function more (Lifting)."""
+        keys = [key for key in said.fails() if isinstance(THEOREMS[key], DepthTheorem)]
+        if not keys or not isinstance(said.task, SeqComp):
+            return
+        branching = (*said.task.branching, 1)
+        task = SeqComp(L=said.task.L + 1, m=said.task.m, branching=branching)
+        for key in keys:
+            self.pairs["FAILS", "FAILS"] += 1
+            statuses = [verdict.status for verdict in verdicts(said.stack, task, key)]
             if statuses != ["FAILS"]:
                 self.wrong.append(f"{key} at {task.spec} says {statuses}, not FAILS as {said}")
 
