@@ -126,7 +126,7 @@ CHAINS = {
     "bounded": (430, 3_000),
     "without positions": (120, 700),
     "one full layer": (20, 130),
-    "one sparse layer": (16, 60),
+    "one sparse layer": (18, 60),
     "one reading layer": (8, 40),
     "two reading layers": (12, 36),
     "three steps": (3, 9),
