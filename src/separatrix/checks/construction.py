@@ -42,6 +42,8 @@ EXHAUSTIVE_UP_TO = 5_000
 """Where a task has no more inputs than this, the model is run on all of them."""
 _RANDOM_INPUTS = 64
 _WORK = 1 << 28
+_PER_TOKEN = 1 << 10
+"""Of a recurrent layer."""
 _BATCH = 1 << 24
 _FLOAT32 = 4
 """Bytes of a number in a file of weights."""
@@ -273,7 +275,11 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
         # said with a wrong answer, so that it can be met again
         drawn = f" (seed {seed})"
         rng = np.random.default_rng(seed)
-        number = max(1, min(_RANDOM_INPUTS, _WORK // _cost(model, task.length)))
+        cost = _cost(model, task.length)
+        if derived.exact:
+            # its one layer reads every token, wherever it stands, in each of the formats
+            cost += _PER_TOKEN * task.length
+        number = max(1, min(_RANDOM_INPUTS, _WORK // cost))
         closest = derived.closest(rng)
         some = _random(task, ids, number, rng)
         if derivation.asked is not None:

@@ -53,7 +53,7 @@ def ids(task: Permutation) -> list[int]:
 
 
 def asked(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
-    return np.isin(tokens[:, 1:], neighbours(task.k)).all(axis=1)
+    return np.logical_and.reduce(np.isin(tokens[:, 1:], neighbours(task.k)), axis=1)
 
 
 DERIVATION = Derivation(

@@ -22,6 +22,7 @@ from separatrix.proofs.exact import Digits, linear
 from separatrix.tasks import Permutation, Task, parse_task
 
 S3 = ("permutation:n=4,k=3", "deltaproduct @ heads=1, head_dim=6, value_dim=2", "permutation")
+TWO = ("parity:n=8", "kda(negative=true) @ heads=2, head_dim=1", "parity")
 BITS = ("parity:n=8", "gdn(negative=true) @ heads=1, head_dim=1", "parity")
 SWAPS = (
     "permutation:n=4,k=3,shift=swaps",
@@ -80,6 +81,9 @@ FORGERIES: list[tuple[str, tuple[str, str, str], Callable[[Model], None], str]] 
     ("the last token's own say", S3, set_one("head.weight", (0, 4), 1.0), "last token"),
     ("a place that tells", S3, set_one("position.weight", (2, 3), 1.0), "places after the first"),
     ("a bit that does not turn", BITS, set_one("embed.weight", (1, 1), -1.0), "two answers"),
+    # infinity times 0: the head that is not used would add NaN
+    ("a rate of another head", TWO, set_one(MIXER + "rate", (1,), 128.0), "may overflow"),
+    ("a gate of another head", TWO, set_one(MIXER + "b.weight", (1, 0), 1e30), "overflow|digits"),
     ("a gate half open", BITS, set_one("embed.weight", (0, 1), 0.0), "not saturated"),
     ("a gate almost shut", BITS, set_one("embed.weight", (0, 1), -0.5), "not saturated"),
     ("v = 1/8", BITS, set_one(MIXER + "v.weight", (0, 0), 0.125), "largest logit"),

@@ -26,9 +26,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture, stack
+from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.placement import Place, empty_model, places, recurrent_head
+from separatrix.constructions.parts.placement import empty_model, places, recurrent_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import DeltaNet, DeltaProduct, Mechanism

@@ -36,6 +36,8 @@ from separatrix.tasks.base.task import Tokens
 
 _STEEPEST = 64.0
 """Largest rate e^s of a decay, as its s."""
+_LARGEST_GATE = 2.0**14
+"""Largest argument of a gate."""
 _PARAMETERS: dict[type[Mixer], tuple[str, ...]] = {
     DeltaNetMixer: ("b.weight",),
     GDNMixer: ("b.weight", "a.weight", "a.bias", "rate"),
@@ -136,6 +138,26 @@ def live_heads(part: Live, heads: int) -> tuple[RecurrentMixer, list[int]]:
     return mixer, live
 
 
+def tame(mixer: RecurrentMixer, x: Array, where: str) -> None:
+    """Raises CheckFailed unless the gates of every head, of those that are not used too, are
+    numbers in any format: a head that writes 0 adds 0 only then.
+    """
+    size = through = np.abs(x).max(0, initial=0.0)
+    maps = dict(mixer.named_parameters())
+    for name in ("b", "a.down", "a.up", "a"):
+        if f"{name}.weight" not in maps:
+            continue
+        sums = np.abs(array(maps[f"{name}.weight"])) @ (through if name == "a.up" else size)
+        if f"{name}.bias" in maps:
+            sums = sums + np.abs(array(maps[f"{name}.bias"]))
+        if not (sums <= _LARGEST_GATE).all():
+            raise CheckFailed(f"{where}, {name}: a gate's argument may overflow a half format")
+        through = sums
+    rates = np.abs(array(maps["rate"])) if "rate" in maps else np.zeros(1)
+    if not (rates <= _STEEPEST).all():
+        raise CheckFailed(f"{where}, a: a rate e^{float(rates.max()):g} may overflow")
+
+
 def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> Updates:
     """What tokens of these inputs, a row each, do to a head's state. Raises CheckFailed unless all
     of it is exact: gates saturated, and keys and queries of length 0 or 1.
@@ -182,9 +204,6 @@ def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str
     if isinstance(mixer, DeltaNetMixer):
         return
     name = f"{where}, a"
-    rate = float(array(mixer.get_parameter("rate"))[head])
-    if abs(rate) > _STEEPEST:
-        raise CheckFailed(f"{name}: its rate e^{rate:g} is of no use")
     if isinstance(mixer, KDAMixer):
         own = slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
         through = linear(x, array(mixer.a.down.weight), None, digits, name)
@@ -267,9 +286,10 @@ class _Found:
         rows = np.ascontiguousarray(states.reshape(len(states), -1)) + 0.0  # -0 is 0
         view = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
         _, at, back = np.unique(view, return_index=True, return_inverse=True)
-        answers = self.followed.answers
-        if (answers[classes[at[back]]] != answers[classes]).any():
-            raise CheckFailed(f"{self.where}: prompts of two answers leave the same state")
+        told = f"{self.where}: prompts of two answers leave the same state"
+        # of two classes with one answer some continuation may tell apart
+        if (classes[at[back]] != classes).any():
+            raise CheckFailed(told)
         for index in at.tolist():
             key = rows[index].tobytes()
             kind = int(classes[index])
@@ -278,8 +298,8 @@ class _Found:
                 self.fresh.append(len(self.states))
                 self.states.append(rows[index].reshape(self.shape))
                 self.kinds.append(classes[index])
-            elif answers[self.classes[key]] != answers[kind]:
-                raise CheckFailed(f"{self.where}: prompts of two answers leave the same state")
+            elif self.classes[key] != kind:
+                raise CheckFailed(told)
         if len(self.states) > self.most:
             raise CheckFailed(f"{self.where}: states do not close: more than {self.most:,} of them")
 
@@ -358,6 +378,6 @@ def note_states(
     asks = fine["q"] + fine["k"]
     digits.sum(
         reads * (1 + 2.0 * chunk) * (1 + dims * state) + reads * chunk * solved,
-        min(asks + fine["k"] + 1, fine["q"]) + min(bits, fine["v"] + 1, 0),
+        min(asks + min(fine["k"] + 1, 0), fine["q"]) + min(bits, fine["v"] + 1, 0),
         f"{what}, the output of a chunk",
     )

@@ -19,6 +19,7 @@ from separatrix.derivations.parts.reflections import (
     live_heads,
     note_states,
     reach,
+    tame,
     updates_of,
     used_numbers,
 )
@@ -90,6 +91,8 @@ def derive_tracking(task: Task, model: Model, tracking: Tracking) -> Derived:
         digits.numbers(array(tensor), name)
     inputs = _Inputs.of(model, digits)
     mixer, heads = live_heads(part, len(tracking.followed))
+    for x in (inputs.first, inputs.later):
+        tame(mixer, x, part.where)
     o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
     reached: list[Reached] = []
     written: list[Array] = []

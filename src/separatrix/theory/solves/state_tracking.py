@@ -16,8 +16,8 @@ from separatrix.theory.words import Words, WordsByTask, counted_as
 MOST_THINGS = 128
 """Largest number of things: what is read of them stays below 2^8, which bfloat16 holds."""
 SATURATED = (
-    "gates saturate as in float32: the sigmoid of 128 is 1 and that of -128 is 0, and the softplus"
-    " of -128 is 0"
+    "gates saturate: in float32 the sigmoid of 128 is 1 and that of -128 is 0, and the softplus of"
+    " -128 is 0; in float64 those of 1,024"
 )
 """What the construction takes for granted of the arithmetic."""
 _WHY = (
