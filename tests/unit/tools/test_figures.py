@@ -1,0 +1,65 @@
+"""tools/figures.py: the figures of docs/theory.md, drawn from verdicts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from types import ModuleType
+
+import pytest
+from support.console import ROOT
+
+SCRIPT = ROOT / "tools" / "figures.py"
+LARGEST = 150_000
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
+
+
+@pytest.fixture(scope="module")
+def figures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("figures", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["figures"] = module  # its dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules["figures"]
+    return module
+
+
+def test_the_page_shows_every_figure(figures: ModuleType) -> None:
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^\]]{40,}\]\(images/(\w+)\.svg\)", page)
+    assert sorted(shown) == sorted(figures.FIGURES)
+    for name in shown:
+        picture = ROOT / "docs" / "images" / f"{name}.svg"
+        assert picture.read_text(encoding="utf-8").startswith("<svg")
+        assert picture.stat().st_size < LARGEST
+
+
+def test_points_are_verdicts(figures: ModuleType) -> None:
+    """By hand: 64 bits of state fail equality from 65 bits on; a bf16 state fails parity from 2
+    * 2^16 + 1 on.
+    """
+    assert figures.first_failure("linear @ heads=1, head_dim=1", "equality:n=2", "I") == 65
+    alone = "gla @ heads=1, head_dim=16, p16, positions=none"
+    assert figures.first_failure(alone, "parity:n=2", "P") == 131_073
+    assert figures.first_failure("full @ heads=1, head_dim=16", "eva:n=2", "I'") is None
+
+
+@pytest.mark.slow
+def test_lines_are_drawn_with_their_labels(figures: ModuleType) -> None:
+    line = figures.Line("a line", figures.curve([(1, 10), (10, None), (100, 1000)]), "#123456")
+    assert line.points == [(1, 10.0), (100, 1000.0)]
+    axes = figures.Axes("bits", "n", 10, 1e4)
+    text = json.dumps(figures.chart("Title", ["below"], axes, [line], levels=[(100.0, "here")]))
+    for said in ("a line", "#123456", '"y": 1000.0', "Title", "below", "here", "bits"):
+        assert said in text
+
+
+def test_an_unknown_figure_is_named(figures: ModuleType) -> None:
+    with pytest.raises(SystemExit, match="there is no figure 'dept'; there are bounded, blocks"):
+        figures.main(["dept"])
