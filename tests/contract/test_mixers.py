@@ -33,6 +33,7 @@ from separatrix.laws import (
     gradients,
     inputs,
     memory,
+    monotone,
     stream,
 )
 from separatrix.laws.tools import all_close
@@ -415,6 +416,13 @@ class LooksAheadFar(RunningSum):
         )
 
 
+class TurnsOver(RunningSum):
+    """Its sum changes sign at every token, though linear attention declares that none falls."""
+
+    def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        return super()._step(x, self._store(S=-state["S"]), t)
+
+
 class Forgets(RunningSum):
     """Every output is one and the same."""
 
@@ -653,12 +661,14 @@ def test_a_lawful_dummy_breaks_nothing_at_their_own_sizes() -> None:
         (MixesModels, "stacks"),
         (ForgetsReset, "reset"),
         (ResetsWithoutSeed, "reset"),
+        (TurnsOver, "monotone"),
     ],
 )
 def test_each_law_is_caught_when_broken(
     broken: type[RunningSum], law: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "CACHE_LENGTHS", (1, 2, 3, 64, 600))
+    monkeypatch.setattr(monotone, "MOST", 1 << 12)
     with pytest.raises((LawBroken, RuntimeError) if broken is ReadsItem else LawBroken):
         LAWS[law](drawn(broken()))
 

@@ -32,7 +32,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     derivatives: {"SIZES": ((2, 9),)},
     alone: {"TOKENS": 20},
     long: {"LENGTHS": (80, 140)},
-    monotone: {"MOST": 1 << 13, "FEWEST": 128, "ROWS": 64},
+    monotone: {"MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
 }
 
 

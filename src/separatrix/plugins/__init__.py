@@ -155,7 +155,7 @@ def own_mechanism(
         "__doc__": doc,
     }
     first = next(iter(inspect.signature(maker).parameters.values()))
-    fields = [
+    fields: list[tuple[str, type, Any]] = [
         (
             "width",
             int,
