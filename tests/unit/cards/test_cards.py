@@ -189,3 +189,18 @@ def test_of_many_reading_layers_the_card_says_what_was_not_looked_for() -> None:
     assert found["composition, from 7 steps"].text == (
         "a failing size is looked for up to 6 reading layers"
     )
+
+
+@pytest.mark.slow
+def test_three_full_layers_with_recurrences_fail_within_a_context() -> None:
+    """Theorem VII at three steps, with bounded layers after the last reading layer: a failing size
+    below 10^12 tokens, certified again from the record.
+    """
+    found = lines(f"full*3 + gdn*2 @ {paper_sizes(1, 4, 2)}", 10**12)
+    line = found["composition, 3 steps"]
+    assert (line.status, line.theorem) == ("FAILS", "VII")
+    assert line.n is not None
+    assert line.n <= 10**12
+    assert line.verdict is not None
+    assert line.verdict.status == "FAILS"
+    recheck(line.verdict)
