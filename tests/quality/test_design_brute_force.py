@@ -238,13 +238,12 @@ GRIDS = {
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
 }
 
+SLOW = ("composition", "deeper composition")
+
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name == "composition" else [])
-        for name in GRIDS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in GRIDS],
 )
 def test_the_fronts_are_those_of_the_definition(name: str) -> None:
     space, tasks, context, budget = GRIDS[name]

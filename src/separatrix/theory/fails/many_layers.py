@@ -30,7 +30,8 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None: ...
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
-        return shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
+        found = shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
+        return found or (first_answer(sizes) if self.ahead else None)
 
     def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
         size = self.size(sizes, task)

@@ -28,6 +28,8 @@ from separatrix.theory.search.whole import MATTERS, whole_places
 MOST_READERS = 6
 """Beyond so many reading layers nothing is looked for: sizes have 300 digits here already."""
 _ROUNDED = 4
+_SHALLOW = 3
+"""Up to so many reading layers every flag is tried."""
 _ROOMS = tuple(2.0**power for power in range(-12, 8))
 """How much larger than their order of magnitude parameters may start."""
 _FAR = 64
@@ -89,9 +91,14 @@ class ManyLayersSearch:
         return tokens
 
     def flags(self) -> list[list[int]]:
-        """What each of f_2, ..., f_L may be: where no cache is left to know, 0."""
+        """What each of f_2, ..., f_L may be: where no cache is left to know, 0; in deep stacks f_2
+        alone is tried, since no other one was ever found to help there.
+        """
         caches = self.s.sigma[1 + self.ahead :]
-        return [[0, 1] if any(caches[index:]) else [0] for index in range(self.L - 1)]
+        tried = self.L - 1 if self.readers <= _SHALLOW else 1
+        return [
+            [0, 1] if index < tried and any(caches[index:]) else [0] for index in range(self.L - 1)
+        ]
 
 
 @lru_cache(maxsize=768)

@@ -26,7 +26,7 @@ IN_ORDER = (
 )
 """What Theorems III to VII take for granted of kernels (theory.md, section 11)."""
 _ROUNDS = 40
-_FAR = 1 << 200
+FAR = 1 << 200
 """A length at which everything that stops growing has stopped."""
 _FROM = "from_"
 """Before the names of the numbers that belong to the failing size that the search found."""
@@ -252,7 +252,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         found: list[P] = []
         for _ in range(_ROUNDS):
             sizes = self._sizes_at(architecture, n)
-            if sizes == self._sizes_at(architecture, _FAR):
+            if sizes == self._sizes_at(architecture, FAR):
                 break
             parameters = self.best(sizes, steps, quick=True) or self.best(sizes, steps)
             if parameters is None:

@@ -9,7 +9,9 @@ from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.base import REAL_NUMBERS
 from separatrix.theory.fails.many_layers import ManyLayers, sizes_of
 from separatrix.theory.fails.many_prices import Sizes
-from separatrix.theory.fails.reading_layers import IN_ORDER
+from separatrix.theory.fails.many_proof import Parameters
+from separatrix.theory.fails.reading_layers import FAR, IN_ORDER, Found
+from separatrix.theory.fails.vii_steps_as_readers import TheoremVII
 
 
 class TheoremVI(ManyLayers):
@@ -56,3 +58,10 @@ class TheoremVI(ManyLayers):
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes:
         return sizes_of(architecture, n)
+
+    def threshold(self, architecture: Architecture, steps: int) -> Found[Sizes, Parameters] | None:
+        """As for every theorem, but where Theorem VII speaks: it names shorter failing sizes."""
+        readers = len(architecture.reading)
+        if readers in TheoremVII.reading_layers and TheoremVII().sizes(architecture, FAR):
+            return None
+        return super().threshold(architecture, steps)
