@@ -262,7 +262,7 @@ the short comparison of its forms here.
 _LATER = frozenset({"alone", "chunks", "formats", "long", "stacks"})
 """Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
 _KINDS = ("full rope sink conv", "gdn")
-_LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given"})
+_LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given", "monotone"})
 """Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this
 halves the time of these.
 """
