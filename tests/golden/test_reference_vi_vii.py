@@ -9,6 +9,7 @@ import pytest
 from separatrix.theory.fails.many_layers import surely_silent
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
 
 SMALL = (1, 4, 8)
 LARGE = (1, 16, 16)
@@ -242,6 +243,23 @@ def test_rows_of_the_table(row: Row) -> None:
     assert not surely_silent(row.sizes, row.parameters.size)
     for name in found.named:
         assert numbers[f"{name}_left"] >= numbers[f"{name}_right"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=_ids)
+def test_the_search_meets_every_row(row: Row) -> None:
+    search = ManyLayersSearch(row.ahead, row.sizes)
+    for quick in (True, False):
+        found = shortest_of(search, quick=quick)
+        assert found is not None
+        assert found.length() <= row.parameters.length()
+        assert all(sign.positive for sign in conditions(row.ahead, row.sizes, found).signs())
+    # the row's own size, and one that no integers divide
+    for size in (row.parameters.size, tuple(n + n // 7 + 1 for n in row.parameters.size)):
+        here = at_size_of(replace(search, size=size))
+        assert here is not None
+        assert here.size == size
+        assert search.holds(here)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=_ids)

@@ -10,7 +10,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.numbers.occupancy import Occupancy
@@ -159,3 +159,33 @@ def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> No
 def test_beyond_six_reading_layers_nothing_is_looked_for() -> None:
     h = (40,) * (MOST_READERS + 1)
     assert shortest_of(ManyLayersSearch(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h)))) is None
+
+
+@st.composite
+def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
+    """Reads of 1 to 10^6 bits, all different; caches of none to 10^10 bits, one by one."""
+    ahead = draw(st.integers(0, 1))
+    readers = draw(st.integers(2 + ahead, 4))
+    h = tuple(draw(st.floats(0, 6)) for _ in range(readers))
+    sigma = tuple(draw(st.one_of(st.none(), st.floats(0, 10))) for _ in range(readers + 1))
+    caches = tuple(0 if power is None else int(10**power) for power in sigma)
+    if ahead:
+        caches = (0, *caches[1:])
+    return ManyLayersSearch(ahead, Sizes(tuple(int(10**x) for x in h), caches, (0,) * readers))
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(_any_sizes())
+def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
+    """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
+    found = shortest_of(search, quick=True) or shortest_of(search)
+    assert found is not None
+    assert search.holds(found)
+    s = search.s
+    larger = Sizes(tuple(2 * h for h in s.h), tuple(2 * sigma for sigma in s.sigma), s.opened)
+    more = shortest_of(replace(search, s=larger))
+    assert more is not None
+    # what fails with more bits fails with fewer
+    assert search.holds(more)
+    assert found.length() <= 1.25 * more.length()

@@ -45,7 +45,7 @@ def _proposed(
 
     y_1 = below(
         first_values(ahead, s, _real(choice), spelling),
-        min(choice.part, choice.x * choice.contents[0]),
+        min(choice.part, choice.x * choice.contents[0]) if ahead else choice.part,
     )
     if not ahead:
         choice = with_first(choice, y_1)

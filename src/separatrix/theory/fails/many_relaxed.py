@@ -146,9 +146,9 @@ class Relaxed:
         for level in range(1, self.L):
             length = length + choice.values(level)
         slack = (asked * answers.bits()).ln - owed[-1].ln
-        # t <= m, g >= 1 and m' >= 1 are not in the formulas
+        # t <= m and, at a size, g >= 1 and m' >= 1 are not in the formulas
         beyond = np.maximum(choice.t.ln - choice.m.ln, 0)
-        for least in (choice.g, choice.part):
+        for least in () if self.size is None else (choice.g, choice.part):
             beyond = beyond + np.maximum(-least.ln, 0)
         return length.ln, slack - _PENALTY * beyond
 

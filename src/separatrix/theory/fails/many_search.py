@@ -172,13 +172,18 @@ def _neighbours(flags: Flags, choices: list[list[int]]) -> Iterator[Flags]:
 
 
 def _valley(relaxed: Relaxed) -> Place:
-    """The lowest place from the best of the starts."""
+    """The lowest place from the best of the starts, or the second best."""
     starts = np.stack([relaxed.start(room) for room in _ROOMS], axis=1)
     costs, slacks = relaxed.measure(starts)
-    # the shortest of those near which failure is shown, else where it is nearest
-    lacking = np.nan_to_num(np.minimum(slacks, 0), nan=-np.inf)
-    worth = np.where(lacking > -_REACHED, -costs, lacking - 1e9)
-    return lowest(relaxed.measure, starts[:, int(np.argmax(worth))], _every(relaxed))
+    found: list[Place] = []
+    # the shortest start near which failure is shown, then the shortest where it is shown
+    for reached in (_REACHED, 0):
+        lacking = np.nan_to_num(np.minimum(slacks, 0), nan=-np.inf)
+        worth = np.where(lacking >= -reached, -costs, lacking - 1e9)
+        found.append(lowest(relaxed.measure, starts[:, int(np.argmax(worth))], _every(relaxed)))
+        if found[0].allowed and len(relaxed.s.h) > _ROUNDED:
+            break
+    return min(found, key=_cost)
 
 
 def _every(relaxed: Relaxed) -> Open:

@@ -30,6 +30,7 @@ _DAMPED = np.concatenate([[0], 10.0 ** np.arange(-3, 5)])
 _FARTHEST = 3.0
 _LEAP = 30.0
 _MOVES = 100
+_REPAIRS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +63,27 @@ def lowest(measure: Measure, start: Floats, moving: Open, moves: int = _MOVES) -
         else:
             found = _along(measure, here, local)
         if found is None:
-            return here
+            break
         done = abs(here.slack) < NEAR and here.cost - found.cost < _SETTLED and found.allowed
         here = found
         if done:
             break
+    return _allowed(measure, here, moving)
+
+
+def _allowed(measure: Measure, here: Place, moving: Open) -> Place:
+    """The place, or one beside it where what it lacks in slack is made up for."""
+    for _ in range(_REPAIRS):
+        local = (
+            None if here.allowed or here.slack < -NEAR else _Local.of(measure, here.point, moving)
+        )
+        if local is None:
+            break
+        free = ~(local.at_zero & (local.slack_slope < 0))
+        slope = local.slack_slope[free]
+        back = slope / max(slope @ slope, 1e-300)
+        point = _moved(here.point, local.moving[free], -2 * here.slack * back[:, None])[:, 0]
+        here = _place(measure, point)
     return here
 
 
