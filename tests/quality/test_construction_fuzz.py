@@ -24,6 +24,8 @@ CASES = [
     ("seqcomp:L=1,m=5", "linear + full @ heads=1, head_dim=4", "carried"),
     ("seqcomp:L=1,m=5", "gdn + full @ heads=1, head_dim=4", "carried"),
     ("twosum:n=4,M=9", "full @ heads=1, head_dim=3", "match2"),
+    ("permutation:n=8,k=3", "deltaproduct @ heads=1, head_dim=6", "permutation"),
+    ("parity:n=9", "kda(negative=true) @ heads=2, head_dim=2", "parity"),
 ]
 TRIES = 100
 TINY = torch.finfo(torch.float32).tiny

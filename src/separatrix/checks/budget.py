@@ -50,6 +50,8 @@ _COPIES = 6
 """Copies of a number that are alive at once."""
 _PROMPTS = 4
 """Runs of a certificate's prompts, the start of the caches included."""
+_CHUNK = 64
+"""Updates of a chunk of the delta rule."""
 _RANDOM = 64
 """Most prompts that a construction is run on, unless all of them are few."""
 
@@ -128,7 +130,7 @@ def _running(
     mixing = sum(part.flops(tokens) for part in parts)
     operations = tokens * (2 * matrices + mixing)
     widest = max((_features(part) for part in parts), default=0)
-    attended = max((getattr(part, "heads", 1) for part in parts), default=0) * tokens
+    attended = max((getattr(part, "heads", 1) * _seen(part, tokens) for part in parts), default=0)
     if stepwise:
         # carried numbers are rounded, compared and copied after each token
         seconds = _PROMPTS * tokens * (len(parts) * _PER_STEP + 30 * carried * _PER_OPERATION)
@@ -140,6 +142,11 @@ def _running(
     seconds = prompts * operations * _PER_OPERATION_AT_ONCE
     numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
     return Cost(seconds, _COPIES * _WIDE * numbers / 2)
+
+
+def _seen(part: Mechanism, tokens: int) -> int:
+    """Tokens that one token is compared with at once: of a delta rule those of its chunk."""
+    return tokens if part.turning is None else min(tokens, _CHUNK)
 
 
 def _features(part: Mechanism) -> int:

@@ -16,6 +16,7 @@ from separatrix.constructions import construct
 from separatrix.constructions.parts.reflections import shares
 from separatrix.derivations.swaps import neighbours
 from separatrix.errors import SizeError
+from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES, Mixer
 from separatrix.model import Model
 from separatrix.tasks import Permutation, Task, parse_task
@@ -129,6 +130,45 @@ def test_parity_is_the_state() -> None:
             _, cache = model.step(torch.tensor([bit]), cache, t)
             held.append(float(cache[0][0]["S"]))
     assert held == [1, 0, 0, 1, 1, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "deltanet(negative=true, conv=4)",
+        "gdn(negative=true, conv=4, gate=silu)",
+        "kda(negative=true, conv=2, gate=sigmoid)",
+        "deltaproduct(conv=1, gate=norm)",
+    ],
+)
+def test_parity_goes_through_convolutions_norms_and_gates(spec: str) -> None:
+    """What the theorem claims of layers that `construct` does not write: SiLU leaves 128 and 32 as
+    they are, the state is 0 or 64, and what comes out of norm and gate is 0 or one other number.
+    """
+    (part,) = Architecture.parse(f"{spec} @ heads=2, head_dim=4, value_dim=3").layers[0]
+    one = mixer(part, width=3).requires_grad_(False)
+    maps = dict(one.named_parameters())
+    for tensor in maps.values():
+        tensor.zero_()
+    maps["q.weight"][0, 0] = maps["k.weight"][0, 0] = 128.0
+    maps["v.weight"][0, 0] = 32.0
+    maps["b.weight"][0, 1] = 128.0
+    maps["b.weight"][2:, 0] = -128.0
+    maps["o.weight"][2, 0] = 1.0
+    maps["conv.weight"][:, -1] = 1.0
+    for name, value in (("a.bias", -128.0), ("a.up.bias", -128.0), ("norm", 1.0)):
+        if name in maps:
+            maps[name].fill_(value)
+    if "gate.weight" in maps:
+        maps["gate.weight"][:, 0] = 64.0
+    bits = torch.from_numpy(np.random.default_rng(2).integers(2, size=(3, 400)))
+    x = torch.stack([torch.ones(3, 400), bits * 2.0 - 1, torch.zeros(3, 400)], -1)
+    odd = bits.cumsum(1) % 2 == 1
+    for name in FORMATS:
+        y = one.to(DTYPES[name])(x.to(DTYPES[name]))[..., 2]
+        assert y[~odd].unique().tolist() == [0.0]
+        assert len(y[odd].unique()) == 1
+        assert float(y[odd][0]) > 1
 
 
 @pytest.mark.parametrize("blocks", [(2,), (3,), (5,), (6,), (4, 3, 5), (16, 9, 5), (128,)])
