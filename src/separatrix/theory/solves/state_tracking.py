@@ -58,9 +58,9 @@ class StateTracking(Theorem):
         " the start. The update adds 2 k (v - k^T R) with v = -(e_i - e_j), so that P becomes (i j)"
         " P, and R stays among finitely many matrices of -1, 0 and 1. A query of numbers a/2^s of"
         " length 1 that gives every place a weight of its own reads off where each thing stands."
-        " For two elements: k = e_1, v = 1/2, b = 2 or 0, and s becomes 1 - s or stays; behind SiLU k"
-        " comes from 128 and v from 32, which it leaves as they are, s becomes 64 - s or stays, and"
-        " a norm and a gate after it leave 0 apart from 64. In the"
+        " For two elements: k = e_1, v = 1/2, b = 2 or 0, and s becomes 1 - s or stays; behind SiLU"
+        " k comes from 128 and v from 32, which it leaves as they are, s becomes 64 - s or stays,"
+        " and a norm and a gate after it leave 0 apart from 64. In the"
         " parallel form every number solved for is an integer of absolute value at most 2, or a"
         " deviation as above, since products of reflections are orthogonal."
     )
