@@ -123,15 +123,15 @@ KINDS = {
 
 
 CHAINS = {
-    "bounded": (430, 3_000),
-    "without positions": (120, 700),
-    "one full layer": (20, 130),
+    "bounded": (385, 2_750),
+    "without positions": (135, 900),
+    "one full layer": (14, 95),
     "one sparse layer": (18, 60),
     "one reading layer": (8, 40),
     "two reading layers": (12, 36),
-    "three steps": (3, 9),
+    "three steps": (2, 6),
     "one layer becomes two": (5, 17),
-    "three reading layers": (2, 6),
+    "three reading layers": (2, 8),
     "two layers become three": (2, 6),
     "room": (40, 120),
 }
