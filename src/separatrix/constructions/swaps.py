@@ -29,7 +29,6 @@ from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.reflections import (
-    SATURATED,
     Exchanges,
     idle,
     keep,
@@ -44,6 +43,7 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import DeltaNet
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.model import MLP
+from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Permutation
 from separatrix.tasks.functions.arrangements import arrangements
 
