@@ -156,6 +156,18 @@ def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> No
     assert at_size_of(replace(search, size=tuple(n // 2 for n in found.size))) is None
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+@pytest.mark.parametrize("h", [1, 2, 40])
+def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: int) -> None:
+    """With one content at every level w receives R h bits: n is about 2^(R h) at the most."""
+    readers = 5 if h == 40 else 3
+    search = ManyLayersSearch(ahead, Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers))
+    found = shortest_of(search, quick=True)
+    assert found is not None
+    assert search.holds(found)
+    assert found.length() <= (1 << readers * h) + 100 * readers**2 * h
+
+
 def test_beyond_six_reading_layers_nothing_is_looked_for() -> None:
     h = (40,) * (MOST_READERS + 1)
     assert shortest_of(ManyLayersSearch(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h)))) is None

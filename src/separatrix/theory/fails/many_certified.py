@@ -4,6 +4,8 @@ nearly the largest that their conditions allow.
 
 from __future__ import annotations
 
+import numpy as np
+
 from separatrix.errors import SizeError
 from separatrix.theory.fails.many_prices import Choice, Sizes, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
@@ -22,7 +24,9 @@ def certified(ahead: int, s: Sizes, choice: Choice[int], spelling: Spelling) -> 
     """
     for lowered, share in enumerate(_SHARES):
         try:
-            found = _proposed(ahead, s, choice, spelling, share, lowered)
+            # floats propose, and may overflow
+            with np.errstate(all="ignore"):
+                found = _proposed(ahead, s, choice, spelling, share, lowered)
         except SizeError:
             return None
         needed = conditions(ahead, s, found, spelling)

@@ -16,7 +16,7 @@ from math import log
 import numpy as np
 
 from separatrix.theory.fails.many_certified import certified
-from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_prices import Choice, Sizes, prices
 from separatrix.theory.fails.many_proof import Conditions, Parameters, conditions
 from separatrix.theory.fails.many_relaxed import Relaxed
 from separatrix.theory.fails.spelling import PLAIN, Spelling
@@ -32,6 +32,8 @@ _SHALLOW = 3
 """Up to so many reading layers every flag is tried."""
 _ROOMS = tuple(2.0**power for power in range(-12, 8))
 """How much larger than their order of magnitude parameters may start."""
+_COUNTED = 2048
+"""Beyond so many bits that w receives, answers of more bits are not written down."""
 _FAR = 64
 _LOOK = 12
 """So many moves tell whether another choice of flags is better."""
@@ -106,6 +108,35 @@ def shortest_of(search: ManyLayersSearch, *, quick: bool = False) -> Parameters 
     """The certified parameters with the shortest prompt found, or None; `quick` rounds where it
     could look further.
     """
+    found = [_spread(search, quick=quick), _counted(search)]
+    known = [parameters for parameters in found if parameters is not None]
+    return min(known, key=lambda parameters: parameters.length(), default=None)
+
+
+def _counted(search: ManyLayersSearch) -> Parameters | None:
+    """The proof with one content and one value at every level, certified: w receives fewer bits
+    than the answer has. None where these are too many, or nothing is looked for.
+    """
+    if not 1 < search.readers <= MOST_READERS or search.L < 3:
+        return None
+
+    def choice(n_l: int) -> Choice[int]:
+        ones = (1,) * (search.L - 1)
+        g = n_l if search.L == 3 else 1
+        return Choice(2, (*ones[1:], n_l), 1, 1, g, 1, 1, ones, (0,) * len(ones))
+
+    # what is fixed is a + b n_{L-1}, and with 2^(b-1) + a + 1 = n_{L-1} more is asked for
+    first, second = (prices(search.ahead, search.s, choice(n), search.spelling)[-1] for n in (1, 2))
+    b = second - first
+    if b > _COUNTED:
+        return None
+    n_l = (1 << (b - 1)) + max(first - b, 0) + 1
+    return certified(search.ahead, search.s, choice(n_l), search.spelling)
+
+
+@lru_cache(maxsize=768)
+def _spread(search: ManyLayersSearch, *, quick: bool) -> Parameters | None:
+    """Those with many contents at every level."""
     if search.readers > MOST_READERS:
         return None
     valleys = _valleys(search)
@@ -258,7 +289,7 @@ def at_size_of(search: ManyLayersSearch) -> Parameters | None:
     # nothing much shorter than the shortest is to be found, nor than that of smaller caches
     anywhere: Parameters | None = None
     for s in (_simpler(search.s), search.s):
-        anywhere = shortest_of(replace(search, s=s, size=None), quick=True)
+        anywhere = _spread(replace(search, s=s, size=None), quick=True)
         if anywhere is None or 10 * search.tokens < 9 * anywhere.length():
             return None
     assert anywhere is not None
