@@ -167,8 +167,10 @@ def test_who_does_not_declare_it_would_be_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(monotone, "MOST", 1 << 12)
-    sizes = {"heads": 2, "head_dim": 2} | ({"width": 4} if name == "rwkv" else {})
-    made_of = drawn(mixer(mechanism(name, **sizes), width=4))
+    kind = mechanism(name, heads=2, head_dim=2)
+    if name == "rwkv":
+        kind = mechanism(name, heads=2, head_dim=2, width=4)
+    made_of = drawn(mixer(kind, width=4))
     monkeypatch.setattr(type(made_of.mechanism), "is_monotone", True)
     with pytest.raises(Exception, match=r"state\['S'\]"):
         moves_one_way(made_of)
@@ -258,6 +260,7 @@ def test_two_prompts_leave_one_state_bit_for_bit(spec: str) -> None:
     spec += (", " if "@" in spec else " @ ") + "positions=none, bf16"
     assert standstill(Architecture.parse(spec)) is not None
     runs = task.two_runs()
+    assert runs is not None
     first, second = (ends(spec, task, prompt.tolist()) for prompt in runs.prompts())
     # it moved in both runs, and stood still before either ended
     for still, _, _ in (first, second):

@@ -11,9 +11,9 @@ from separatrix.theory.fails.iii_one_reading_layer import (
     OneReadingSearch,
     Parameters,
     Sizes,
-    Spelling,
     TheoremIII,
 )
+from separatrix.theory.fails.spelling import Spelling
 from separatrix.theory.search.driver import shortest
 
 III = TheoremIII()

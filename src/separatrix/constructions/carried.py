@@ -30,11 +30,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture, Mechanism, stack
+from separatrix.architecture import Architecture, Mechanism, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits_float32
 from separatrix.constructions.parts.placement import (
-    Place,
     empty_model,
     in_float32,
     last_full,

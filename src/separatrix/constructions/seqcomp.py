@@ -31,11 +31,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.architecture import Architecture, stack
+from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
 from separatrix.constructions.parts.placement import (
-    Place,
     empty_model,
     last_full,
     mlp_after,

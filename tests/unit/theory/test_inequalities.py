@@ -17,6 +17,7 @@ from separatrix.errors import SizeError
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
+from separatrix.theory.fails.spelling import Spelling
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
 from separatrix.theory.search.driver import ProofParameters
 
@@ -48,12 +49,12 @@ def _agree(exact: Sequence[Any], floats: Sequence[Any]) -> None:
 
 
 @st.composite
-def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes, iii.Spelling]:
+def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes, Spelling]:
     m = draw(one_of(10**6))
     p = iii.Parameters(
         m=m, n_1=draw(one_of(10**4)), r=draw(st.integers(1, m)), t=draw(st.integers(1, m))
     )
-    spelling = iii.Spelling(
+    spelling = Spelling(
         e_1=draw(st.integers(1, 3)),
         s_0=draw(st.integers(1, 3)),
         s_w=draw(st.integers(1, 3)),
@@ -64,7 +65,7 @@ def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes, iii.Spel
 
 @given(parameters_iii())
 def test_theorem_iii_exact_and_in_floats(
-    drawn: tuple[iii.Parameters, iii.Sizes, iii.Spelling],
+    drawn: tuple[iii.Parameters, iii.Sizes, Spelling],
 ) -> None:
     p, s, spelling = drawn
     exact = iii.OneReadingSearch(s, spelling=spelling).inequalities(p)

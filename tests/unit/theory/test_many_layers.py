@@ -15,10 +15,9 @@ from separatrix.errors import CheckFailed, SeparatrixError
 from separatrix.evidence.records import Verdict, from_envelope
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.fails import many_layers
 from separatrix.theory.fails.many_layers import ManyLayers, closed_form, surely_silent
 from separatrix.theory.fails.many_prices import Sizes
-from separatrix.theory.fails.many_proof import Parameters
+from separatrix.theory.fails.many_proof import Parameters, conditions
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
 TINY = f"@ {paper_sizes(1, 1, 1)}"
@@ -214,7 +213,7 @@ def test_a_record_of_parameters_that_do_not_hold_is_refused(
     worse = replace(p, **change)
     sizes = _sizes("VI", HYBRID)
     assert sizes is not None
-    signs = many_layers.conditions(0, sizes, worse).named
+    signs = conditions(0, sizes, worse).named
     assert not signs[breaks].sign().positive
     task = SeqComp(L=3, m=p.m, branching=p.branching)
     with pytest.raises(CheckFailed, match="does not hold"):

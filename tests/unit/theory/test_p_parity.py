@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -15,7 +16,7 @@ from separatrix.architecture import Architecture
 from separatrix.architecture.presets import preset
 from separatrix.errors import CheckFailed
 from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import MECHANISMS
+from separatrix.mechanisms import MECHANISMS, RWKV
 from separatrix.tasks import Parity, Thought, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.p_parity import TheoremP, standstill
@@ -184,9 +185,9 @@ def test_a_verdict_is_derived_again() -> None:
     for name in found.numbers:
         numbers = found.numbers | {name: found.numbers[name] - 1}
         with pytest.raises(CheckFailed, match="numbers"):
-            recheck(Verdict(**{**vars(found), "numbers": numbers}))
+            recheck(replace(found, numbers=numbers))
     with pytest.raises(CheckFailed):
-        recheck(Verdict(**{**vars(found), "architecture": "gla @ format=p2"}))
+        recheck(replace(found, architecture="gla @ format=p2"))
     assert "P" in THEOREMS
 
 
@@ -330,4 +331,4 @@ def test_every_mechanism_is_decided() -> None:
     recurrent = {"linear", "lightning", "gla", "hgrn2", "mamba", "mamba2", "rglru", "mlstm"}
     assert settles == recurrent | {"rwkv4", "window", "reused_window", "shortconv", "mlp"}
     assert {name for name, cls in MECHANISMS.items() if cls().is_monotone} == recurrent | {"rwkv4"}
-    assert MECHANISMS["rwkv"](**{"version": 6}).is_monotone
+    assert RWKV(version=6).is_monotone

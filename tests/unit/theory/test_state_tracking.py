@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,9 +156,8 @@ def _status(name: str, task: str) -> str:
 def test_a_verdict_about_another_layer_is_refused() -> None:
     verdict = first("mamba2 + gdn(negative=true)", "parity:n=9")
     assert verdict.numbers["layer"] == 1
-    body = dict(vars(verdict)) | {"numbers": verdict.numbers | {"layer": 0}}
     with pytest.raises(CheckFailed, match="another numbers"):
-        recheck(Verdict(**body))
+        recheck(replace(verdict, numbers=verdict.numbers | {"layer": 0}))
 
 
 def test_an_order_too_large_for_keys_has_no_room() -> None:
