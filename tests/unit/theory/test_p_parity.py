@@ -212,6 +212,7 @@ def test_a_slow_cascade_attains_T(bits: tuple[int, ...]) -> None:
     values = [1 << p for p in bits]
     spec = " + ".join(f"linear(format=p{p}, positions=none)" for p in bits)
     T = T_of(spec)
+    assert T is not None
     assert 1 + sum(values) - len(values) == T
     states = [0] * len(values)
     seen = []
