@@ -90,6 +90,19 @@ class SwapsZeros(OneWay):
         return torch.where(old == 0, -old, old)
 
 
+class TurnsAtSomeTokens(OneWay):
+    """A decay of either sign, as tanh gives: it may be above 0 at the token that is tried first."""
+
+    sign = 1
+
+    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
+        return old * (self.sign * added[:, :1]).sign() + added
+
+
+class TurnsAtTheOthers(TurnsAtSomeTokens):
+    sign = -1
+
+
 CHEATS: dict[type[OneWay], str] = {
     FlipsItsSign: "falls",
     Turns: "falls|depends on other numbers",
@@ -98,6 +111,8 @@ CHEATS: dict[type[OneWay], str] = {
     Wraps: "falls",
     ForgetsNaN: "turns NaN into a number",
     SwapsZeros: "falls",
+    TurnsAtSomeTokens: "falls",
+    TurnsAtTheOthers: "falls",
 }
 
 
@@ -113,6 +128,7 @@ def test_the_honest_one_keeps_it_and_who_does_not_declare_is_not_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(monotone, "MOST", 1 << 14)
+    monkeypatch.setattr(monotone, "OTHERS", 0)
     moves_one_way(made(OneWay))
 
     class Silent(FlipsItsSign):
@@ -123,6 +139,7 @@ def test_the_honest_one_keeps_it_and_who_does_not_declare_is_not_asked(
 
 def test_check_mechanism_says_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monotone, "MOST", 1 << 12)
+    monkeypatch.setattr(monotone, "OTHERS", 0)
     found = [_result("monotone", LAWS["monotone"], made(cls)) for cls in (Sums, OneWay, Wraps)]
     assert [(r.applies, r.holds) for r in found] == [(False, True), (True, True), (True, False)]
 
@@ -137,6 +154,9 @@ def test_theorem_p_speaks_of_a_users_own_mixer_that_declares_it(
     (found,) = judge(stack, Parity(n=300_000))
     # 2^16 - 1 steps in each of two layers
     assert (found.status, found.theorem, found.n) == ("FAILS", "P", 2 * (1 + 2 * 65_535) + 1)
+    assert any(
+        "moves one way while a token repeats, as it declares" in a for a in found.assumptions
+    )
     assert standstill(Architecture.parse("one_way*2 @ bf16, width=4")) is None
     assert standstill(Architecture.parse("one_way + sums @ width=4, positions=none")) is None
 

@@ -30,6 +30,12 @@ is compared with itself.
 """
 SIZES = {"bf16": (1.0, 30.0)}
 """Sizes of the token that is repeated, 1 in other formats."""
+OTHERS = 3
+"""Further tokens that are repeated. Their opposites are, too, and that of the first: a decay with
+the sign of some map of the token is negative at one of the two.
+"""
+COARSER = 64
+"""By how much fewer values are tried with those."""
 LATER = 75
 """Tokens after which the map must still be the same."""
 REST = 64
@@ -42,20 +48,26 @@ def moves_one_way(mixer: Mixer) -> None:
     moves by a map of that number alone, the same at every place, that never falls.
 
     Tried over all values of bf16 and fp16, or over stretches of neighbouring ones where the state
-    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Numbers scaled by
-    others that stand still before them (a running maximum) are tried with those at rest. Buffers of
-    convolutions and token shifts hold the token itself.
+    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Seven more tokens
+    are repeated in one format, with fewer values. Numbers scaled by others that stand still before
+    them (a running maximum) are tried with those at rest. Buffers of convolutions and token shifts
+    hold the token itself.
     """
     if not mixer.mechanism.is_monotone:
         return
+    first, *others = inputs(mixer, 1, 1 + OTHERS, seed=81)[0].split(1)
+    others = [-first, *others, *(-token for token in others)]
     for name, dtype in formats_asked().items():
         cast = copy.deepcopy(mixer).to(dtype)
         for size in SIZES.get(name, (1.0,)):
-            token = (size * inputs(mixer, 1, 1, seed=81)[:, 0]).to(dtype)
-            _measure(cast, token, f"{name}, a token of size {size:g} repeated")
+            _measure(cast, (size * first).to(dtype), MOST, f"{name}, a token of size {size:g}")
+        for token in others:
+            _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, another token")
+        # which way a decay turns is no matter of formats
+        others = []
 
 
-def _measure(mixer: Mixer, token: Tensor, where: str) -> None:
+def _measure(mixer: Mixer, token: Tensor, most: int, where: str) -> None:
     place = 8 + mixer.mechanism.sizes().get("conv", 0)
     state = mixer.init_state(1)
     for t in range(place):
@@ -65,9 +77,10 @@ def _measure(mixer: Mixer, token: Tensor, where: str) -> None:
     names = [name for name in state if name not in buffers]
     first = [name for name in names if name in mixer.at_rest_first]
     if first:
-        _Maps(mixer, token, state, place, first, where).check()
+        _Maps(mixer, token, state, place, first, most, where).check()
         state = _at_rest(mixer, token, state, place, first)
-    _Maps(mixer, token, state, place, [n for n in names if n not in first], where).check()
+    after = [name for name in names if name not in first]
+    _Maps(mixer, token, state, place, after, most, where).check()
 
 
 def _at_rest(mixer: Mixer, token: Tensor, state: State, place: int, names: list[str]) -> State:
@@ -90,7 +103,14 @@ class _Maps:
     """
 
     def __init__(
-        self, mixer: Mixer, token: Tensor, state: State, place: int, names: list[str], where: str
+        self,
+        mixer: Mixer,
+        token: Tensor,
+        state: State,
+        place: int,
+        names: list[str],
+        most: int,
+        where: str,
     ) -> None:
         self.mixer = mixer
         self.state = state
@@ -100,8 +120,8 @@ class _Maps:
         self.ends = torch.tensor([state[name].numel() for name in names]).cumsum(0).tolist()
         numbers = self.ends[-1]
         self.watched = torch.linspace(0, numbers - 1, min(numbers, WATCHED)).long()
-        values = values_of(state[names[0]].dtype, max(FEWEST, MOST // numbers))
-        self.rows = min(ROWS, len(values) // 4, max(16, MOST // (4 * numbers)))
+        values = values_of(state[names[0]].dtype, max(FEWEST, most // numbers))
+        self.rows = min(ROWS, len(values) // 4, max(16, most // (4 * numbers)))
         self.token = token.expand(self.rows, -1)
         self.each = -(-len(values) // self.rows)
         # (each + 1, rows): one column for every row, the last value that of the next column
@@ -173,7 +193,8 @@ class _Maps:
         part = next(i for i, end in enumerate(self.ends) if wrong < end)
         number = wrong - (self.ends[part - 1] if part else 0)
         raise LawBroken(
-            f"{self.where}: the map of number {number} of state['{self.names[part]}'] {what(place)}"
+            f"{self.where} repeated: the map of number {number} of state['{self.names[part]}']"
+            f" {what(place)}"
         )
 
 

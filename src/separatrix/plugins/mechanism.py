@@ -135,8 +135,12 @@ class OwnMechanism(Mechanism):
             if self.declares
             else f"measured over {HORIZON} tokens and taken to stay bounded"
         )
+        one_way = (
+            f"the state of '{self.name}' only moves one way while a token repeats, as it declares"
+        )
         return (
             f"the cache of '{self.name}' is {held}, {self.p} bits per number",
+            *((f"{one_way} (`check-mechanism` tests it)",) if self.is_monotone else ()),
             f"a layer of '{self.name}' can write nothing, as with output weights of zero",
             (
                 f"'{self.name}' keeps nothing outside its state, and its forward equals its step"
