@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from separatrix.theory.fails.many_layers import surely_silent
+from separatrix.theory.fails.many_layers import closed_form, surely_silent
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
@@ -285,21 +285,8 @@ def test_a_little_less_breaks_a_condition(row: Row) -> None:
 
 @pytest.mark.parametrize("h", [*range(1, 41), 10**12])
 def test_the_corollary(h: int) -> None:
-    """n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2, with the parameters of theory.md."""
-    p = Parameters(
-        m=556 * h**6,
-        n_1=3 * h,
-        further=(6 * h * h,),
-        part=278 * h**5,
-        G=2 * h,
-        g=3 * h,
-        t=18 * h**3,
-        x=18 * h**3,
-        contents=(13 * h * h, 3 * h),
-        y_1=95 * h**5,
-        hit=(526 * h**8,),
-        flags=(0, 0),
-    )
+    """n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2, with right sides as in theory.md."""
+    p = closed_form(h)
     assert p.length() == 10008 * h**9 + 1668 * h**7 + 556 * h**6 + 2
     sizes = Sizes((h, h, h), (0, 0, 0, 0), (0, 0, 0))
     assert not surely_silent(sizes, p.size)

@@ -224,14 +224,21 @@ def _block_swap(
     }
 
 
+def _as_it_is(record: Certificate) -> None:
+    """Raises EvidenceError where a certificate about the model's own answers names a cache format,
+    in which caches would be rounded.
+    """
+    if record.cache_format is not None:
+        raise EvidenceError(
+            f"a certificate of the form '{record.form}' is about the model as it is, without the"
+            f" cache format '{record.cache_format}'"
+        )
+
+
 def _wrong_answer(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    if record.cache_format is not None:
-        raise EvidenceError(
-            "a wrong answer is the model's as it is, without the cache format"
-            f" '{record.cache_format}'"
-        )
+    _as_it_is(record)
     tokens = torch.from_numpy(inputs)
     copy = exact(model)
     # states are rounded as the stack declares: the model meant is the one that decodes
@@ -252,11 +259,7 @@ def _wrong_answer(
 def _two_runs(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    if record.cache_format is not None:
-        raise EvidenceError(
-            "two runs are read by the model as it is, without the cache format"
-            f" '{record.cache_format}'"
-        )
+    _as_it_is(record)
     model.exact_state = True
     ends = [decoded(model, torch.from_numpy(prompt[None])) for prompt in inputs]
     gap = min(_output(logits[0].double(), record.output, LEAST_ALIKE) for logits, _ in ends)
