@@ -497,6 +497,10 @@ def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(
         ("kda + full", ("1 Kimi Delta Attention shrink", "no theorem here decides it")),
         ("gla @ fp64, positions=none", ("1 gated linear attention only", "out of reach")),
         ("rwkv(version=6) + mlp", ("1 RWKV only move one way",)),
+        # a buffer may go up and down again before it holds equal tokens
+        ("shortconv*2 + full", ("2 short convolution see the last tokens only;",)),
+        ("window + gla", ("1 sliding-window attention see the last", "attention only move one")),
+        ("lightning(rotated=true) + full", ("1 Lightning attention are diagonal recurrences",)),
     ],
 )
 def test_state_tracking_says_which_layers_can_and_which_cannot(

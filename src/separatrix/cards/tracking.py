@@ -10,6 +10,7 @@ from separatrix.theory.words import Words
 
 _TURNS = "turn their state over"
 _ONE_WAY = "only move one way while a token repeats"
+_NEAR = "see the last tokens only"
 _READS = "read the prompt at a fixed depth"
 _DIAGONAL = "are diagonal recurrences that Theorem P does not cover"
 _SHRINKS = "shrink their state along a key, and are not shown to turn it over"
@@ -89,7 +90,7 @@ def _does(layer: Layer) -> str:
     if any(part.turning is not None for part in layer):
         return _TURNS
     if layer_settles(layer) is not None:
-        return _ONE_WAY
+        return _ONE_WAY if any(part.group == "recurrent" for part in layer) else _NEAR
     if any(part.reading for part in layer):
         return _READS
     if all(part.group == "recurrent" for part in layer):

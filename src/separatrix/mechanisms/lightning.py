@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.mechanisms.base import Facts
+from separatrix.mechanisms.base import Facts, flag
 from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
 
 
@@ -26,4 +26,14 @@ class Lightning(MatrixState):
         elsewhere="transformers: linear_attention of minimax; fla: LightningAttention",
     )
     diagonal: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
+
+    rotated: bool = flag(
+        False,
+        "whether queries and keys are rotated by their places (Ring-linear)",
+        alters=True,
+    )
+
+    @property
+    def is_monotone(self) -> bool:
+        # rotated keys add unlike things for equal tokens, as in retention
+        return not self.rotated

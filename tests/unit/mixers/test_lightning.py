@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 from support.mixers import TOKENS, RecurrentHeads, made_with, options, outputs_of, tokens_of
 
+from separatrix.errors import SizeError
+from separatrix.mechanisms import mechanism
+from separatrix.mixers import mixer
+
 
 @options
 def test_lightning(options: dict[str, Any]) -> None:
@@ -43,3 +47,8 @@ def test_lightning_decays_of_four_heads() -> None:
         assert outputs_of(m, x, channel=h) == pytest.approx(
             [exp(-slope * n) for n in range(71)], rel=1e-12
         )
+
+
+def test_rotated_keys_are_declared_only() -> None:
+    with pytest.raises(SizeError, match="rotated=true: no mixer here rotates its keys"):
+        mixer(mechanism("lightning", heads=1, head_dim=2, rotated=True), width=2)

@@ -146,7 +146,7 @@ def test_hunyuan_large_keeps_keys_of_every_second_layer() -> None:
 def test_ring_linear_layers() -> None:
     read = unplaced(from_config(RING))
     # full are the last of each four, and the three left over
-    lightning = Lightning(heads=4, head_dim=24, format="bf16", state_format="fp32")
+    lightning = Lightning(heads=4, head_dim=24, format="bf16", state_format="fp32", rotated=True)
     full = [i for i, (part,) in enumerate(read.layers) if isinstance(part, Full)]
     assert full == [3, 7, 8, 9, 10]
     assert all(read.layers[i] == (lightning,) for i in range(11) if i not in full)

@@ -13,7 +13,7 @@ _STATE = "recurrent state fp32 (assumed): the released code and the kernels of v
 
 def bailing_linear(fields: Fields) -> Reading:
     """Softmax attention in the last layer of every `layer_group_size` layers, and in those left
-    over at the end; Lightning attention with as many key as query heads in the others.
+    over at the end; Lightning attention with as many key as query heads, which are rotated, in the others.
     """
     period = fields.needed("layer_group_size")
     layers = fields.layers()
@@ -28,6 +28,7 @@ def bailing_linear(fields: Fields) -> Reading:
             "head_dim": fields.size("head_dim"),
             "format": fields.model_format(),
             "state_format": "fp32",
+            "rotated": True,
         },
     )
     return Reading.of(
