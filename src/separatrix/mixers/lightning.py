@@ -4,8 +4,8 @@
     a = exp(-2^(-8 (h+1) / H)) in head h = 0, ..., H-1
 
 The released models weaken the decay layer by layer and put SiLU on q, k and v; here every layer
-decays as their first one does, and a short convolution of conv=1 with weights of 1 is that SiLU. Ring-linear's also rotate queries and keys (`rotated`), which is not
-built.
+decays as their first one does, and a short convolution of conv=1 with weights of 1 is that SiLU.
+Ring-linear's also rotate queries and keys (`rotated`), which is not built.
 Source: Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313.
 State: S^T (heads, head_dim, value_dim). Parallel form: chunks (ops/decay.py).
 """

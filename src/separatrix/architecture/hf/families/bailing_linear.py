@@ -13,7 +13,8 @@ _STATE = "recurrent state fp32 (assumed): the released code and the kernels of v
 
 def bailing_linear(fields: Fields) -> Reading:
     """Softmax attention in the last layer of every `layer_group_size` layers, and in those left
-    over at the end; Lightning attention with as many key as query heads, which are rotated, in the others.
+    over at the end; Lightning attention with as many key as query heads, both rotated, in the
+    others.
     """
     period = fields.needed("layer_group_size")
     layers = fields.layers()
