@@ -7,7 +7,6 @@ together fewer than y bins are hit with probability at most 2^-lambda.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import exp, expm1
 
 from flint import arb, ctx, fmpq, fmpz
@@ -16,7 +15,8 @@ from separatrix.errors import SizeError, Undecided
 from separatrix.numbers.logs import PRECISIONS, LogSign, decimal
 
 _GUARD = 128
-_SMALL = 1e-4
+_SMALL = fmpq(1, 10_000)
+_LARGE = fmpq(1000)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Occupancy:
     @property
     def useless(self) -> bool:
         """Whether lambda is at most 0: there are too few balls, or no fewer are hit on average."""
+        if self.certain:
+            return False
         if self.balls < self.hit or self.bins < self.hit:
             return True
         with ctx.workprec(self._precision):
@@ -79,7 +81,7 @@ class Occupancy:
         """The best u and z but for rounding, as numbers without a radius; z may exceed 1."""
         # u / (1 - e^-u) = b / (y-1) and z (e^u - 1) = (y-1) / (V-y+1)
         ratio = arb(fmpq(self.balls, self.hit - 1))
-        u = arb(_root(Fraction(self.balls - self.hit + 1, self.hit - 1)))
+        u = _root(fmpq(self.balls - self.hit + 1, self.hit - 1))
         digits = 40
         # Newton's method doubles the digits, and the function is convex
         while digits < 2 * self._precision:
@@ -90,18 +92,21 @@ class Occupancy:
         return u, (odds / u.expm1()).mid()
 
 
-def _root(excess: Fraction) -> float:
-    """About the u > 0 with u / (1 - e^-u) = 1 + excess."""
-    share = float(excess)
-    if share < _SMALL:
-        return 2 * share * (1 - share / 3)
+def _root(excess: fmpq) -> arb:
+    """About the u > 0 with u / (1 - e^-u) = 1 + excess, to half of a float's digits."""
+    # ratios beyond all floats are as good as their limits
+    if excess < _SMALL:
+        return (2 * arb(excess) * (1 - arb(excess) / 3)).mid()
+    if excess > _LARGE:
+        return arb(1 + excess).mid()
+    share = int(excess.p) / int(excess.q)
     u = min(2 * share, 1 + share)
     for _ in range(60):
         step = (u + (1 + share) * expm1(-u)) / (1 - (1 + share) * exp(-u))
         u -= step
         if abs(step) < 1e-9 * u:
             break
-    return u
+    return arb(u)
 
 
 def whole(ball: arb) -> int:

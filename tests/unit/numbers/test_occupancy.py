@@ -101,3 +101,16 @@ def test_at_huge_sizes_every_bit_is_certain() -> None:
     one = Occupancy(3336 * size, 1710 * size, 526 * size, 2)
     more = Occupancy(3336 * size, 1710 * size, 526 * size + 1, 2)
     assert whole(more.log2_ball()) < whole(one.log2_ball())
+
+
+def test_beyond_all_floats() -> None:
+    """By hand: b balls miss one of two bins with probability 2^(1-b); of b balls in V bins two meet
+    with probability at most b^2 / 2V.
+    """
+    balls = 10**400
+    many = whole(Occupancy(2, balls, 2).log2_ball())
+    # what Stirling's formula lacks in b!, and no more
+    assert balls - 1000 < many <= balls - 1
+    few = whole(Occupancy(10**2000, 10**330, 10**330).log2_ball())
+    assert 3800 < few <= 4452
+    assert not Occupancy(5, 3, 1).useless

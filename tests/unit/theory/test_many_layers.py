@@ -242,6 +242,11 @@ def test_numbers_beyond_every_use_are_refused_quickly() -> None:
     stack = Architecture.parse(f"full*3 {TINY}")
     with pytest.raises(CheckFailed, match="out of range"):
         SEVEN.again(stack, task, p.numbers | {"Delta_2": 10**200_000})
+    # more balls for each bin than any float
+    for name in ("Delta_2", "n_1"):
+        numbers = {f"from_{key}": n for key, n in p.numbers.items()} | {f"from_{name}": 1 << 1200}
+        with pytest.raises(CheckFailed, match="does not hold"):
+            SEVEN.again(stack, task, numbers)
     # (A) holds with ever more contents, but its sides could not be written
     many = replace(p, contents=(1 << 12_999, 3 * 2), t=p.m, x=p.m)
     with pytest.raises(SeparatrixError):

@@ -168,6 +168,29 @@ def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: 
     assert found.length() <= (1 << readers * h) + 100 * readers**2 * h
 
 
+FAR_APART = [
+    # (h, sigma, open) where the valley with f_2 = 1 lies far from that with f_2 = 0, and n there
+    (((5, 12260), (82, 122315, 325867), (0, 0)), 2.75e12),
+    (((26, 60, 872), (73, 98657, 0, 1871), (0, 70038, 0)), 1.7e28),
+    (((23368, 5, 47), (36, 4819839568, 0, 0), (493, 604617, 33)), 1.1e40),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "most"), FAR_APART)
+def test_every_choice_of_flags_is_looked_at_from_starts_of_its_own(
+    sizes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], most: float
+) -> None:
+    """From the valley without flags the others were not reached, and n was 4 to 1,600 times as
+    large; one bit more made it smaller.
+    """
+    for quick in (True, False):
+        found = shortest_of(ManyLayersSearch(0, Sizes(*sizes)), quick=quick)
+        assert found is not None
+        assert found.flags[0] == 1
+        assert found.length() <= most
+
+
 def test_beyond_six_reading_layers_nothing_is_looked_for() -> None:
     h = (40,) * (MOST_READERS + 1)
     assert shortest_of(ManyLayersSearch(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h)))) is None

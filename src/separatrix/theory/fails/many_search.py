@@ -34,9 +34,6 @@ _ROOMS = tuple(2.0**power for power in range(-12, 8))
 """How much larger than their order of magnitude parameters may start."""
 _COUNTED = 2048
 """Beyond so many bits that w receives, answers of more bits are not written down."""
-_FAR = 64
-_LOOK = 12
-"""So many moves tell whether another choice of flags is better."""
 _BEAM = 4
 _GROUPS = 6
 """For so many G the search at a size goes on."""
@@ -165,41 +162,13 @@ def _best(search: ManyLayersSearch, relaxed: Relaxed, places: list[Place]) -> Pa
 
 def _valleys(search: ManyLayersSearch) -> list[tuple[Flags, Place]]:
     """The lowest relaxed places found, by flags, the shortest first."""
-    choices = search.flags()
-    found: dict[Flags, Place] = {}
-    # with caches far larger than reads, flags may have to change together
-    caches = max(search.s.sigma) > _FAR * max(search.s.h)
-    for first in (min, max) if caches else (min,):
-        here = tuple(first(choice) for choice in choices)
-        if here in found:
-            break
-        found[here] = _valley(search.relaxed(here))
-        while True:
-            for flags in _neighbours(here, choices):
-                if flags not in found:
-                    found[flags] = lowest(
-                        search.relaxed(flags).measure,
-                        found[here].point,
-                        _every(search.relaxed(flags)),
-                        _LOOK,
-                    )
-            best = min((here, *_neighbours(here, choices)), key=lambda flags: _cost(found[flags]))
-            if best == here:
-                break
-            here = best
-    allowed = [(flags, place) for flags, place in found.items() if place.allowed]
-    return sorted(allowed, key=lambda pair: pair[1].cost)
+    # each from starts of its own: the valleys of other flags may lie too far away
+    found = [(flags, _valley(search.relaxed(flags))) for flags in product(*search.flags())]
+    return sorted((pair for pair in found if pair[1].allowed), key=lambda pair: pair[1].cost)
 
 
 def _cost(place: Place) -> float:
     return place.cost if place.allowed else np.inf
-
-
-def _neighbours(flags: Flags, choices: list[list[int]]) -> Iterator[Flags]:
-    for index, choice in enumerate(choices):
-        for other in choice:
-            if other != flags[index]:
-                yield *flags[:index], other, *flags[index + 1 :]
 
 
 def _valley(relaxed: Relaxed) -> Place:
