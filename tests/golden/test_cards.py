@@ -524,6 +524,15 @@ def test_conditional_statements_are_never_failures() -> None:
                 assert found.bound is None
 
 
+def test_what_theorem_p_takes_for_granted_stands_on_the_card_where_it_fails() -> None:
+    # a state in float32 is rounded nowhere else in step by step decoding
+    stack = Architecture.parse("gla @ bf16, positions=none, state_format=fp32")
+    for context, said in ((10**9, False), (10**10, True)):
+        found = card_facts(stack, context)
+        assert any("token by token, as in decoding" in text for text in found.assumptions) is said
+        assert any("enter the stack without" in text for text in found.assumptions) is said
+
+
 def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
     far = next(x for x in card(preset("mamba2-2.7b"), 8192) if x.question == "parity of bits")
     T = 1 + 64 * (2**32 + 2)

@@ -17,6 +17,7 @@ from separatrix.cards.positions import positions_text
 from separatrix.numbers.amounts import check_context
 from separatrix.tasks import parse_task
 from separatrix.theory.base import number
+from separatrix.theory.fails.p_parity import STEPS, UNPLACED
 
 _SAID_BY_NOTES = {
     "the recurrent state holds": "recurrent state",
@@ -101,7 +102,7 @@ def card_facts(
         lines=asked,
         defaults=taken_by_default(architecture),
         assumptions=(
-            *_positions(asked),
+            *_own(asked),
             *_spelling(architecture, asked),
             *_assumptions(architecture),
         ),
@@ -141,15 +142,16 @@ def _formats(architecture: Architecture) -> str:
     return ", ".join(words)
 
 
-def _positions(lines: Sequence[CardLine]) -> tuple[str, ...]:
-    """The sources of positions that what is SOLVABLE rests on."""
-    solved = [line.verdict for line in lines if line.status == "SOLVABLE"]
+def _own(lines: Sequence[CardLine]) -> tuple[str, ...]:
+    """The sources of positions that what is SOLVABLE rests on, and what Theorem P takes for granted
+    of what FAILS.
+    """
     said = [
         text
-        for verdict in solved
-        if verdict is not None
-        for text in verdict.assumptions
-        if text.startswith("positions:")
+        for line in lines
+        for text in (line.verdict.assumptions if line.verdict is not None else ())
+        if (line.status == "SOLVABLE" and text.startswith("positions:"))
+        or (line.status == "FAILS" and text in (UNPLACED, STEPS))
     ]
     return tuple(dict.fromkeys(said))
 

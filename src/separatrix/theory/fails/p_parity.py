@@ -14,6 +14,7 @@ from separatrix.theory.base import FAILS, Sees, Theorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask
 
 UNPLACED = "tokens enter the stack without their places (positions=none)"
+STEPS = "token by token, as in decoding: a parallel form that rounds elsewhere is another model"
 
 
 class Standstill(NamedTuple):
@@ -120,7 +121,7 @@ class TheoremP(Theorem):
             sentence,
             n=n,
             numbers=_numbers(still) | {"shortest_run": runs.shorter},
-            assumptions=(UNPLACED,),
+            assumptions=(UNPLACED, STEPS),
         )
 
     def _least(self, task: Task, T: int, *, here: bool) -> Task | None:
