@@ -30,7 +30,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 GREEN = "#2e7d32"
 PURPLE = "#6a3d9a"
 SOLID, DASHED, DOTTED = [1, 0], [7, 4], [2, 3]
-_LABEL_GAP = 0.055
+_LABEL_GAP = 0.038
 _ROOM = 0.42
 """Room for labels on the right, as a share of the axis."""
 _POWERS = (
@@ -105,17 +105,18 @@ def chart(
         return height if axes.share else axes.floor * (axes.top / axes.floor) ** height
 
     layers: list[Any] = []
-    for level, label in levels:
-        row = alt.Chart(alt.Data(values=[{"x": first, "y": level, "label": label}]))
-        rule = {"color": MUTED, "strokeDash": DOTTED}
-        layers.append(row.mark_rule(**rule).encode(y=y))
-        words = row.mark_text(align="right", dx=-2, dy=11, color=MUTED, fontSize=11)
-        layers.append(words.encode(x=alt.value(WIDTH), y=y, text="label:N"))
+    levels = list(levels)
+    for level, _ in levels:
+        row = alt.Chart(alt.Data(values=[{"x": first, "y": level, "end": last}]))
+        rule = row.mark_rule(color=MUTED, strokeDash=DOTTED)
+        layers.append(rule.encode(x=x, x2="end:Q", y=y))
     for line in lines:
         data = alt.Chart(alt.Data(values=[{"x": a, "y": b} for a, b in line.points]))
         drawn = data.mark_line(color=line.colour, strokeWidth=2.2, strokeDash=list(line.dash))
         layers.append(drawn.encode(x=x, y=y))
     ends = [(share(line.points[-1][1]), line.label, line.colour) for line in lines if line.label]
+    # the names of levels keep their distance from those of lines
+    ends += [(share(level), label, MUTED) for level, label in levels]
     for height, label, colour in spread(ends, gap=_LABEL_GAP):
         row = alt.Chart(alt.Data(values=[{"x": last, "y": value(height), "label": label}]))
         words = row.mark_text(align="left", dx=6, color=colour, fontSize=12, fontWeight="bold")
