@@ -24,7 +24,7 @@ from separatrix.constructions import retrieval as built_retrieval
 from separatrix.constructions.match2 import LARGEST_MODULUS
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations import retrieval as checked_retrieval
-from separatrix.errors import CheckFailed, SizeError, UnknownNameError
+from separatrix.errors import CheckFailed, SeparatrixError, SizeError, UnknownNameError
 from separatrix.tasks import Equality, Eva, SeqComp, TwoSum
 from separatrix.theory import built as known
 
@@ -92,6 +92,8 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("deltaproduct", "permutation:n=9,k=5,shift=swaps", "swaps"),
         ("deltaproduct(householders=4, format=bf16)", "group:n=9,G=A5", "group"),
         ("deltaproduct(householders=4)|full", "modular:n=9,m=6", "modular"),
+        # not into the first of its layers that could hold it
+        ("gdn(negative=true, conv=4) + gdn(negative=true)", "parity:n=40", "parity"),
     ],
 )
 def test_what_a_card_says_is_built_is_built(spec: str, task: str, name: str) -> None:
@@ -106,6 +108,28 @@ def test_what_a_card_says_is_built_is_built(spec: str, task: str, name: str) -> 
     )
     if verdict.theorem == "state-tracking":
         assert construct(sx.parse_task(task), model).record.name == name
+
+
+@pytest.mark.parametrize(
+    ("m", "name", "said"),
+    [(9, "bf16", ", exactly"), (11, "bf16", " in float32"), (11, "fp16", ", exactly")],
+)
+def test_a_card_says_exactly_of_formats_that_hold_the_answers(m: int, name: str, said: str) -> None:
+    """Of 9 things 8 x 8 + 8 x 8 / 2 = 96, in halves at most 192: 8 digits; of 11, 300."""
+    sizes = f"heads=1, head_dim={2 * m}, value_dim=1, householders={m - 1}, format={name}"
+    stack = Architecture.parse(f"deltaproduct({sizes})")
+    task = sx.parse_task(f"modular:n={m},m={m}")
+    assert known.in_construct(sx.judge(stack, task)[0]) == f"`construct` builds it{said}"
+    if said == ", exactly":
+        assert construct(task, stack).record.name == "modular"
+    else:
+        with pytest.raises(SeparatrixError, match=f"declares {name}"):
+            construct(task, stack)
+
+
+@pytest.mark.parametrize("spec", ["mlp|full", "mlp|sparse @ block=4, head_dim=32"])
+def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
+    assert construct(Eva(n=8, V=8), Architecture.parse(spec)).record.architecture == spec
 
 
 @pytest.mark.parametrize(

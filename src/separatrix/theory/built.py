@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
+from separatrix.numbers.formats import DIGITS
 from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.solves.places import EMBEDDED
 
 BUILT: dict[str, tuple[str, ...]] = {
@@ -19,7 +21,7 @@ BUILT: dict[str, tuple[str, ...]] = {
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
 EXACT = ("brackets", "state-tracking")
-"""Those of which nothing is rounded, in whatever formats their verdicts allow."""
+"""Those of which nothing is rounded, in whatever formats hold the answers."""
 _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
 CARRIERS = frozenset({"linear", "gdn"})
@@ -90,6 +92,19 @@ def in_construct(verdict: Verdict) -> str:
     if verdict.status != "SOLVABLE":
         return ""
     if built_by(verdict):
-        exact = verdict.theorem in EXACT
+        exact = verdict.theorem in EXACT and not _rounds(verdict)
         return f"`construct` builds it{', exactly' if exact else ' in float32'}"
     return "not built by `construct` yet"
+
+
+def _rounds(verdict: Verdict) -> bool:
+    """Whether a format of the layer is too narrow for the recipe's answers: turns of a cycle of q
+    things are told apart by numbers up to 3/2 (q - 1)^2 in halves.
+    """
+    moved = tracked(parse_task(verdict.task))
+    if moved is None or len(moved.followed) > len(moved.blocks):
+        return False
+    layer = Architecture.parse(verdict.architecture).layers[verdict.numbers["layer"]]
+    formats = [name for part in layer if part.turning is not None for name in part.formats]
+    halves = 3 * sum((length - 1) ** 2 for length in moved.blocks)
+    return halves > 1 << min(DIGITS[name] for name in formats)

@@ -123,6 +123,21 @@ def test_any_change_of_a_weight_is_refused_or_does_no_harm() -> None:
     assert refused > accepted > 0
 
 
+@pytest.mark.parametrize("head", [0, 1])
+def test_a_rate_that_overflows_is_refused(head: int) -> None:
+    """e^100 is infinite in float32: infinity times the 0 of a saturated gate is no number, of a
+    head that is not used, too.
+    """
+    spec = "linear(feature=identity, normaliser=false) + gdn*2 @ heads=2, head_dim=2"
+    model = in_format(made(4, 2, 2, spec), torch.float32).requires_grad_(False)
+    mixer = model.get_submodule("blocks.1.mixers.0")
+    mixer.get_parameter("a.bias")[head] = -128.0
+    mixer.get_parameter("rate")[head] = 100.0
+    assert bool(model(torch.zeros(1, 4, dtype=torch.int64)).isnan().all())
+    with pytest.raises(CheckFailed, match=r"a rate e\^100 may overflow"):
+        DERIVATIONS["brackets"].derive(Dyck(n=4, k=2, D=2), model)
+
+
 @pytest.mark.parametrize(
     ("n", "formats"),
     [(62, "float32, bfloat16 and float16"), (66, "float32 and float16"), (514, "float32")],

@@ -28,6 +28,7 @@ SMALL = [
     ("parity:n=9", "full + gdn(negative=true, key_heads=2)|window + mamba2 @ head_dim=4"),
     ("parity:n=9", "kda(negative=true) @ heads=2, head_dim=3"),
     ("parity:n=9", "deltaproduct(householders=3) @ heads=2, head_dim=3"),
+    ("parity:n=9", "mlp|deltanet(heads=1, head_dim=1)|kda(heads=1, head_dim=2) @ negative=true"),
     ("modular:n=10,m=6", "deltaproduct(householders=4) @ heads=2, head_dim=10, value_dim=3"),
     ("permutation:n=4,k=3", "deltaproduct @ heads=1, head_dim=6, value_dim=2"),
     ("permutation:n=3,k=3", "deltaproduct(householders=3) + full(positions=none) @ head_dim=8"),
@@ -191,8 +192,10 @@ def test_queries_have_a_dyadic_length_and_a_weight_for_every_place(blocks: tuple
         ("parity:n=9", "deltanet(negative=true, conv=4)", "no conv or gate"),
         ("permutation:n=9,k=5,shift=swaps", "deltanet(negative=true, heads=1)", "2 heads"),
         ("permutation:n=9,k=5", "deltanet(negative=true)", "shift=swaps"),
+        ("parity:n=9", "deltanet(negative=true, format=fp8)", "in fp32, bf16 or fp16"),
+        ("modular:n=400,m=131", None, "moves 131 things.* at most 128"),
     ],
 )
-def test_what_is_lacking_is_named(text: str, stack: str, needed: str) -> None:
+def test_what_is_lacking_is_named(text: str, stack: str | None, needed: str) -> None:
     with pytest.raises(SizeError, match=needed):
-        construct(parse_task(text), Architecture.parse(stack))
+        construct(parse_task(text), None if stack is None else Architecture.parse(stack))

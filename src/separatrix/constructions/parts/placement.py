@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
 from separatrix.architecture import Architecture, Mechanism, Place
 from separatrix.errors import SizeError
@@ -112,16 +113,23 @@ def block_at(model: Model, place: Place) -> Block:
     return block
 
 
+def mixer_at(model: Model, place: Place) -> nn.Module:
+    """The mixer at a place; position-wise parts beside it have none."""
+    layer, number = place
+    before = model.architecture.layers[layer][:number]
+    return block_at(model, place).mixers[sum(part.mixes_tokens for part in before)]
+
+
 def recurrent_head(model: Model, place: Place) -> RecurrentMixer:
     """The recurrent mixer at a place; constructions use its head 0."""
-    part = block_at(model, place).mixers[place[1]]
+    part = mixer_at(model, place)
     assert isinstance(part, RecurrentMixer)
     return part
 
 
 def softmax_head(model: Model, place: Place) -> SoftmaxMixer:
     """The softmax mixer at a place; constructions use its head 0."""
-    part = block_at(model, place).mixers[place[1]]
+    part = mixer_at(model, place)
     assert isinstance(part, SoftmaxMixer)
     return part
 

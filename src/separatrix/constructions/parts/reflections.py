@@ -40,7 +40,7 @@ from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.tracked import Tracked, tracked
-from separatrix.theory.solves.state_tracking import room_for
+from separatrix.theory.solves.state_tracking import MOST_THINGS, room_for
 
 _FEW = 6
 """Things whose shares are searched through."""
@@ -160,7 +160,7 @@ def turning_place(
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a"
             f" deltanet, gdn, kda or deltaproduct layer with negative=true, {needs}, and no conv or"
-            " gate"
+            " gate, in fp32, bf16 or fp16"
         )
     return found[0], architecture.layers[found[0][0]][found[0][1]]
 
@@ -171,6 +171,11 @@ def reflections(task: Task, architecture: Architecture | None, name: str) -> Bui
     assert moved is not None
     if moved.order == 2:
         return _flip(task, moved, architecture, name)
+    if moved.things > MOST_THINGS:
+        raise SizeError(
+            f"{task.spec}: it moves {moved.things:,} things, and the construction '{name}' follows"
+            f" at most {MOST_THINGS}"
+        )
     keys, values = 2 * moved.things, len(moved.followed)
     if architecture is None:
         part = DeltaProduct(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from separatrix.derivations.parts.exact import Integers
 from separatrix.derivations.parts.live_parts import Live, array
-from separatrix.derivations.parts.reflections import keeps
+from separatrix.derivations.parts.reflections import keeps, tame
 from separatrix.errors import CheckFailed
 from separatrix.proofs.exact import SATURATED
 from separatrix.proofs.machine import Array
@@ -61,6 +61,7 @@ def moves(part: Live, rows: Array, tokens: int, whole: Integers) -> Moves:
     if mixer.largest != 1.0 or (np.abs(gate) < SATURATED).any():
         raise CheckFailed(f"{where}, b: the gate is neither 1 nor 0")
     keeps(mixer, head.index, rows, whole.digits, where)
+    tame(mixer, rows, where)
     return Moves(
         writes=np.where(gate[:, 0] > 0, _unit(keys, f"{where}, k"), -1),
         reads=_unit(queries, f"{where}, q"),

@@ -74,31 +74,40 @@ class StateTracking(Theorem):
         moved = tracked(task)
         if moved is None:
             return None
-        for index, layer in enumerate(architecture):
-            for part in layer:
-                room = room_for(moved, task, part, placed=architecture.positions == "embedded")
-                if room is None:
-                    continue
-                sentence = (
-                    f"one {part.title} layer (layer {index + 1}) answers every prompt of every"
-                    f" length: {room.said}"
-                )
-                return self.verdict(
-                    architecture,
-                    task,
-                    "SOLVABLE",
-                    sentence,
-                    numbers={
-                        "layer": index,
-                        "things": moved.things,
-                        "reflections": room.reflections,
-                        "key_numbers": room.keys,
-                        "value_numbers": room.values,
-                        "heads": room.heads,
-                    },
-                    assumptions=(SATURATED,),
-                )
-        return None
+        placed = architecture.positions == "embedded"
+        found = [
+            (index, part, room)
+            for index, layer in enumerate(architecture)
+            for part in layer
+            if (room := room_for(moved, task, part, placed=placed)) is not None
+        ]
+        if not found:
+            return None
+        # the first, and rather one that `construct` writes weights into
+        index, part, room = next((one for one in found if _bare(one[1])), found[0])
+        sentence = (
+            f"one {part.title} layer (layer {index + 1}) answers every prompt of every length:"
+            f" {room.said}"
+        )
+        return self.verdict(
+            architecture,
+            task,
+            "SOLVABLE",
+            sentence,
+            numbers={
+                "layer": index,
+                "things": moved.things,
+                "reflections": room.reflections,
+                "key_numbers": room.keys,
+                "value_numbers": room.values,
+                "heads": room.heads,
+            },
+            assumptions=(SATURATED,),
+        )
+
+
+def _bare(part: Mechanism) -> bool:
+    return part.turning is not None and part.turning.bare
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,8 @@ from separatrix.mechanisms import (
     Window,
 )
 from separatrix.mechanisms import RWKV as Rwkv67
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
 
 F: dict[str, Any] = {"accumulator": "fp32", "running_max": True, "format": "bf16"}
 S: dict[str, Any] = {"format": "bf16", "state_format": "fp32"}
@@ -182,6 +184,18 @@ def test_negative_eigenvalues_are_read(family: str) -> None:
         for p in layer
     }
     assert part.sizes()["negative"] is True
+
+
+@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
+def test_the_silu_of_released_layers_stays_where_they_have_no_convolution(family: str) -> None:
+    """Behind it keys are no reflections of things: all that is known of such a layer is parity."""
+    config = RECURRENT[family] | {"allow_neg_eigval": True, "attn": None, "use_short_conv": False}
+    model = from_config(config)
+    (part,) = {part for layer in model for part in layer}
+    assert part.turning is not None
+    assert not part.turning.bare
+    for text, status in (("parity:n=100", "SOLVABLE"), ("permutation:n=100,k=3", "OPEN")):
+        assert judge(model, parse_task(text))[0].status == status
 
 
 @pytest.mark.parametrize(("said", "negative"), [({}, True), (True, True), (False, False)])

@@ -29,11 +29,19 @@ _FEATURES = {
 """Feature maps that keep the dimension of keys; learnt ones count as their last step."""
 
 
+_DELTA_RULE = (DeltaNet, GatedDeltaNet, DeltaProduct, KDA)
+"""Mechanisms that know negative eigenvalues, and whose layers put SiLU on q, k and v also where
+they have no convolution.
+"""
+
+
 def _reading(
     fields: Fields, cls: type[Mechanism], sizes: dict[str, Size], conv: Size = 0
 ) -> Reading:
+    # a convolution over one token is that SiLU, without which keys could be chosen freely
+    kernel = 1 if conv == 0 and cls in _DELTA_RULE else conv
     draft = Draft(
-        cls, {**sizes, "conv": conv, "format": fields.model_format(), "state_format": "fp32"}
+        cls, {**sizes, "conv": kernel, "format": fields.model_format(), "state_format": "fp32"}
     )
     return fla_fields.hybrid(fields, [draft] * fields.layers(), convolution=conv != 0)
 
@@ -97,11 +105,7 @@ def _negative(fields: Fields, cls: type[Mechanism]) -> dict[str, Size]:
     """`allow_neg_eigval`, for the mechanisms that know negative eigenvalues; false if missing,
     as in the configuration classes.
     """
-    return (
-        {"negative": bool(fields.flag("allow_neg_eigval"))}
-        if cls in (DeltaNet, GatedDeltaNet, DeltaProduct, KDA)
-        else {}
-    )
+    return {"negative": bool(fields.flag("allow_neg_eigval"))} if cls in _DELTA_RULE else {}
 
 
 def hgrn2(fields: Fields) -> Reading:
