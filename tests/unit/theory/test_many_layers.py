@@ -281,8 +281,14 @@ def test_the_closed_form_speaks_of_three_layers_alone(monkeypatch: pytest.Monkey
     assert found is not None
     h = 40
     assert found.n == 10008 * h**9 + 1668 * h**7 + 556 * h**6 + 2
-    for other in ("full*3 + linear", "full*4", "full*2", "full*2 + full|linear", "linear + full*3"):
+    sparse = "full + sparse(block=4, topk=1) + full"
+    others = ("full*3 + linear", "full*4", "full*2", "full*2 + full|linear", "linear + full*3")
+    for other in (*others, sparse):
         assert theorem.judge(Architecture.parse(f"{other} {SMALL}"), task) is None
+    # of unequal layers it is the widest that counts
+    uneven = theorem.judge(Architecture.parse(f"full + full(heads=2) + full {SMALL}"), task)
+    assert uneven is not None
+    assert uneven.n == closed_form(2 * h).length()
 
 
 def test_judge_takes_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from separatrix.errors import SizeError
+from separatrix.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.spelling import Spelling
@@ -226,3 +227,30 @@ def test_parameters_out_of_range_are_refused(name: str, value: int) -> None:
 def test_missing_parameters_are_refused(name: str) -> None:
     with pytest.raises((SizeError, KeyError)):
         Parameters.of({key: value for key, value in GOOD.items() if key != name})
+
+
+def test_what_balls_are_thrown_into() -> None:
+    """(B_2): G groups of N_1 bins, n_1 y_1 balls for each content; (B_3): N_2 bins, g Y_2 balls for
+    each; and the entries of (C) are n_3 Y_3.
+    """
+    p = Parameters(
+        m=20,
+        n_1=3,
+        further=(8, 5),
+        part=10,
+        G=2,
+        g=4,
+        t=7,
+        x=6,
+        contents=(2, 3, 11),
+        y_1=9,
+        hit=(50, 70),
+        flags=(0, 0, 0),
+    )
+    s = Sizes((40, 41, 42), (0, 0, 0, 0), (0, 0, 0))
+    _, spread, last = conditions(0, s, p)
+    assert [one.occupancy for one in spread] == [
+        Occupancy(bins=2 * 60, balls=3 * 2 * 3 * 9, hit=50, groups=2),
+        Occupancy(bins=480, balls=11 * 4 * 50, hit=70, groups=1),
+    ]
+    assert (last.entries, last.values) == (5 * 70, 2400)

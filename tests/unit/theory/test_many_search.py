@@ -210,7 +210,7 @@ def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(_any_sizes())
 def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
     """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
