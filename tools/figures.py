@@ -22,7 +22,7 @@ from separatrix.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.numbers.counts import Power
 from separatrix.report.charts import spread
 from separatrix.report.drawing import libraries
-from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, WIDTH, plot_spec, write_spec
+from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 
