@@ -226,3 +226,10 @@ def test_sizes_that_are_none() -> None:
     for correct, total, highest in ((2, 1, 5), (-1, 1, 5), (0, 0, 5), (0, 1, 0), (0, 1, WHOLE + 1)):
         with pytest.raises(SizeError, match="right of"):
             luck(correct, total, highest)
+
+
+def test_bits_that_meet_the_bound_but_for_less_than_one_are_told_apart() -> None:
+    # 10^30 (1 - h(3/4)) = 10^30 (3/4 log2 3 - 1) = 188,721,875,540,867,136,090,304,207,960.86...
+    bits = 188_721_875_540_867_136_090_304_207_960
+    assert ceiling(10**30, 2, bits) == 750_000
+    assert ceiling(10**30, 2, bits + 1) == 750_001

@@ -46,6 +46,13 @@ def test_what_is_trained_keeps_float32() -> None:
     assert trained_ceiling(TINY, parse_task("parity:n=64")) is None
 
 
+def test_what_is_trained_reads_a_token_before_the_prompt() -> None:
+    # two facts of 38.9 bits each: they do not fit in two numbers of 32 bits, but in three
+    task = parse_task("eva:n=2,V=500000000000")
+    assert ceiling(Architecture.parse("shortconv(width=1, conv=4)"), task) == WHOLE
+    assert ceiling(Architecture.parse("shortconv(width=1, conv=3)"), task) < WHOLE
+
+
 def test_what_luck_explains_passes_and_more_does_not() -> None:
     # 0.488 log2(16 * 0.488) + 0.512 log2(0.512 * 16 / 15) = 1.000 bit of a fact, of 64 in 64
     top = ceiling(TINY, EVA) / WHOLE
