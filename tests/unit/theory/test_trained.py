@@ -1,4 +1,4 @@
-"""No measurement crosses the ceiling of Theorem A: none in the repository, none that training
+"""No measurement crosses the ceiling of Theorem A: none in the sample report, none that training
 reports, none that `verify` lets pass.
 """
 
@@ -116,14 +116,14 @@ def test_verify_refuses_what_no_weights_can_have() -> None:
 
 
 def stored() -> Iterator[Measurement]:
-    """Every measurement that stands in the repository as a record."""
+    """The measurements of the sample report: invented, since no measured record is kept here."""
     for envelope in fake_bundle()["records"].values():
         record = from_envelope(envelope)
         if isinstance(record, Measurement):
             yield record
 
 
-def test_no_measurement_in_the_repository_crosses_its_ceiling() -> None:
+def test_no_measurement_of_the_sample_report_crosses_its_ceiling() -> None:
     """Allowing for each seed's interval."""
     seen = 0
     for record in stored():
