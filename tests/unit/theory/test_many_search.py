@@ -168,6 +168,17 @@ def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: 
     assert found.length() <= (1 << readers * h) + 100 * readers**2 * h
 
 
+def test_values_of_w_2_are_left_over_where_they_are_too_many() -> None:
+    """All 1,782 of them would cost more than they ask for."""
+    size = (19_676, 38, 1_782)
+    search = ManyLayersSearch(0, Sizes((51, 51), (0, 15, 0), (0, 0)), size)
+    here = at_size_of(search)
+    assert here is not None
+    assert here.size == size
+    assert here.g * here.G < 1_782 // 2
+    assert search.holds(here)
+
+
 FAR_APART = [
     # (h, sigma, open) where the valley with f_2 = 1 lies far from that with f_2 = 0, and n there
     (((5, 12260), (82, 122315, 325867), (0, 0)), 2.75e12),

@@ -41,6 +41,8 @@ class Relaxed:
     size: tuple[int, ...] | None = None
     floored: bool = False
     """Whether m' and g are rounded down at a size, where G is an integer."""
+    sparing: bool = False
+    """Whether values of w_2 may be left over at a size."""
 
     @property
     def L(self) -> int:
@@ -53,6 +55,8 @@ class Relaxed:
         found = ["G"]
         if self.size is None:
             found += ["n_1", "g", "m'", *(f"n_{level}" for level in range(3, self.L))]
+        elif self.sparing:
+            found.append("g")
         found += ["x", _LONGER, "Delta_1"] if self.ahead else ["t"]
         return *found, *(f"Delta_{level}" for level in range(2, self.L))
 
@@ -80,6 +84,8 @@ class Relaxed:
             m, *given = (one * value for value in self.size)
             n = tuple(given)
             part, g = m / G, n[1] / G
+            if self.sparing:
+                g = g.capped(named["g"])
             if self.floored:
                 part, g = part.floored(), g.floored()
         x = named["x"] if self.ahead else one
@@ -98,7 +104,7 @@ class Relaxed:
             m = G * part
         else:
             m, *n = self.size
-            part, g = m // G, n[1] // G
+            part, g = m // G, min(g, n[1] // G)
         t = min(m, max(x, real.t.nearest()))
         contents = [number.nearest() for number in real.contents]
         if not self.ahead:

@@ -262,15 +262,24 @@ def at_size_of(search: ManyLayersSearch) -> Parameters | None:
         if anywhere is None or 10 * search.tokens < 9 * anywhere.length():
             return None
     assert anywhere is not None
-    places: list[tuple[Flags, Place]] = []
+    # where all values of w_2 cost too much, some are left over
+    for sparing in (False, True):
+        found = _here(search, anywhere, sparing=sparing)
+        if found is not None:
+            return found
+    return None
+
+
+def _here(search: ManyLayersSearch, near: Parameters, *, sparing: bool) -> Parameters | None:
+    """Certified parameters at the search's own size, started from others, or None."""
+    places: list[tuple[Relaxed, Place]] = []
     for flags in product(*search.flags()):
-        relaxed = search.relaxed(flags)
-        place = highest(relaxed.measure, relaxed.point(anywhere), _every(relaxed))
+        relaxed = replace(search.relaxed(flags), sparing=sparing)
+        place = highest(relaxed.measure, relaxed.point(near), _every(relaxed))
         if place.allowed:
-            places.append((flags, place))
+            places.append((replace(relaxed, floored=True), place))
     places.sort(key=lambda pair: -pair[1].slack)
-    for flags, place in places[:2]:
-        relaxed = replace(search.relaxed(flags), floored=True)
+    for relaxed, place in places[:2]:
         for whole in _at_groups(relaxed, place):
             choice = relaxed.whole(whole.point)
             found = certified(search.ahead, search.s, choice, search.spelling)
