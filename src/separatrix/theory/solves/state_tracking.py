@@ -50,7 +50,10 @@ class StateTracking(Theorem):
             " may be"
         ),
         SATURATED,
-        "weights and token embeddings may be chosen; the same serve every length",
+        (
+            "weights and token embeddings may be chosen; the same serve every length (for exchanges"
+            " after an arbitrary first token also the first row of position embeddings, and the MLP)"
+        ),
     )
     source = "theory.md, section 10 [here]; negative eigenvalues: Grazzi et al., arXiv 2411.12537"
     proof_sketch = (
