@@ -142,6 +142,12 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
         ("rglru + full*2", "seqcomp:L=2,m=4,n_1=2"),
         ("deltanet(negative=true, conv=4)", "parity:n=40"),
         ("gdn(negative=true, gate=silu)", "group:n=40,G=C2"),
+        # more things than MOST_FOLLOWED
+        pytest.param(
+            "deltaproduct(householders=46, heads=1, head_dim=94)",
+            "modular:n=47,m=47",
+            marks=pytest.mark.slow,
+        ),
         ("gdn(negative=true) + full(positions=alibi)", "parity:n=40"),
         # the last layer's keys have no room for addresses: it goes by rotations
         ("full*2 + full(head_dim=4, rope=true)", "seqcomp:L=2,m=16,n_1=1"),

@@ -22,6 +22,10 @@ BUILT: dict[str, tuple[str, ...]] = {
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
 EXACT = ("brackets", "state-tracking")
 """Those of which nothing is rounded, in whatever formats hold the answers."""
+MOST_FOLLOWED = 43
+"""Things that the recipes for state tracking follow at most: of more, the sums of a chunk are not
+shown to fit in float32.
+"""
 _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
 CARRIERS = frozenset({"linear", "gdn"})
@@ -83,6 +87,8 @@ def _tracked(verdict: Verdict, task: Task) -> tuple[str, ...]:
     turning = [part.turning for part in architecture.layers[verdict.numbers["layer"]]]
     bare = any(one is not None and one.bare for one in turning)
     if not bare or architecture.positions not in _BUILDABLE:
+        return ()
+    if verdict.numbers["things"] > MOST_FOLLOWED:
         return ()
     return ("swaps" if verdict.numbers["heads"] == 2 else task.name,)
 

@@ -63,7 +63,7 @@ def built(task: Task, model: Model, *, name: str) -> Built:
         derived = DERIVATIONS[name].derive(task, model)
     except CheckFailed as error:
         raise SizeError(
-            f"{task.spec}: these weights are not proved in float32: {error}; use a smaller n"
+            f"{task.spec}: these weights are not proved in float32: {error}; use smaller sizes"
         ) from None
     if derived.margin <= 0:
         raise SizeError(f"{task.spec}: rounding of float32 eats the lead; use a smaller n")

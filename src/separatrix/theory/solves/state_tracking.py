@@ -52,7 +52,7 @@ class StateTracking(Theorem):
         SATURATED,
         (
             "weights and token embeddings may be chosen; the same serve every length (for exchanges"
-            " after an arbitrary first token also the first row of position embeddings, and the MLP)"
+            " after an arbitrary first token also the first position embedding, and the MLP)"
         ),
     )
     source = "theory.md, section 10 [here]; negative eigenvalues: Grazzi et al., arXiv 2411.12537"
