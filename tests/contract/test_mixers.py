@@ -259,7 +259,7 @@ _CORNERS = frozenset(
 """Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
 the short comparison of its forms here.
 """
-_LATER = frozenset({"alone", "chunks", "formats", "long", "stacks"})
+_LATER = frozenset({"alone", "chunks", "formats", "long", "monotone", "stacks"})
 """Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
 _KINDS = ("full rope sink conv", "gdn")
 _LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given", "monotone"})

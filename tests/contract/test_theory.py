@@ -166,7 +166,7 @@ def test_a_theorem_shows_only_what_its_traits_say(architecture: Architecture, ta
 
 
 @settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(ARCHITECTURES, TASKS)
 def test_the_smallest_task_that_a_verdict_names_fails(
@@ -182,17 +182,28 @@ def test_the_smallest_task_that_a_verdict_names_fails(
 
 
 CONTEXTS = (2, 8192, 262_144)
+
+
+def _searched(name: str) -> bool:
+    """Whether a card searches for parameters of Theorems VI and VII; nemotron-h-8b stands for all
+    that do.
+    """
+    return 3 <= len(preset(name).reading) <= 6 and name != "nemotron-h-8b"
+
+
 CARDS = [
     pytest.param(
         name,
         context,
-        marks=[] if (number + place) % 3 == 0 else [pytest.mark.slow],
+        marks=[pytest.mark.slow] if (number + place) % 3 or _searched(name) else [],
         id=f"{context}-{name}",
     )
     for number, name in enumerate(PRESETS)
     for place, context in enumerate(CONTEXTS)
 ]
-"""Every released model at every context; fast at one, the next model at another."""
+"""Every released model at every context; fast at one, the next model at another, and slow where
+parameters are searched for.
+"""
 
 
 @pytest.mark.parametrize(("name", "context"), CARDS)

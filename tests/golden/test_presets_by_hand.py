@@ -247,7 +247,8 @@ def test_every_preset_has_a_row_and_there_are_enough() -> None:
 def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     row = ROWS[name]
     model = preset(name)
-    card = card_json(card_facts(model, 4096))
+    # what the theorems say of them is tried elsewhere
+    card = card_json(card_facts(model, 4096, lines=()))
     expected = {
         "total": row.total,
         "full": row.full,
@@ -266,7 +267,6 @@ def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     if not row.indexed:
         assert card["cache"]["kv_bytes_per_token"] == row.kv_bytes
     assert model.assumptions
-    assert all(verdict["task"] or verdict["theorem"] == "none" for verdict in card["verdicts"])
     assert json.loads(json.dumps(card, allow_nan=False)) == card
 
 

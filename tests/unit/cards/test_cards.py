@@ -46,6 +46,7 @@ def test_one_layer_suffices_and_two_suffice(spec: str, layers: int, suffice: str
     assert solved.text == suffice.format((9 if layers == 1 else 8) + layers + 1)
 
 
+@pytest.mark.slow
 def test_as_many_steps_as_judge_says() -> None:
     for spec in ("gdn*2 + full*3 @ head_dim=16", "full*5 @ head_dim=14", "full*4 @ value_dim=8"):
         stack = Architecture.parse(spec)
@@ -107,8 +108,15 @@ def test_what_a_bounded_cache_keeps_is_named() -> None:
     assert "states and windows of" in explain
 
 
-def test_every_explanation_is_of_whole_sentences() -> None:
-    for spec in ("full", "gdn", "mlp", "sparse*3", "full|gdn", "loglinear + full*2", "shortconv"):
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ("full", "gdn", "mlp", "full|gdn", "shortconv"),
+        pytest.param(("sparse*3", "loglinear + full*2"), marks=pytest.mark.slow),
+    ],
+)
+def test_every_explanation_is_of_whole_sentences(specs: tuple[str, ...]) -> None:
+    for spec in specs:
         for line in card(Architecture.parse(spec), 1000):
             assert line.explain[0].isupper(), line
             assert line.explain.endswith("."), line

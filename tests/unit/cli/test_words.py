@@ -85,6 +85,7 @@ def test_a_closed_standard_input(
     assert "standard input is closed" in refused(capsys, "analyze", "-")
 
 
+@pytest.mark.slow
 def test_a_long_spec_is_read_in_linear_time(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

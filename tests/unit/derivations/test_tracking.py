@@ -125,7 +125,10 @@ def holds(task: Task, model: Model) -> bool:
     return bool((right & logits.isfinite().all(-1).numpy()).all())
 
 
-@pytest.mark.parametrize("case", [S3, BITS, SWAPS])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(S3, marks=pytest.mark.slow), BITS, pytest.param(SWAPS, marks=pytest.mark.slow)],
+)
 def test_whatever_changes_it_is_refused_or_true(case: tuple[str, str, str]) -> None:
     """One number of one tensor becomes another: what is accepted answers every prompt."""
     task, real = built(case)

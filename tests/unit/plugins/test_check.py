@@ -221,6 +221,7 @@ _DROPOUT = (
 )
 
 
+@pytest.mark.slow
 def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mixer that a user made in train mode, as modules are."""
     shorten(monkeypatch)

@@ -210,6 +210,7 @@ def test_decisions_are_drawn_from_half_n_squared_on(n: int, M: int) -> None:
             ThreeSum(n=n, M=M - 1, form="decision").sample(20, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_large_moduli() -> None:
     """Queries take any M; a decision's tables end at 2^24 values."""
     M = 10**12

@@ -51,6 +51,7 @@ def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:
     assert [(g.inside, g.between) for g in fox.groups(99)] == [(0, 3 * 32), (0, 0)]
 
 
+@pytest.mark.slow
 def test_a_norm_of_queries_and_keys_asks_for_more_dimensions() -> None:
     """7 bits of M = 128 and two tags: 9 dimensions, behind a norm 18, or 10 in fp32."""
     for norm, dims, form, wanted in (
