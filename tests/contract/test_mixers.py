@@ -259,7 +259,9 @@ _CORNERS = frozenset(
 """Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
 the short comparison of its forms here.
 """
-_LATER = frozenset({"alone", "chunks", "formats", "long", "monotone", "stacks"})
+_LATER = frozenset(
+    {"alone", "chunks", "formats", "long", "monotone", "NaN", "saved", "split", "stacks"}
+)
 """Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
 _KINDS = ("full rope sink conv", "gdn")
 _LONG = frozenset({"step=forward", "split", "cache", "alone", "long", "given", "monotone"})
@@ -299,7 +301,13 @@ def test_law_at_its_own_sizes(case: str, law: str) -> None:
     _keeps(case, law)
 
 
-@pytest.mark.parametrize("case", sorted(_CORNERS))
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.slow] if number % 2 else [])
+        for number, case in enumerate(sorted(_CORNERS))
+    ],
+)
 def test_forms_of_a_corner(case: str) -> None:
     """Outputs beyond one chunk, window and block, and the cache they leave; gradients of a few
     tokens in chunks of two.

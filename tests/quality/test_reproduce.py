@@ -82,7 +82,8 @@ def saved_or_done_here(
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("worker", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", [False, True])
 def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     worker: bool, made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

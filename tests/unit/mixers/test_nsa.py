@@ -138,6 +138,7 @@ def test_what_is_kept() -> None:
     assert [item.bits.numbers for item in shared.cache(100)] == [32 * 105, 0, 0]
 
 
+@pytest.mark.slow
 def test_heads_that_choose_together_read_what_no_small_number_bounds() -> None:
     """A group's ranks depend on what its heads find later, so a prefix counts as a whole there."""
     apart = mechanism("nsa", heads=2, head_dim=4)
