@@ -495,19 +495,34 @@ def test_brackets_fail_from_the_depth_that_the_cache_cannot_hold(
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("mamba*3", ("3 Mamba only move one way", "with position embeddings it fails at some")),
-        ("gla + retnet", ("1 gated linear attention only", "1 retention are diagonal")),
-        ("rglru + gdn", ("1 RG-LRU only move one way", "1 Gated DeltaNet shrink")),
-        ("gdn(negative=true)", ("1 Gated DeltaNet turn their state over",)),
-        ("rglru*2 + full", ("2 RG-LRU only", "1 full attention read", "conditional: if TC0")),
-        ("full*4", ("4 full attention read", "conditional: if TC0 != NC1")),
-        ("kda + full", ("1 Kimi Delta Attention shrink", "no theorem here decides it")),
-        ("gla @ fp64, positions=none", ("1 gated linear attention only", "out of reach")),
-        ("rwkv(version=6) + mlp", ("1 RWKV only move one way",)),
+        (
+            "mamba*3",
+            ("3 Mamba layers only move one way", "with position embeddings it fails at some"),
+        ),
+        (
+            "gla + retnet",
+            ("1 gated linear attention layer only", "1 retention layer is a diagonal"),
+        ),
+        ("rglru + gdn", ("1 RG-LRU layer only moves one way", "1 Gated DeltaNet layer shrinks")),
+        ("gdn(negative=true)", ("1 Gated DeltaNet layer turns its state over",)),
+        (
+            "rglru*2 + full",
+            ("2 RG-LRU layers only", "1 full attention layer reads", "conditional: if TC0"),
+        ),
+        ("full*4", ("4 full attention layers read", "conditional: if TC0 != NC1")),
+        ("kda + full", ("1 Kimi Delta Attention layer shrinks", "no theorem here decides it")),
+        ("gla @ fp64, positions=none", ("1 gated linear attention layer only", "out of reach")),
+        ("rwkv(version=6) + mlp", ("1 RWKV layer only moves one way",)),
         # a buffer may go up and down again before it holds equal tokens
-        ("shortconv*2 + full", ("2 short convolution see the last tokens only;",)),
-        ("window + gla", ("1 sliding-window attention see the last", "attention only move one")),
-        ("lightning(rotated=true) + full", ("1 Lightning attention are diagonal recurrences",)),
+        ("shortconv*2 + full", ("2 short convolution layers see the last tokens only;",)),
+        (
+            "window + gla",
+            ("1 sliding-window attention layer sees the last", "attention layer only moves one"),
+        ),
+        (
+            "lightning(rotated=true) + full",
+            ("1 Lightning attention layer is a diagonal recurrence",),
+        ),
     ],
 )
 def test_state_tracking_says_which_layers_can_and_which_cannot(
@@ -550,7 +565,7 @@ def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
     T = 1 + 64 * (2**32 + 2)
     assert far.bound is not None
     assert (far.status, far.theorem, far.bound.n) == ("OPEN", "P", 2 * T + 1)
-    assert far.text.startswith("64 Mamba-2: their states only move one way")
+    assert far.text.startswith("64 Mamba-2 layers: their states only move one way")
     for question in ("parity", "permutation"):
         near = line("deltaproduct(householders=4)*24", question)
         assert (near.status, near.theorem) == ("SOLVABLE", "state-tracking")

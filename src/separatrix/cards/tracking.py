@@ -4,29 +4,50 @@ token and which cannot, and what follows from that, or would under a conjecture.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from separatrix.architecture import Architecture, Layer
 from separatrix.theory.fails.p_parity import layer_settles, standstill
-from separatrix.theory.words import Words
+from separatrix.theory.words import Words, counted_as
 
-_TURNS = "turn their state over"
-_ONE_WAY = "only move one way while a token repeats"
-_NEAR = "see the last tokens only"
-_READS = "read the prompt at a fixed depth"
-_DIAGONAL = "are diagonal recurrences that Theorem P does not cover"
-_SHRINKS = "shrink their state along a key, and are not shown to turn it over"
-_OTHER = "look at places, or are not covered"
+
+class _Does(NamedTuple):
+    """What layers of a kind do, said of one and of several."""
+
+    one: str
+    several: str
+
+
+_TURNS = _Does("turns its state over", "turn their state over")
+_ONE_WAY = _Does(
+    "only moves one way while a token repeats", "only move one way while a token repeats"
+)
+_NEAR = _Does("sees the last tokens only", "see the last tokens only")
+_READS = _Does("reads the prompt at a fixed depth", "read the prompt at a fixed depth")
+_DIAGONAL = _Does(
+    "is a diagonal recurrence that Theorem P does not cover",
+    "are diagonal recurrences that Theorem P does not cover",
+)
+_SHRINKS = _Does(
+    "shrinks its state along a key, and is not shown to turn it over",
+    "shrink their state along a key, and are not shown to turn it over",
+)
+_OTHER = _Does("looks at places, or is not covered", "look at places, or are not covered")
 
 
 def tracked_by(architecture: Architecture) -> str:
-    """The layers that mix tokens, by kind, each with what it does: "36 Gated DeltaNet shrink their
-    state along a key, and are not shown to turn it over; 12 full attention read the prompt".
+    """The layers that mix tokens, by kind, each with what it does: "18 RG-LRU layers only
+    move one way while a token repeats; 1 full attention layer reads the prompt at a fixed depth".
     """
-    kinds: dict[tuple[str, str], int] = {}
+    kinds: dict[tuple[str, _Does], int] = {}
     for layer, times in architecture.counted():
         if any(part.mixes_tokens for part in layer):
             kind = (_titles(layer), _does(layer))
             kinds[kind] = kinds.get(kind, 0) + times
-    return "; ".join(f"{times:,} {titles} {does}" for (titles, does), times in kinds.items())
+    return "; ".join(
+        f"{counted_as(times, f'{titles} layer')} {does.one if times == 1 else does.several}"
+        for (titles, does), times in kinds.items()
+    )
 
 
 def undecided(architecture: Architecture, *, complete: bool) -> Words:
@@ -86,7 +107,7 @@ def _shallow(layer: Layer) -> bool:
     )
 
 
-def _does(layer: Layer) -> str:
+def _does(layer: Layer) -> _Does:
     if any(part.turning is not None for part in layer):
         return _TURNS
     if layer_settles(layer) is not None:

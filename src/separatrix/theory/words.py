@@ -38,14 +38,15 @@ def kept(architecture: Architecture) -> str:
 
 
 def layers_of(architecture: Architecture) -> str:
-    """The layers that mix tokens, by kind: "18 RG-LRU and 8 sliding-window attention"."""
+    """The layers that mix tokens, by kind: "18 RG-LRU layers and 1 Mamba layer"."""
     kinds: dict[str, int] = {}
     for layer, times in architecture.counted():
         titles = dict.fromkeys(part.title for part in layer if part.mixes_tokens)
         if titles:
             kind = " beside ".join(titles)
             kinds[kind] = kinds.get(kind, 0) + times
-    return " and ".join(f"{times:,} {kind}" for kind, times in kinds.items()) or "no layer"
+    counted = [counted_as(times, f"{kind} layer") for kind, times in kinds.items()]
+    return " and ".join(counted) or "no layer"
 
 
 def counted_as(count: int, thing: str) -> str:
