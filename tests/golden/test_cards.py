@@ -565,7 +565,9 @@ def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
     T = 1 + 64 * (2**32 + 2)
     assert far.bound is not None
     assert (far.status, far.theorem, far.bound.n) == ("OPEN", "P", 2 * T + 1)
-    assert far.text.startswith("64 Mamba-2 layers: their states only move one way")
+    assert far.text.startswith(
+        "64 Mamba-2 layers: while a token repeats, all that they keep stands still"
+    )
     for question in ("parity", "permutation"):
         near = line("deltaproduct(householders=4)*24", question)
         assert (near.status, near.theorem) == ("SOLVABLE", "state-tracking")

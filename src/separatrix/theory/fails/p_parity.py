@@ -67,8 +67,8 @@ class TheoremP(Theorem):
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {
         name: Words(
-            "{layers}: their states only move one way while a token repeats, and stand still"
-            " after {T} tokens at the most",
+            "{layers}: while a token repeats, all that they keep stands still after {T} tokens at"
+            " the most",
             why,
         )
         for name, why in {
