@@ -276,22 +276,16 @@ DECISIVE = {
         Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)),
         "seqcomp:L=2,m=24,n_1=200",
     ),
-    "V": (Space((2, 3), TWO_READ, (NUMBER,), readings=(2,)), "seqcomp:L=3,m=24,n_1=1,n_2=200"),
+    "V": (Space((2, 3), TWO_READ, (NUMBER,), readings=(2,)), "seqcomp:L=3,m=24,n_1=1,n_2=300"),
     "V, head-wise": (
         Space((2, 3), (*TWO_READ, *BESIDE_ONE), (NUMBER, layers("mlp")), readings=(2,)),
-        "seqcomp:L=3,m=24,n_1=1,n_2=200",
+        "seqcomp:L=3,m=24,n_1=1,n_2=300",
     ),
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in ("III", "V") else [pytest.mark.slow])
-        for name in DECISIVE
-    ],
-)
 @pytest.mark.slow
+@pytest.mark.parametrize("name", DECISIVE)
 def test_theorems_of_depth_decide_the_front(name: str) -> None:
     space, text = DECISIVE[name]
     task = parse_task(text)
