@@ -165,6 +165,7 @@ def test_a_theorem_shows_only_what_its_traits_say(architecture: Architecture, ta
                 assert theorem.least_steps <= task.L
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
