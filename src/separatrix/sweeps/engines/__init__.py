@@ -1,0 +1,1 @@
+"""Where the slices of a sweep are computed: processes of this machine, or a cluster."""
