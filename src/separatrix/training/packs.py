@@ -1,0 +1,134 @@
+"""Packs: runs of equal shape that one process trains together. Needs no torch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from math import ceil
+
+from separatrix.errors import SizeError
+from separatrix.training.run import Run
+
+CPU_NUMBERS = 2048 * 128
+"""Numbers of a layer, over all members, from which on a step on a CPU costs more than its
+overhead: 4 members of width 32 on 16 tokens with 128 prompts, one of width 64 on 64 tokens.
+"""
+CUDA_NUMBERS = CPU_NUMBERS * 512
+"""The same on a GPU: 64 members of width 64 on 256 tokens with 128 prompts."""
+MOST_MEMBERS = {"cpu": 16, "cuda": 64}
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs of equal shape, in the order in which their weights are stacked. Raises SizeError for
+    none, for one that stands twice, and for unequal shapes.
+    """
+
+    runs: tuple[Run, ...]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise SizeError("a pack has no runs; it takes at least one")
+        if len({run.key for run in self.runs}) < len(self.runs):
+            raise SizeError("a run stands twice in one pack; each has one model of its own")
+        if len({run.shape for run in self.runs}) > 1:
+            raise SizeError(
+                "the runs of a pack differ in more than seed, learning rate and weight decay;"
+                " `packed(runs)` sorts them into packs"
+            )
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The runs' keys, in order."""
+        return tuple(run.key for run in self.runs)
+
+    @cached_property
+    def key(self) -> str:
+        """What names this pack everywhere: its runs in this order."""
+        return sha256("\n".join(self.keys).encode()).hexdigest()
+
+    def halves(self) -> tuple[Pack, Pack]:
+        """Two packs of half the members. Raises SizeError for a pack of one."""
+        middle = len(self.runs) // 2
+        return Pack(self.runs[:middle]), Pack(self.runs[middle:])
+
+
+def members_for(run: Run, device: str = "cpu") -> int:
+    """How many models of this shape one process trains together at its quickest: several where a
+    step's overhead costs more than its numbers.
+    """
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    numbers = CUDA_NUMBERS if kind == "cuda" else CPU_NUMBERS
+    return min(MOST_MEMBERS[kind], max(1, numbers // (run.batch * run.length * run.width)))
+
+
+def packed(
+    runs: Iterable[Run], most: int | None = None, *, device: str = "cpu", least: int = 1
+) -> list[Pack]:
+    """Runs as packs of `most` members at most, in the order of the runs; without `most`, as many
+    as `members_for` says. Runs of one shape are shared evenly among their packs.
+
+    With fewer than `least` packs, the largest are halved: so that no process stands idle. The same
+    runs give the same packs. Raises SizeError for `most` below 1.
+    """
+    if most is not None and most < 1:
+        raise SizeError(f"a pack of at most {most} members; it must be at least 1")
+    shapes: dict[Run, dict[str, Run]] = defaultdict(dict)
+    for run in runs:
+        # a run that stands twice is trained once
+        shapes[run.shape].setdefault(run.key, run)
+    packs = [
+        Pack(part)
+        for shape, members in shapes.items()
+        for part in _shared(tuple(members.values()), most or members_for(shape, device))
+    ]
+    return _at_least(packs, least)
+
+
+def remaining(
+    runs: Sequence[Run],
+    ended: Collection[str],
+    begun: Sequence[Pack],
+    *,
+    most: int | None = None,
+    device: str = "cpu",
+    least: int = 1,
+) -> list[Pack]:
+    """The packs of a sweep that are still to do, whatever is done already.
+
+    `ended` are keys of runs that have ended, `begun` the packs with a checkpoint. Those come first
+    and stay as they are: a checkpoint belongs to exactly one pack. Then come the packs of the
+    whole sweep of which nothing is done, and then the runs left, packed together.
+    """
+    wanted = {run.key for run in runs}.difference(ended)
+    going = [pack for pack in begun if wanted.intersection(pack.keys)]
+    taken = set(ended).union(*(pack.keys for pack in going))
+    whole = packed(runs, most, device=device, least=least)
+    untouched = [pack for pack in whole if taken.isdisjoint(pack.keys)]
+    rest = [
+        run
+        for pack in whole
+        if not taken.isdisjoint(pack.keys)
+        for run in pack.runs
+        if run.key not in taken
+    ]
+    return [*going, *untouched, *packed(rest, most, device=device)]
+
+
+def _shared(members: tuple[Run, ...], most: int) -> list[tuple[Run, ...]]:
+    """As few parts as have at most `most` members, of sizes that differ by one at most."""
+    parts = ceil(len(members) / most)
+    cuts = [len(members) * number // parts for number in range(parts + 1)]
+    return [members[start:end] for start, end in pairwise(cuts)]
+
+
+def _at_least(packs: list[Pack], least: int) -> list[Pack]:
+    while len(packs) < least and any(len(pack.runs) > 1 for pack in packs):
+        # the first of the largest
+        number = max(range(len(packs)), key=lambda place: len(packs[place].runs))
+        packs[number : number + 1] = packs[number].halves()
+    return packs
