@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from separatrix.architecture import Architecture
 from separatrix.errors import DriftWarning, SizeError, SpecError
 from separatrix.mixers import Mixer, State, mixer, state_numbers
-from separatrix.mixers.base.mixer import DTYPES, fan_in_normal
+from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, taken
 from separatrix.tasks.base.task import Task
 
 MOST_NUMBERS = 1 << 31
@@ -123,6 +123,14 @@ class Block(nn.Module):
         y = x[:, -1]
         for part in self._mixers():
             y = y + part.last(normed)
+        return self._position_wise(y)
+
+    def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        """`forward(x)` gathered at the places, computed for these only."""
+        normed = self.norm1(x)
+        y = taken(x, places)
+        for part in self._mixers():
+            y = y + part.at(normed, places)
         return self._position_wise(y)
 
     def step(
@@ -230,6 +238,27 @@ class Model(nn.Module):
             x = block(x)
         # the start token is none of the prompt's
         return self.head(self.norm(x[:, self.config.bos :]))
+
+    def at(
+        self, tokens: Int[Tensor, "b t"], places: Int[Tensor, "n k"]
+    ) -> Float[Tensor, "b k answers"]:
+        """Logits after the prompt tokens at some places, which count from 0: `every(tokens)`
+        gathered there, with the last layer computed for these tokens only.
+
+        Raises SizeError for a prompt that is too long, and, outside of torch.func transforms, for
+        a place that is no token's.
+        """
+        if self._streams():
+            every = self._streamed(tokens)
+            check_places(places, every)
+            return taken(every, places)
+        x = self._embed(tokens)
+        check_places(places, x, self.config.bos)
+        *early, final = self._blocks()
+        for block in early:
+            x = block(x)
+        # the start token stands before the prompt's
+        return self.head(self.norm(final.at(x, places + self.config.bos)))
 
     def init_cache(self, batch: int) -> Cache:
         """The cache before the first prompt token (after the start token, if there is one)."""

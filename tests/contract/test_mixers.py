@@ -36,10 +36,11 @@ from separatrix.laws import (
     monotone,
     stream,
 )
+from separatrix.laws.places import places
 from separatrix.laws.tools import all_close
 from separatrix.mechanisms import MECHANISMS, Linear, Mechanism, mechanism
 from separatrix.mixers import DECLARED_ONLY, MIXERS, OTHER_FORMS, Mixer, State, mixer, state_numbers
-from separatrix.mixers.base.mixer import Shapes, fan_in_normal, linear, wide
+from separatrix.mixers.base.mixer import Shapes, fan_in_normal, linear, taken, wide
 from separatrix.numbers.bits import sum_bits
 from separatrix.plugins import OwnMixer
 
@@ -314,6 +315,7 @@ def test_forms_of_a_corner(case: str) -> None:
     """
     m = drawn(mixer(EVERY_MIXER[case], width=6))
     x = inputs(m, 2, 75)
+    asked = places(x, 5)
     with torch.no_grad(), shapes_unchecked():
         steps, state = stream(m, x)
     _is_as_declared(m, state, 75)
@@ -322,6 +324,9 @@ def test_forms_of_a_corner(case: str) -> None:
             y = m(x)
             close(y, steps, f"chunks of {m.chunk}: outputs of forward and step")
             close(m.last(x), y[:, -1], f"chunks of {m.chunk}: outputs of last and forward")
+            close(
+                m.at(x, asked), taken(y, asked), f"chunks of {m.chunk}: outputs of at and forward"
+            )
     m.chunk = 2
     x = x[:, :5].clone().requires_grad_()
     steps, state = stream(m, x)
@@ -464,6 +469,18 @@ class WrongParameterGradient(RunningSum):
 class WrongLast(RunningSum):
     def _last(self, x: Tensor) -> Tensor:
         return self._forward(x)[:, -2 % x.shape[1]]
+
+
+class WrongAt(RunningSum):
+    """The first place is taken for all of a row."""
+
+    def _at(self, x: Tensor, places: Tensor) -> Tensor:
+        return super()._at(x, places[:, :1].expand(places.shape))
+
+
+class WrongGradientAt(RunningSum):
+    def _at(self, x: Tensor, places: Tensor) -> Tensor:
+        return super()._at(x.detach(), places) + 0 * x[:, :1]
 
 
 class CarriesMore(RunningSum):
@@ -647,6 +664,8 @@ def test_a_lawful_dummy_breaks_nothing_at_their_own_sizes() -> None:
         (WrongGradient, "step=forward"),
         (WrongParameterGradient, "step=forward"),
         (WrongLast, "last"),
+        (WrongAt, "at"),
+        (WrongGradientAt, "at"),
         (CarriesMore, "cache"),
         (CarriesMoreLate, "cache"),
         (CarriesWider, "cache"),

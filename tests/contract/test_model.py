@@ -100,6 +100,60 @@ def test_step_every_and_forward_agree_and_the_cache_is_as_declared(
         close(model(prompts[:, :tokens]), every[:, tokens - 1], f"forward of {tokens} tokens")
 
 
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("bos", [True, False])
+def test_at_is_every_at_the_places(spec: str, bos: bool) -> None:
+    model = _model(spec, bos=bos)
+    prompts = _prompts(2, 20)
+    places = torch.tensor([[19, 0, 7, 7], [3, 18, 1, 0]])
+    rows = torch.arange(2)[:, None]
+    wanted = model.every(prompts)[rows, places]
+    found = model.at(prompts, places)
+    close(found, wanted, "logits of at and every")
+    close(model.at(prompts, torch.full((2, 1), 19))[:, 0], model(prompts), "the last token")
+    weights = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(2)).double()
+    by_every, by_at = (
+        torch.autograd.grad(
+            (weights * y).sum(), list(model.parameters()), materialize_grads=True, allow_unused=True
+        )
+        for y in (wanted, found)
+    )
+    scale = max(float(gradient.abs().max()) for gradient in by_every)
+    for name, a, b in zip(dict(model.named_parameters()), by_every, by_at, strict=True):
+        close(a, b, f"the gradient by {name}", scale)
+
+
+def test_at_with_narrow_states_rounds_as_step_does() -> None:
+    config = _model("full + gdn(state_format=bf16) @ heads=2, head_dim=4").config
+    model = Model(config).reset(torch.Generator().manual_seed(0))
+    model.exact_state = True
+    prompts = _prompts(2, 9)
+    places = torch.tensor([[8, 2], [0, 5]])
+    wanted = model.every(prompts)[torch.arange(2)[:, None], places]
+    assert torch.equal(model.at(prompts, places), wanted)
+    with pytest.raises(SizeError, match="places run from 0 to 9; the 9 tokens are numbered"):
+        model.at(prompts, places + torch.tensor([[1, 0], [0, 0]]))
+
+
+@pytest.mark.parametrize("bos", [True, False])
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        ([[0], [-1]], "places run from -1 to 0; the 6 tokens are numbered from 0 to 5"),
+        ([[5], [6]], "places run from 5 to 6; the 6 tokens are numbered from 0 to 5"),
+        ([[5]], r"places have shape \(1, 1\); they must be \(batch, places\) with batch 2"),
+        ([[], []], "at least one place"),
+        ([[0.0], [1.0]], "places"),
+    ],
+)
+def test_places_that_are_no_tokens(places: Any, message: str, bos: bool) -> None:
+    model = _model("full + gdn @ heads=2, head_dim=4", bos=bos)
+    dtype = torch.int64 if places == [[], []] else None
+    refused = (SizeError, jaxtyping.TypeCheckError)
+    with pytest.raises(refused, match=message):
+        model.at(_prompts(2, 6), torch.tensor(places, dtype=dtype))
+
+
 def _declared(model: Model, t: int) -> int:
     """Numbers that are declared after t tokens, whatever their formats."""
     return sum(bits.numbers for bits in model.architecture.cache(t).values())
@@ -158,6 +212,22 @@ def test_stacked_models_equal_single_ones(spec: str) -> None:
         parameters, buffers, prompts
     )
     close(stacked, torch.stack([m(x) for m, x in zip(models, prompts, strict=True)]), "logits")
+    places = torch.tensor([[19, 3], [4, 4]])
+    names = {f"model.{name}": value for name, value in (parameters | buffers).items()}
+    stacked = vmap(lambda p, x: functional_call(_At(base), (p,), (x, places)))(names, prompts)
+    alone = [m.at(x, places) for m, x in zip(models, prompts, strict=True)]
+    close(stacked, torch.stack(alone), "logits at places")
+
+
+class _At(torch.nn.Module):
+    """Lets functional_call reach `at`."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, places: Tensor) -> Tensor:
+        return self.model.at(tokens, places)
 
 
 @pytest.mark.parametrize("spec", SPECS)

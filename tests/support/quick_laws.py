@@ -19,6 +19,7 @@ from separatrix.laws import (
     long,
     memory,
     monotone,
+    places,
     rows,
 )
 
@@ -26,6 +27,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100), "BATCHES": (5,), "SCALED": 5},
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
+    places: {"LENGTHS": (1, 70), "ASKED": (3,), "HALF": 6},
     rows: {"TOKENS": 20, "STEPS": 2},
     given: {"STEPS": 12},
     formats: {"TOKENS": 20, "SHORT": 3},

@@ -31,6 +31,7 @@ from separatrix.laws.memory import (
     survives_saving,
 )
 from separatrix.laws.monotone import moves_one_way
+from separatrix.laws.places import at_is_forward
 from separatrix.laws.rows import rows_are_alone
 from separatrix.laws.tools import (
     FORMATS,
@@ -73,6 +74,7 @@ LAWS: dict[str, Callable[[Mixer], None]] = {
     "step=forward": forms_agree,
     "chunks": chunks_do_not_matter,
     "last": last_is_last,
+    "at": at_is_forward,
     "causal": causal,
     "rows": rows_are_alone,
     "split": split_is_one_pass,

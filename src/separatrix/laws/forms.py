@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
+from separatrix.laws.places import places
 from separatrix.laws.tools import (
     LENGTHS,
     ROUNDING,
@@ -174,8 +175,8 @@ def split_is_one_pass(mixer: Mixer) -> None:
 
 
 def stacks(mixer: Mixer) -> None:
-    """torch.func.vmap over stacked models equals one model after the other: forward, last, step,
-    and gradients by the parameters.
+    """torch.func.vmap over stacked models equals one model after the other: forward, last, at,
+    step, and gradients by the parameters.
     """
     models = [drawn(copy.deepcopy(mixer), seed) for seed in range(3)]
     parameters, buffers = stack_module_state(models)  # type: ignore[arg-type]
@@ -183,6 +184,7 @@ def stacks(mixer: Mixer) -> None:
     calls: dict[str, Callable[[Mixer, Tensor], Tensor]] = {
         "forward": lambda m, x: m(x),
         "last": lambda m, x: m.last(x),
+        "at": lambda m, x: m.at(x, places(x, 3)),
         "step": lambda m, x: stream(m, x[:, :12])[0],
     }
     runners = {name: _Runner(copy.deepcopy(mixer), call) for name, call in calls.items()}

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.errors import SizeError
@@ -76,6 +76,15 @@ class Mixer(nn.Module, ABC):
         self._check_input(x, 3)
         return self._streamed(x)[:, -1] if self.streams else self._last(x)
 
+    def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "n k"]) -> Float[Tensor, "b k w"]:
+        """The outputs at some tokens only, in any order, also one of them twice; equal to
+        `forward(x)` gathered there. Raises SizeError as `forward` does, and, outside of
+        torch.func transforms, for a place that is no token's.
+        """
+        self._check_input(x, 3)
+        check_places(places, x)
+        return taken(self._streamed(x), places) if self.streams else self._at(x, places)
+
     def step(
         self, x: Float[Tensor, "b w"], state: State, t: int
     ) -> tuple[Float[Tensor, "b w"], State]:
@@ -127,6 +136,9 @@ class Mixer(nn.Module, ABC):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._forward(x)[:, -1]
+
+    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        return taken(self._forward(x), places)
 
     def reset(self, generator: torch.Generator) -> None:
         """Draws every parameter: matrices normal with standard deviation 1/sqrt(fan-in), gates
@@ -250,6 +262,34 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 def wide(x: Tensor) -> Tensor:
     """x in float32, if it is in a half format."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def taken(x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    """Every row's tokens at its own places."""
+    return x.gather(1, places[..., None].expand(-1, -1, x.shape[2]))
+
+
+def check_places(places: Tensor, x: Float[Tensor, "b t w"], before: int = 0) -> None:
+    """Raises SizeError unless the places are whole numbers, k for each sequence of x, and, where
+    their values can be seen, those of tokens; the first `before` tokens are not counted.
+    """
+    batch, tokens = x.shape[:2]
+    if places.dim() != 2 or len(places) != batch or not places.shape[1]:
+        raise SizeError(
+            f"places have shape {tuple(places.shape)}; they must be (batch, places) with batch"
+            f" {batch} and at least one place"
+        )
+    if places.dtype != torch.int64:
+        raise SizeError(f"places are {places.dtype}; they must be torch.int64")
+    # inside a transform there are no values to look at, and on a GPU a look would wait for it
+    if places.is_cuda or torch._C._are_functorch_transforms_active():
+        return
+    low, high = (int(end) for end in places.aminmax())
+    if low < 0 or high >= tokens - before:
+        raise SizeError(
+            f"places run from {low} to {high}; the {tokens - before} tokens are numbered from 0 to"
+            f" {tokens - before - 1}"
+        )
 
 
 def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
