@@ -70,6 +70,7 @@ def prepare_train(_folder: Path) -> Callable[[], object]:
 
     run = sx.Run(
         architecture="gdn + full @ heads=1, head_dim=4, value_dim=4",
+        optimiser="adamw",
         task="eva:n=4,V=4",
         seed=0,
         steps=2,

@@ -67,6 +67,7 @@ def models() -> Iterator[Piece]:
     for spec, text in TRAINED:
         run = sx.Run(
             architecture=spec,
+            optimiser="adamw",
             task=text,
             seed=5,
             steps=25,

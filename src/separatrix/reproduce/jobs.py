@@ -152,7 +152,13 @@ def _run(job: Job) -> Any:
     from separatrix.training.run import Run
 
     assert job.architecture is not None
-    return Run(architecture=job.architecture, task=job.task, seed=job.seed, **dict(job.training))
+    return Run(
+        architecture=job.architecture,
+        task=job.task,
+        seed=job.seed,
+        optimiser="adamw",
+        **dict(job.training),
+    )
 
 
 _WORK = {

@@ -5,7 +5,7 @@ one seed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") ->
     Raises what parsing the texts and building the model raise, SizeError when a parameter is no
     longer finite, and CheckFailed for an accuracy that no weights can have.
     """
+    run.check()
+    _can(run)
     task = parse_task(run.task)
     threads = torch.get_num_threads()
     # sums are split among threads, so their number changes roundings
@@ -50,6 +52,25 @@ def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") ->
         return _train(run, task, progress, device)
     finally:
         torch.set_num_threads(threads)
+
+
+def _can(run: Run) -> None:
+    """Raises SizeError for what this loop does not do."""
+    plain = replace(
+        run,
+        optimiser="adamw",
+        schedule="cosine",
+        precision="fp32",
+        seconds=0.0,
+        curriculum=(),
+        longer=(),
+        plateau=0,
+    )
+    for name, value in run.to_json().items():
+        if value != plain.to_json()[name]:
+            raise SizeError(
+                f"training: {name}={value} is not trained yet; take {name}={plain.to_json()[name]}"
+            )
 
 
 def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trained:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
@@ -14,15 +14,40 @@ from separatrix.tasks import parse_task
 from separatrix.theory.trained import check_trained
 from separatrix.training.run import Run
 
+Status = Literal["done", "diverged"]
+Stopped = Literal["solved", "plateau", "steps", "seconds", "diverged"]
+"""What ended a training: the running accuracy, a loss without progress, one of the budgets, or
+numbers that are no longer finite.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What one seed gave."""
 
     seed: int
+    status: Status = "done"
+    stopped: Stopped = "steps"
     correct: int
+    tested: int = 2048
+    longer: tuple[int, ...] = ()
+    """Right answers at each of the run's longer sizes."""
     steps_done: int
     parameters: int
+    seconds: float = 0.0
+    """What its training took of the pack's time."""
+
+
+_BUDGET = (
+    "steps",
+    "batch",
+    "learning_rate",
+    "width",
+    "hidden",
+    "weight_decay",
+    "tested",
+    "stop_at",
+)
 
 
 def measurement(
@@ -43,14 +68,11 @@ def measurement(
     parsed = parse_task(task)
     stack = Architecture.parse(architecture)
     check_trained(stack, parsed, [outcome.correct for outcome in outcomes], run.tested)
-    budget: dict[str, Any] = asdict(run) | {
+    budget: dict[str, Any] = {name: getattr(run, name) for name in _BUDGET} | {
         "optimiser": "AdamW",
         "steps_done": [o.steps_done for o in outcomes],
         "parameters": outcomes[0].parameters,
     }
-    # these stand beside the budget in the record
-    for repeated in ("architecture", "task", "seed"):
-        del budget[repeated]
     return Measurement(
         architecture=stack.spec,
         task=parsed.spec,

@@ -2,43 +2,211 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from separatrix.errors import SizeError
+from separatrix.architecture import Architecture
+from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.evidence.canonical import canonical, json_object, sha256
+from separatrix.tasks import Task, parse_task
+from separatrix.training.stages import Stage, longer_task, stages
+
+MOST = 10**12
+"""No size of a run is larger."""
+MOST_SEED = (1 << 63) - 1
+INTEGERS = {
+    "seed": (0, MOST_SEED),
+    "steps": (1, MOST),
+    "batch": (1, MOST),
+    "width": (1, MOST),
+    "hidden": (0, MOST),
+    "tested": (1, MOST),
+    "plateau": (0, MOST),
+}
+"""Whole numbers of a run, each with its smallest and its largest."""
+REALS = {
+    "seconds": (0.0, 1e9),
+    "learning_rate": (0.0, 1e6),
+    "weight_decay": (0.0, 1e6),
+    "stop_at": (0.0, 2.0),
+}
+"""Other numbers of a run, each with the range it lies in. Accuracies are at most 1, so that
+training never stops early at 2.
+"""
+POSITIVE = ("learning_rate", "stop_at")
+"""Numbers of `REALS` that are not 0 either."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One model trained with one seed. Raises SizeError for a size below its minimum; the texts
-    are checked when it runs.
+    """One model trained with one seed. Raises SizeError for a number out of its range,
+    UnknownNameError for a word that is none of those known, and SpecError for a wrong type.
+
+    The texts are read by `check`, and when the run trains.
     """
 
     architecture: str
     task: str
     seed: int
     steps: int = 1000
+    seconds: float = 0.0
+    """Most seconds that its pack trains; 0: no limit."""
     batch: int = 128
+    optimiser: Literal["muon", "adamw"] = "muon"
+    """Muon for the matrices and AdamW for the rest, or AdamW for everything."""
     learning_rate: float = 3e-3
+    weight_decay: float = 0.01
+    schedule: Literal["cosine", "constant", "linear"] = "cosine"
+    """How the learning rate goes on after its warm-up."""
     width: int = 32
     hidden: int = 64
-    weight_decay: float = 0.01
+    precision: Literal["fp32", "bf16"] = "fp32"
+    curriculum: tuple[str, ...] = ()
+    """What is trained before the task itself: each "n=4@100", its sizes until that step."""
+    longer: tuple[str, ...] = ()
+    """Sizes at which accuracy is measured too: each "n=64", the task with these sizes changed."""
     tested: int = 2048
     """Fresh instances the accuracy is measured on."""
     stop_at: float = 0.995
     """Training ends early when the running accuracy of 20 steps reaches this."""
+    plateau: int = 0
+    """Steps without progress of the running loss that end training; 0: never."""
 
     def __post_init__(self) -> None:
-        for name, low in (
-            ("seed", 0),
-            ("steps", 1),
-            ("batch", 1),
-            ("width", 1),
-            ("hidden", 0),
-            ("tested", 1),
-        ):
-            value = getattr(self, name)
-            # a bool is an int to isinstance, but no size
-            if type(value) is not int or value < low:
-                raise SizeError(
-                    f"training: {name} is {value!r}; it must be an integer of at least {low}"
-                )
+        hints = get_type_hints(type(self))
+        for name, hint in hints.items():
+            object.__setattr__(self, name, _fitting(name, getattr(self, name), hint))
+
+    @classmethod
+    def from_json(cls, data: object) -> Run:
+        """Inverse of `to_json`; what has a default may be missing. Raises SpecError for what is no
+        object of JSON or lacks a field, UnknownNameError for an unknown one, and what the fields
+        themselves raise.
+        """
+        given = json_object(data)
+        if given is None:
+            raise SpecError(f"a run is an object of JSON, not {repr(data)[:60]}")
+        known = {f.name: f for f in fields(cls)}
+        for name in given:
+            if name not in known:
+                raise UnknownNameError.of("field of a run", str(name)[:60], known)
+        for name, field in known.items():
+            if name not in given and field.default is MISSING:
+                raise SpecError(f"a run needs the field '{name}'")
+        return cls(**given)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as JSON has it."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    def canonical(self) -> Run:
+        """The same run in the words that records use. Raises what reading its texts raises."""
+        task = self._task
+        return replace(
+            self,
+            architecture=self._stack.spec,
+            task=task.spec,
+            curriculum=tuple(stage.text for stage in stages(task, self.curriculum)),
+            longer=tuple(longer_task(task, text).text for text in self.longer),
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """sha256 of the canonical run: its identity, wherever it is trained or stored."""
+        return sha256(canonical(self.canonical().to_json()))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The curriculum: its tasks, each with the step until which it is trained."""
+        return stages(self._task, self.curriculum)
+
+    @property
+    def longer_tasks(self) -> tuple[Task, ...]:
+        """The tasks at whose sizes accuracy is measured too."""
+        return tuple(longer_task(self._task, text).task for text in self.longer)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest prompt among the task, its curriculum and its longer sizes: what
+        the model has places for.
+        """
+        stood = [stage.task for stage in self.stages]
+        return max(task.length for task in (self._task, *stood, *self.longer_tasks))
+
+    @property
+    def shape(self) -> Run:
+        """The run without what models that train together may differ in: seed, learning rate and
+        weight decay are neutral. Runs of equal shape may share a pack.
+        """
+        return replace(self.canonical(), seed=0, learning_rate=1.0, weight_decay=0.0)
+
+    def check(self) -> None:
+        """Raises SpecError, UnknownNameError or SizeError where no model can be trained so: in one
+        line, before anything is built.
+        """
+        _ = self.longer_tasks
+        positions = self._stack.positions
+        if positions not in ("embedded", "none"):
+            raise SizeError(
+                f"{self.architecture}: positions={positions} can be judged, but not"
+                " trained; take positions=embedded or positions=none"
+            )
+        steps = [stage.until for stage in self.stages]
+        if steps and steps[-1] >= self.steps:
+            raise SizeError(
+                f"the curriculum ends at step {steps[-1]}, but training has {self.steps} steps;"
+                " leave some for the task itself"
+            )
+
+    @property
+    def _stack(self) -> Architecture:
+        return Architecture.parse(self.architecture)
+
+    @property
+    def _task(self) -> Task:
+        return parse_task(self.task)
+
+
+def _fitting(name: str, value: object, hint: Any) -> object:
+    """A field's value as its type has it, or an error that names the field."""
+    if get_origin(hint) is Literal:
+        options = get_args(hint)
+        if not isinstance(value, str) or value not in options:
+            raise UnknownNameError.of(f"{name} of a run", str(value)[:60], options)
+        return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
+            raise SpecError(f"training: {name} is {repr(value)[:60]}; it must be a list of texts")
+        return tuple(value)
+    if hint is str:
+        if not isinstance(value, str):
+            raise SpecError(f"training: {name} is {repr(value)[:60]}; it must be a text")
+        return value
+    if hint is int:
+        low, high = INTEGERS[name]
+        # a bool is an int to isinstance, but no size
+        if type(value) is not int or not low <= value <= high:
+            raise SizeError(
+                f"training: {name} is {repr(value)[:60]}; it must be an integer of at least {low}"
+                f" and at most {high:,}"
+            )
+        return value
+    low, high = REALS[name]
+    positive = name in POSITIVE
+    if (
+        type(value) not in (int, float)
+        or not math.isfinite(value)  # pyright: ignore[reportArgumentType]
+        or not low <= value <= high  # pyright: ignore[reportOperatorIssue]
+        or (positive and not value)
+    ):
+        raise SizeError(
+            f"training: {name} is {repr(value)[:60]}; it must be a number"
+            f" {'above' if positive else 'from'} {low:g} to {high:g}"
+        )
+    # 1 and 1.0 are one number, and have one key
+    return float(value)  # pyright: ignore[reportArgumentType]

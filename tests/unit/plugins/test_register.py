@@ -98,6 +98,7 @@ def test_models_train_and_stream() -> None:
     sx.register_mechanism(Sum)
     run = Run(
         architecture="sum(state=4) @ width=16",
+        optimiser="adamw",
         task="eva:n=2,V=2",
         steps=150,
         width=16,

@@ -257,6 +257,7 @@ def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
     task = parse_task("seqcomp:L=2,m=3,n_1=1,thought=pairs")
     run = Run(
         architecture="full*1 @ heads=2, head_dim=16",
+        optimiser="adamw",
         task=task.spec,
         seed=0,
         steps=300,

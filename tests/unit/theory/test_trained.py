@@ -83,6 +83,7 @@ def _refused(correct: list[int], total: int) -> bool:
 
 RUN = Run(
     architecture=TINY.spec,
+    optimiser="adamw",
     task=EVA.spec,
     seed=0,
     steps=2,

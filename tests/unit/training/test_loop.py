@@ -15,6 +15,7 @@ from separatrix.training.run import Run
 
 RUN = Run(
     architecture="full*2 @ heads=1, head_dim=16",
+    optimiser="adamw",
     task="eva:n=4,V=4",
     seed=0,
     steps=300,
