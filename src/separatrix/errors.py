@@ -92,6 +92,16 @@ class OutputError(SeparatrixError):
     """An output that cannot be written."""
 
 
+class StoreError(SeparatrixError):
+    """A store of runs that is missing, locked, damaged, full, read-only or of another version."""
+
+
+class ClaimLost(StoreError):
+    """What was told of runs that somebody else works on by now, or that have ended: nothing of it
+    was kept.
+    """
+
+
 class MissingExtraError(SeparatrixError):
     """An optional dependency that is not installed."""
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import SpecError
+from separatrix.evidence.code import package_version
 from separatrix.exports import jsonl, replies
 from separatrix.exports.dataset_card import card
 from separatrix.exports.job import Job
-from separatrix.exports.metadata import probability, version
+from separatrix.exports.metadata import probability
 from separatrix.exports.wording import CUE_STEPS, at_length, manner
 from separatrix.exports.yaml import Function, yaml
 
@@ -157,7 +158,7 @@ def _common(job: Job) -> dict[str, Any]:
             "version": 1.0,
             "spec": task.spec,
             "chance": probability(job.source.chance),
-            "separatrix": version(),
+            "separatrix": package_version(),
         },
     }
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from separatrix.evidence.code import package_version
 from separatrix.exports.folder import Checksum
 from separatrix.exports.job import Job
 from separatrix.exports.references import references
@@ -25,10 +25,6 @@ DISTINCT = (
     f" (of tokens with at most {MOST_BALANCED} answers, to one with the same answer as long as"
     " there is one)"
 )
-
-
-def version() -> str:
-    return str(vars(sys.modules["separatrix"])["__version__"])
 
 
 def probability(value: Fraction) -> str:
@@ -74,7 +70,7 @@ def metadata(
         "seed": job.seed,
         "command": command(job, format),
         "versions": (
-            {"separatrix": version()}
+            {"separatrix": package_version()}
             | {name: importlib.metadata.version(name) for name in packages}
         ),
         "files": {name: part._asdict() for name, part in files.items()},

@@ -4,16 +4,15 @@ JSON result that a later run picks up.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from separatrix.errors import SeparatrixError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.code import code_digest
 
 SEARCH_SECONDS = 120.0
 
@@ -35,7 +34,9 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Identity of the result: the job and the code that runs it."""
+        """Identity of the result: the job and the code that runs it, so that results of another
+        version are never picked up.
+        """
         job = {k: v for k, v in asdict(self).items() if k != "cost"}
         return sha256(canonical([job, code_digest()]))
 
@@ -44,16 +45,6 @@ class Job:
         return f"{self.do.replace('_', ' ')} {self.architecture or ''} {self.task}".replace(
             "  ", " "
         )
-
-
-@cache
-def code_digest() -> str:
-    """sha256 over the package's Python sources: results of another version are never picked up."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 def stored(job: Job, store: Path) -> dict[str, Any] | None:

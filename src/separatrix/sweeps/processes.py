@@ -1,0 +1,93 @@
+"""Who works on a store: a process, named so that another one can tell whether it still lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+_PROC = Path("/proc")
+_ZOMBIES = "ZX"
+"""States of processes that are dead but not yet waited for."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, wherever it runs."""
+
+    host: str
+    machine: str
+    """Tells apart what a host's name does not: boots of a machine, and its containers."""
+    number: int
+    started: str
+    """When, in the kernel's words: numbers of processes are used again. "" where unknown."""
+
+    @property
+    def here(self) -> bool:
+        """Whether it belongs to this machine, so that its number means something."""
+        return self.machine == this_machine()
+
+    @property
+    def dead(self) -> bool:
+        """Whether it certainly runs no more; of another machine that is never certain."""
+        return self.here and not _lives(self.number, self.started)
+
+    def __str__(self) -> str:
+        return f"process {self.number} on {self.host}"
+
+
+def this_process() -> Process:
+    number = os.getpid()
+    return Process(socket.gethostname(), this_machine(), number, _started(number))
+
+
+@cache
+def this_machine() -> str:
+    """A digest of the host's name, its boot and the namespace of its process numbers."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append((_PROC / "sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink(_PROC / "self/ns/pid"))
+    except OSError:
+        # no Linux: the name has to do
+        parts.append("")
+    return sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def command_of(number: int) -> str:
+    """What a process of this machine was started as, shortened; "" where that cannot be read."""
+    try:
+        words = (_PROC / str(number) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return " ".join(word.decode(errors="replace") for word in words if word)[:60]
+
+
+def _lives(number: int, started: str) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # somebody else's, and there
+        pass
+    state, now = _status(number)
+    return state not in _ZOMBIES and (not started or not now or now == started)
+
+
+def _started(number: int) -> str:
+    return _status(number)[1]
+
+
+def _status(number: int) -> tuple[str, str]:
+    """A process's state and start, in the kernel's words; ("?", "") where they cannot be read."""
+    try:
+        text = (_PROC / str(number) / "stat").read_text(errors="replace")
+    except OSError:
+        return "?", ""
+    # the name in front may hold blanks and brackets
+    fields = text.rpartition(")")[2].split()
+    return fields[0], fields[19]

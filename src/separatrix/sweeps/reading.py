@@ -1,0 +1,172 @@
+"""What a store tells of its runs. What is here reads one state of the store."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from pathlib import Path
+
+from separatrix.errors import StoreError, UnknownNameError
+from separatrix.sweeps.schema import STATUSES
+from separatrix.sweeps.stored import COLUMNS, Stored
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
+from separatrix.training.slices import Metric
+
+SORTS = {
+    "key": "runs.key",
+    "architecture": "architecture",
+    "task": "task",
+    "seed": "seed",
+    "learning_rate": "learning_rate",
+    "status": "status",
+    "accuracy": "1.0 * correct / tested",
+    "step": "step",
+    "seconds": "seconds",
+    "created": "created",
+    "ended": "ended",
+    "version": "version",
+}
+"""What runs can be sorted by."""
+_AMBIGUOUS = 3
+_SHORTEST_SHOWN = 12
+
+
+def rows(
+    connection: sqlite3.Connection,
+    sweep: str | None,
+    status: str | None,
+    sort: str,
+    limit: int,
+) -> list[Stored]:
+    query, values = selection(", ".join(_columns(sweep)), sweep, status, sort, limit)
+    return [_stored(row) for row in connection.execute(query, values)]
+
+
+def selection(
+    columns: str, sweep: str | None, status: str | None, sort: str, limit: int
+) -> tuple[str, list[str | int]]:
+    """The query for some columns of some runs, and its values. Raises UnknownNameError for a
+    status or an order that is none.
+    """
+    if status is not None and status not in STATUSES:
+        raise UnknownNameError.of("status", status, STATUSES)
+    name = sort.removeprefix("-")
+    if name and name not in SORTS:
+        raise UnknownNameError.of("order", name, SORTS)
+    values: list[str | int] = []
+    source = "runs"
+    conditions = ["replaced = 0"]
+    order = "runs.id"
+    if sweep is not None:
+        source = "members JOIN runs ON runs.key = members.key"
+        conditions.append("members.sweep = ?")
+        values.append(sweep)
+        order = "members.position"
+    if status is not None:
+        conditions.append("status = ?")
+        values.append(status)
+    if name:
+        # what has no value yet stands at the end either way
+        way = " DESC" if sort.startswith("-") else ""
+        order = f"{SORTS[name]} IS NULL, {SORTS[name]}{way}, {order}"
+    query = f"SELECT {columns} FROM {source} WHERE {' AND '.join(conditions)} ORDER BY {order}"
+    if limit:
+        query += " LIMIT ?"
+        values.append(limit)
+    return query, values
+
+
+def one(connection: sqlite3.Connection, path: Path, prefix: str) -> Stored:
+    found = [
+        _stored(row)
+        for row in connection.execute(
+            f"SELECT {', '.join(_columns(None))} FROM runs"
+            " WHERE replaced = 0 AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+            # no letter of a key comes after "f"
+            (prefix, f"{prefix}g", _AMBIGUOUS),
+        )
+    ]
+    if not found:
+        raise StoreError(
+            f"{path} has no run whose key begins with '{prefix}'; `separatrix runs list` lists keys"
+        )
+    if len(found) > 1:
+        keys = ", ".join(one.key[: max(_SHORTEST_SHOWN, len(prefix) + 4)] for one in found)
+        raise StoreError(
+            f"{path} has several runs whose keys begin with '{prefix}': {keys}; write more letters"
+        )
+    return found[0]
+
+
+def earlier(connection: sqlite3.Connection, key: str) -> list[Stored]:
+    return [
+        _stored(row)
+        for row in connection.execute(
+            f"SELECT {', '.join(_columns(None))} FROM runs WHERE replaced = 1 AND key = ?"
+            " ORDER BY id",
+            (key,),
+        )
+    ]
+
+
+def metrics(connection: sqlite3.Connection, key: str) -> list[Metric]:
+    return [
+        Metric(key, step, *(math.nan if number is None else number for number in numbers))
+        for step, *numbers in connection.execute(
+            "SELECT metrics.step, loss, accuracy, metrics.learning_rate FROM metrics"
+            " JOIN runs ON runs.id = metrics.run WHERE runs.key = ? AND replaced = 0"
+            " ORDER BY metrics.step",
+            (key,),
+        )
+    ]
+
+
+def counts(connection: sqlite3.Connection, sweep: str | None) -> dict[str, int]:
+    query, values = selection("status", sweep, None, "", 0)
+    found = dict(
+        connection.execute(f"SELECT status, count(*) FROM ({query}) GROUP BY status", values)
+    )
+    return {status: found[status] for status in STATUSES if status in found}
+
+
+def sweeps(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(
+        connection.execute(
+            "SELECT members.sweep, count(*) FROM members"
+            " JOIN runs ON runs.key = members.key AND replaced = 0"
+            " GROUP BY members.sweep ORDER BY min(runs.id), members.sweep"
+        )
+    )
+
+
+def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:
+    found = connection.execute(
+        "SELECT members FROM checkpoints WHERE version = ? AND pack IN"
+        " (SELECT pack FROM runs WHERE replaced = 0"
+        " AND key IN (SELECT value FROM json_each(?))) ORDER BY rowid",
+        (version, keys),
+    ).fetchall()
+    return [Pack(tuple(_run(connection, key) for key in json.loads(row[0]))) for row in found]
+
+
+def _run(connection: sqlite3.Connection, key: str) -> Run:
+    text = connection.execute(
+        "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
+    ).fetchone()[0]
+    return Run.from_json(json.loads(text))
+
+
+def _columns(sweep: str | None) -> list[str]:
+    """The columns of `Stored`: of its many sweeps the one that was asked for."""
+    return [
+        {"key": "runs.key", "sweep": "runs.sweep" if sweep is None else "members.sweep"}.get(
+            name, "outcome" if name == "result" else name
+        )
+        for name in COLUMNS
+    ]
+
+
+def _stored(row: tuple) -> Stored:
+    return Stored(**dict(zip(COLUMNS, row, strict=True)))

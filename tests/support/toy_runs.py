@@ -1,0 +1,44 @@
+"""Runs, outcomes and updates for tests of sweeps: nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from separatrix.training.packs import Pack
+from separatrix.training.record import Outcome
+from separatrix.training.run import Run
+from separatrix.training.slices import Metric, Update
+
+
+def run(seed: int = 0, learning_rate: float = 3e-3, architecture: str = "full") -> Run:
+    return Run(
+        architecture=architecture, task="eva:n=4,V=4", seed=seed, learning_rate=learning_rate
+    )
+
+
+def pack(*seeds: int) -> Pack:
+    return Pack(tuple(run(seed) for seed in seeds))
+
+
+def outcome(of: Run, correct: int = 2000) -> Outcome:
+    return Outcome(seed=of.seed, correct=correct, steps_done=40, parameters=900, seconds=1.5)
+
+
+def update(
+    pack: Pack,
+    step: int,
+    *,
+    finished: Sequence[Run] = (),
+    checkpoint: bytes | None = b"weights",
+    metrics: Sequence[Metric] | None = None,
+) -> Update:
+    """What a slice gave that ended at `step`, with a metric of every member."""
+    if metrics is None:
+        metrics = [Metric(key, step, 1 / step, 0.5, 1e-3) for key in pack.keys]
+    return Update(
+        metrics=tuple(metrics),
+        finished=tuple((one.key, outcome(one)) for one in finished),
+        checkpoint=checkpoint,
+        step=step,
+        seconds=2.0,
+    )
