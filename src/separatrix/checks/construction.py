@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 
 from separatrix.architecture import Architecture
-from separatrix.checks.plain_file import read_plain
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import (
@@ -26,15 +23,16 @@ from separatrix.errors import (
     EvidenceError,
     SeparatrixError,
     SizeError,
-    first_line,
 )
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES
-from separatrix.model import Model, ModelConfig, NoPositions
+from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.exact import NAMES
 from separatrix.proofs.float32 import down
+from separatrix.stored.accuracy import MOST_NUMBERS, numbers_of
+from separatrix.stored.weights import described, filled, weight_file
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -44,12 +42,6 @@ _RANDOM_INPUTS = 64
 _WORK = 1 << 28
 _PER_TOKEN = 1 << 10
 """Of a recurrent layer."""
-_BATCH = 1 << 24
-_FLOAT32 = 4
-"""Bytes of a number in a file of weights."""
-_HEADER = 1 << 12
-_HEADER_EACH = 1 << 9
-"""Most bytes that such a file has beside its numbers, and for each tensor."""
 
 
 def verify_construction(record: Construction, folder: Path) -> list[str]:
@@ -134,36 +126,14 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
             f"'{record.weights}' is no name of a safetensors file beside the record"
         )
     path = folder / record.weights
-    try:
-        # shapes only: a description of a huge model costs nothing
-        with torch.device("meta"):
-            model = Model(config)
-    except (RuntimeError, OverflowError) as error:
-        raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    least = _FLOAT32 * sum(prod(shape) for shape in shapes.values())
-    data = read_plain(path, least=least, most=least + _HEADER + _HEADER_EACH * len(shapes))
+    model = described(config)
+    data = weight_file(path, model)
     # hashed before it is parsed, so that only the named file is read as tensors
     if sha256(data) != record.weights_sha256:
         raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
     if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
         raise CheckFailed(f"'{record.weights}' is not named after its construction and its sha256")
-    try:
-        tensors = safetensors.torch.load(data)
-    except SafetensorError as error:
-        raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(
-        t.dtype != torch.float32 for t in tensors.values()
-    ):
-        raise EvidenceError(
-            f"{path}: names, shapes or number format of the weights are not those of the model"
-            " described"
-        )
-    model.load_state_dict(tensors, assign=True)
-    if isinstance(model.position, NoPositions):
-        # of no file, and made as a shape only
-        model.position = NoPositions(*model.position.weight.shape)
-    return model.requires_grad_(False)
+    return filled(model, data, path)
 
 
 def _finite(model: Model) -> None:
@@ -298,7 +268,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
 
 def _right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
     """Raises CheckFailed, naming the input, where an answer is wrong."""
-    batch = max(1, _BATCH // _numbers(model, task.length))
+    batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
         with torch.inference_mode():
@@ -333,9 +303,3 @@ def _cost(model: Model, tokens: int) -> int:
     """
     last = len(model.architecture.layers[-1])
     return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))
-
-
-def _numbers(model: Model, tokens: int) -> int:
-    """Roughly, the numbers one input takes while it runs."""
-    widest = max(part.inner_width for layer in model.architecture for part in layer)
-    return tokens * max(model.config.width, widest, max(_heads(model)) * tokens)

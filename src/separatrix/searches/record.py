@@ -19,6 +19,7 @@ from separatrix.caches import LEAST_BORDER, LEAST_MARGIN, Grid, RoundedRun, marg
 from separatrix.errors import SizeError
 from separatrix.evidence.records import Certificate
 from separatrix.model import Model
+from separatrix.stored.accuracy import fits as sizes_fit
 from separatrix.tasks.base.task import Task, Tokens
 
 Progress = Callable[[int, int], None]
@@ -132,16 +133,7 @@ def fits(model: Model, task: Task) -> None:
             f"{task.spec}: answers are due at several places; refute a model on a task with one"
             " answer, after the last token"
         )
-    config = model.config
-    if (config.vocabulary, config.answers) != (
-        task.vocabulary,
-        task.answers,
-    ) or config.length < task.length:
-        raise SizeError(
-            f"a model of {config.vocabulary} token ids, {config.answers} answers and prompts of up"
-            f" to {config.length} tokens does not fit {task.spec}, which has {task.vocabulary},"
-            f" {task.answers} and {task.length}; build it for this task"
-        )
+    sizes_fit(model, task)
 
 
 def decoding(model: Model) -> Model:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError
 from separatrix.model import Model, build
+from separatrix.stored.accuracy import count_correct, prompt_stream
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Task
 from separatrix.theory.trained import check_trained
@@ -114,9 +115,7 @@ def _train(run: Run, task: Task, progress: Progress | None, device: str) -> Trai
             f"training of {run.architecture} on {run.task} diverged (seed {run.seed}); lower"
             f" learning_rate={run.learning_rate}"
         )
-    correct = count_correct(
-        model, task, run.tested, np.random.default_rng([run.seed, 2]), device=device
-    )
+    correct = count_correct(model, task, run.tested, prompt_stream(run.seed), device=device)
     check_trained(model.architecture, task, [correct], run.tested)
     return Trained(
         run=run,
@@ -150,27 +149,3 @@ def _asked(
         return model(tokens), targets
     due = targets != NO_ANSWER
     return model.every(tokens)[due], targets[due]
-
-
-@torch.no_grad()
-def count_correct(
-    model: Model,
-    task: Task,
-    total: int,
-    rng: np.random.Generator,
-    *,
-    device: str = "cpu",
-    batch: int = 256,
-) -> int:
-    """Fresh instances, of `total`, whose answers the model gets right; where several are due,
-    all of them.
-    """
-    correct = 0
-    for start in range(0, total, batch):
-        tokens, targets = _tensors(task.sample(min(batch, total - start), rng), device)
-        if task.several:
-            right = model.every(tokens).argmax(-1) == targets
-            correct += int((right | (targets == NO_ANSWER)).all(1).sum())
-        else:
-            correct += int((model(tokens).argmax(-1) == targets).sum())
-    return correct

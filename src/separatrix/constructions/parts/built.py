@@ -7,8 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import safetensors.torch
-
 from separatrix.derivations import DERIVATIONS
 from separatrix.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.evidence.atomic import write_atomic
@@ -18,6 +16,7 @@ from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.float32 import down
+from separatrix.stored.weights import described, filled, weight_bytes, weight_file
 from separatrix.tasks import Task
 
 RECORD = "construction.json"
@@ -47,12 +46,6 @@ class Built:
         path = Path(folder) / self.record.weights
         write_atomic(path, weight_bytes(self.model))
         return path
-
-
-def weight_bytes(model: Model) -> bytes:
-    return safetensors.torch.save(
-        {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    )
 
 
 def built(task: Task, model: Model, *, name: str) -> Built:
@@ -110,12 +103,8 @@ def load(path: Path) -> tuple[Construction, Model]:
     if not isinstance(record, Construction):
         raise EvidenceError(f"{path}: holds a {record.kind}, not a construction")
     weights = path.parent / Path(record.weights).name
-    try:
-        data = weights.read_bytes()
-    except OSError as error:
-        raise EvidenceError(f"{weights}: cannot be read: {error.strerror or error}") from None
+    model = described(ModelConfig.from_json(record.model))
+    data = weight_file(weights, model)
     if sha256(data) != record.weights_sha256:
         raise EvidenceError(f"{weights}: not the weights of this record (another sha256)")
-    model = Model(ModelConfig.from_json(record.model))
-    model.load_state_dict(safetensors.torch.load(data))
-    return record, model.requires_grad_(False)
+    return record, filled(model, data, weights)
