@@ -344,11 +344,13 @@ def build(
     width: int | None = None,
     hidden: int | None = None,
     seed: int = 0,
+    length: int | None = None,
     exact_state: bool = False,
 ) -> Model:
     """A trainable model of the architecture for the task's tokens and answers, drawn from `seed`.
 
-    `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width.
+    `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width, and
+    `length`, the longest prompt that it takes, to the task's.
     With `exact_state`, `forward` rounds states as declared, as `step` does; without, a DriftWarning
     tells of layers in whose formats the two may differ by more than a rounding.
     Raises SizeError for a mechanism without a mixer or sizes that do not fit.
@@ -358,7 +360,7 @@ def build(
     config = ModelConfig(
         architecture=architecture.spec,
         vocabulary=task.vocabulary,
-        length=task.length,
+        length=task.length if length is None else length,
         answers=task.answers,
         width=width,
         hidden=2 * width if hidden is None else hidden,

@@ -22,7 +22,7 @@ from separatrix.laws import LAWS, drawn
 from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, Mixer, mixer
 from separatrix.report.mechanisms import describe, rows
-from separatrix.training.loop import train
+from separatrix.training.alone import train
 from separatrix.training.run import Run
 
 

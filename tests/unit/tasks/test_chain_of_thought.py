@@ -29,7 +29,7 @@ from separatrix.tasks import (
     parse_task,
 )
 from separatrix.theory.judge import THEOREMS, judge
-from separatrix.training.loop import train
+from separatrix.training.alone import train
 from separatrix.training.run import Run
 
 COMPOSED = [

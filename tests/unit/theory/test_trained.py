@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from support.report_bundle import fake_bundle
 
-import separatrix.training.loop as loop
+import separatrix.training.engine as engine
 from separatrix.architecture import Architecture
 from separatrix.checks.measurement import verify_measurement
 from separatrix.errors import CheckFailed
@@ -19,7 +19,7 @@ from separatrix.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.theory.trained import check_trained, trained_ceiling
-from separatrix.training.loop import train
+from separatrix.training.alone import train
 from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
 
@@ -97,7 +97,7 @@ RUN = Run(
 def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter that counts everything as right stands for whatever goes wrong."""
     assert train(RUN).correct < 512 * 0.488
-    monkeypatch.setattr(loop, "count_correct", lambda *_, **__: 512)
+    monkeypatch.setattr(engine, "count_correct", lambda *_, **__: 512)
     with pytest.raises(CheckFailed, match="512 of 512 answers are said to be right"):
         train(RUN)
     outcome = Outcome(seed=0, correct=512, steps_done=2, parameters=1)

@@ -1,4 +1,4 @@
-"""The training loop: it learns what can be learned, its records are honest, its runs repeat."""
+"""Training of one model: it learns what can be learned, its records are honest, its runs repeat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from separatrix.checks.measurement import verify_measurement
 from separatrix.errors import EvidenceError, SizeError
-from separatrix.training.loop import train
+from separatrix.training.alone import train
 from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
 

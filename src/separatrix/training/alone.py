@@ -1,0 +1,60 @@
+"""Training of a single model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from separatrix.errors import SizeError
+from separatrix.model import Model
+from separatrix.training.engine import Trainer
+from separatrix.training.packs import Pack
+from separatrix.training.record import Outcome
+from separatrix.training.run import Run
+
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps in all)."""
+_STEPS = 5
+"""Steps from one report of progress to the next."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What one run gave: its outcome, and the model."""
+
+    run: Run
+    outcome: Outcome
+    model: Model = field(repr=False)
+
+    @property
+    def correct(self) -> int:
+        """Right answers among `run.tested` fresh instances."""
+        return self.outcome.correct
+
+    @property
+    def steps_done(self) -> int:
+        return self.outcome.steps_done
+
+    @property
+    def parameters(self) -> int:
+        return self.outcome.parameters
+
+
+def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
+    """Trains one model. The same run on the same machine gives the same result.
+
+    Raises what parsing the texts and building the model raise, SizeError when a loss or a parameter
+    is no longer finite, and CheckFailed for an accuracy that no weights can have.
+    """
+    trainer = Trainer(Pack((run,)), device=device)
+    while trainer.active:
+        trainer.advance(_STEPS)
+        if progress is not None:
+            progress(trainer.step, run.steps)
+    ((key, outcome),) = trainer.outcomes().items()
+    if outcome.status == "diverged":
+        raise SizeError(
+            f"training of {run.architecture} on {run.task} diverged at step"
+            f" {outcome.steps_done} (seed {run.seed}); lower learning_rate={run.learning_rate}"
+        )
+    return Trained(run=run, outcome=outcome, model=trainer.model(key).to(device))

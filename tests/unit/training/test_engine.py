@@ -1,0 +1,86 @@
+"""Packs: members are independent, and training goes on from checkpoints bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from separatrix.errors import EvidenceError
+from separatrix.training.engine import Trainer
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
+
+RUN = Run(
+    architecture="full*2 @ heads=1, head_dim=8",
+    task="eva:n=4,V=4",
+    seed=0,
+    steps=70,
+    batch=16,
+    width=8,
+    hidden=16,
+    tested=64,
+    stop_at=2.0,
+)
+
+
+def pack(run: Run = RUN, seeds: int = 3) -> Pack:
+    """Seeds of a run, each with a learning rate of its own."""
+    return Pack(
+        tuple(replace(run, seed=s, learning_rate=run.learning_rate / (s + 1)) for s in range(seeds))
+    )
+
+
+def finished(trainer: Trainer) -> Trainer:
+    while trainer.active:
+        trainer.advance(1000)
+    return trainer
+
+
+def weights(trainer: Trainer) -> list[torch.Tensor]:
+    models = [trainer.model(key) for key in trainer.pack.keys]
+    return [parameter.detach() for model in models for parameter in model.parameters()]
+
+
+def same(one: Trainer, other: Trainer) -> bool:
+    pairs = zip(weights(one), weights(other), strict=True)
+    counted = [
+        {key: replace(each, seconds=0.0) for key, each in trainer.outcomes().items()}
+        for trainer in (one, other)
+    ]
+    return all(bool((a == b).all()) for a, b in pairs) and counted[0] == counted[1]
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("optimiser", ["muon", "adamw"])
+@pytest.mark.parametrize("steps", [13, 40])
+def test_a_checkpoint_goes_on_bit_for_bit(optimiser, seeds: int, steps: int) -> None:
+    chosen = pack(replace(RUN, optimiser=optimiser), seeds)
+    whole = finished(Trainer(chosen))
+    part = Trainer(chosen)
+    part.advance(steps)
+    assert part.step == steps
+    resumed = Trainer.resumed(chosen, part.checkpoint())
+    assert resumed.checkpoint() == part.checkpoint()
+    assert same(finished(resumed), whole)
+
+
+def test_members_of_a_pack_learn_as_they_do_alone() -> None:
+    together = finished(Trainer(pack()))
+    for run in together.pack.runs:
+        alone = finished(Trainer(Pack((run,))))
+        pairs = zip(
+            alone.model(run.key).parameters(), together.model(run.key).parameters(), strict=True
+        )
+        # sums of stacked products may be added up in another order
+        assert all(torch.allclose(a, b, atol=1e-4) for a, b in pairs)
+
+
+def test_a_checkpoint_belongs_to_its_pack() -> None:
+    data = Trainer(pack()).checkpoint()
+    with pytest.raises(EvidenceError, match="another pack"):
+        Trainer.resumed(pack(seeds=2), data)
+    for damaged in (b"", data[:100], data[:-8], b"x" * 100):
+        with pytest.raises(EvidenceError, match="damaged"):
+            Trainer.resumed(pack(), damaged)
