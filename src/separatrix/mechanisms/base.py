@@ -332,6 +332,11 @@ class Mechanism:
         return 0
 
     @property
+    def model_width(self) -> int | None:
+        """The width that a model must have to hold it; None where any will do."""
+        return None
+
+    @property
     def head_shape(self) -> HeadShape:
         """Its heads, or heads of 128 numbers where it has none of that kind."""
         return HeadShape(max(1, self.inner_width // 128), 128)

@@ -43,6 +43,11 @@ class RWKV(MatrixState):
             raise SizeError(f"rwkv: version is {self.version}; it must be 6 or 7")
 
     @property
+    def model_width(self) -> int:
+        """What its token shift holds is the model's own input."""
+        return self.inner_width if self.width is None else self.width
+
+    @property
     def is_diagonal(self) -> bool:
         return self.version == 6
 
@@ -63,7 +68,6 @@ class RWKV(MatrixState):
         return None if after is None else after + max(0, self.shifts - 1)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        width = self.inner_width if self.width is None else self.width
-        shifted = Bits.of(self.shifts * width * min(t, 1), self.p)
+        shifted = Bits.of(self.shifts * self.model_width * min(t, 1), self.p)
         state, convolution = super().cache(t)
         return (CacheItem("state", state.bits + shifted), convolution)

@@ -132,6 +132,14 @@ class CGram(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"letter": range(self.V)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"letter": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return lookup_chance(self.V, self.shift)
 

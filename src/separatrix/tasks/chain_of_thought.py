@@ -101,6 +101,9 @@ class Thought(Task):
     def spec(self) -> str:
         return f"{self.task.spec},thought={self.form}"
 
+    def with_sizes(self, sizes: dict[str, Any]) -> Task:
+        return Thought(task=self.task.with_sizes(sizes), form=self.form)
+
     def sizes(self) -> dict[str, Any]:
         return self.task.sizes() | {"thought": self.form}
 
@@ -121,6 +124,20 @@ class Thought(Task):
     @property
     def answers(self) -> int:
         return self.vocabulary
+
+    @property
+    def token_ids(self) -> dict[str, range]:
+        """Those of the task and of its answers, which are tokens here, then the pairs."""
+        own = self.task.token_ids | self.task.answer_ids
+        if self.form == "values":
+            return own
+        w = self._functions.branching[:-1]
+        pair = f"pair of w, counted by {w}, and one of {self._values} values"
+        return own | {pair: range(self.task.vocabulary, self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return self.token_ids
 
     @property
     def _values(self) -> int:

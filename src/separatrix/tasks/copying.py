@@ -97,6 +97,19 @@ class Copying(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {
+            "value": range(self.V),
+            "mark": range(self.V, self.V + 1),
+            "blank": range(self.V + 1, self.V + 2),
+            "filling": range(self.V + 2, self.V + 3),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
 

@@ -135,6 +135,14 @@ class Counting(Task):
         return self.n + 1
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"symbol": range(self.V)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"number": range(self.answers)}
+
+    @property
     def symbols(self) -> int:
         """m, the symbols that take part in a prompt (queried)."""
         return min(self.V, max(2, isqrt(2 * self.n)))

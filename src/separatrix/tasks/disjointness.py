@@ -94,6 +94,10 @@ class Disjointness(Decision):
     def vocabulary(self) -> int:
         return 2
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {"bit": range(2)}
+
     def level(self, probe: str) -> Fraction:
         """Chance, and the gain that counts at odd and at even places may bring together."""
         gain = Fraction(5, 2 * self.n) if probe == "quarters" else Fraction(0)

@@ -126,6 +126,10 @@ class Dyck(Decision):
         return 2 * self.k
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"kind that opens": range(self.k), "kind that closes": range(self.k, 2 * self.k)}
+
+    @property
     def prefix_length(self) -> int:
         """The length with the most classes: half the prompt, or one bracket less where only that
         has the parity of the depth.

@@ -103,6 +103,10 @@ class Equality(Decision):
     def vocabulary(self) -> int:
         return 2
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {"bit": range(2)}
+
     def level(self, probe: str) -> Fraction:
         """1 for what sees both tokens where there are two, and for bags of neighbours that a short
         string has no room to hide; else chance.

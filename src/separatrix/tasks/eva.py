@@ -75,6 +75,14 @@ class Eva(Lookup):
     def vocabulary(self) -> int:
         return max(self.n, self.V)
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {"number": range(self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"number": range(self.V)}
+
     def two_runs(self) -> TwoRuns | None:
         """The place where the runs meet is asked for."""
         return TwoRuns.halves(self.n, (((self.n // 2,), 1),))

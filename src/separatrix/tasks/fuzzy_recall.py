@@ -160,6 +160,18 @@ class FuzzyRecall(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {
+            "letter of values": range(self.V),
+            "letter of keys": range(self.V, self.V + self.K),
+            "blank": range(self.V + self.K, self.vocabulary),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"letter of values": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
 

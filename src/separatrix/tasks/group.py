@@ -128,6 +128,14 @@ class Group(Composition, Task):
         return self.vocabulary
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {f"element of {self.G}": range(self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return self.token_ids
+
+    @property
     def steps(self) -> int:
         return self.n
 

@@ -67,6 +67,14 @@ class Index(Lookup):
     def vocabulary(self) -> int:
         return self.V + self.n
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {"value": range(self.V), "position": range(self.V, self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
     def two_runs(self) -> TwoRuns | None:
         """The place where the runs meet is asked for."""
         return TwoRuns.halves(self.n, (((self.V + self.n // 2,), 1),))

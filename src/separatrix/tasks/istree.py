@@ -126,6 +126,10 @@ class IsTree(Decision):
         return self.n
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"vertex": range(self.n)}
+
+    @property
     def groups(self) -> int:
         """Groups of vertices that are joined with each other after the prefix counted: about n / ln
         n, where most partitions lie.

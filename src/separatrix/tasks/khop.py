@@ -155,6 +155,14 @@ class KHop(Composition, Task):
         return self.V + 1
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"letter": range(self.V)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"letter": range(self.V), "none": range(self.V, self.V + 1)}
+
+    @property
     def steps(self) -> int:
         return self.k
 

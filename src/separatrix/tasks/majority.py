@@ -110,6 +110,14 @@ class Majority(Task):
         return self.k
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"symbol": range(self.k)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"symbol": range(self.k)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.k)
 

@@ -89,6 +89,14 @@ class Modular(Task):
         return self.m
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"bit": range(2)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {f"number modulo {self.m}": range(self.m)}
+
+    @property
     def numbers(self) -> int:
         """C: how many numbers of ones are drawn, from 0 on."""
         return (self.n + 1) // self.m * self.m

@@ -151,6 +151,18 @@ class MQAR(Task):
         return self.vocab_size - self.first_value
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {
+            "filler": range(1),
+            "key": range(1, self.first_value),
+            "value": range(self.first_value, self.vocabulary),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.answers)}
+
+    @property
     def chance(self) -> Fraction:
         return lookup_chance(self.answers, self.shift)
 

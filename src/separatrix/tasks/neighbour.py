@@ -157,6 +157,14 @@ class Neighbour(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"string": range(self.strings), "label": range(self.strings, self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"label": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
 

@@ -112,6 +112,18 @@ class NoisyRecall(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {
+            "value": range(self.V),
+            "key": range(self.V, self.V + self.K),
+            "noise": range(self.V + self.K, self.vocabulary),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
 

@@ -76,6 +76,10 @@ class Parity(Decision):
     def vocabulary(self) -> int:
         return 2
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {"bit": range(2)}
+
     def level(self, probe: str) -> Fraction:
         """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
         by one like it, so it tells the last bit or that all n are equal: for even n both prompts of

@@ -125,6 +125,14 @@ class Permutation(Composition, Task):
         return factorial(self.k)
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {f"permutation of {self.k} things": range(self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return self.token_ids
+
+    @property
     def steps(self) -> int:
         return self.n
 

@@ -142,6 +142,14 @@ class QSA(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"value": range(self.V), "place": range(self.V, self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         """1/V; with shift=average the probability of floor(q w/2), the likeliest sum of q values
         of 0..w, counted by inclusion and exclusion.

@@ -155,6 +155,14 @@ class Recall(Task):
         return self.V + (self.form != "present")
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {"value": range(self.V), "key": range(self.V, self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V), "none": range(self.V, self.answers)}
+
+    @property
     def written(self) -> int:
         """D, the different keys of a prompt that is drawn."""
         if self.form != "last":

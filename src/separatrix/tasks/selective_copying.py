@@ -97,6 +97,18 @@ class SelectiveCopying(Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        return {
+            "value": range(self.V),
+            "blank": range(self.V, self.V + 1),
+            "question": range(self.V + 1, self.V + 2),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
+    @property
     def chance(self) -> Fraction:
         return Fraction(1, self.V)
 

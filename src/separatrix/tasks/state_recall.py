@@ -150,6 +150,20 @@ class StateRecall(Composition, Task):
         return self.V
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        _, cell, swap, query = self.starts
+        return {
+            "value": range(self.V),
+            "cell": range(cell, swap),
+            f"swap of two of {self.P} pointers": range(swap, query),
+            "pointer": range(query, self.vocabulary),
+        }
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"value": range(self.V)}
+
+    @property
     def steps(self) -> int:
         return self.K + 2
 

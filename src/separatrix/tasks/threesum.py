@@ -131,6 +131,10 @@ class ThreeSum(Decision):
     def vocabulary(self) -> int:
         return self.M
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {f"number modulo {self.M}": range(self.M)}
+
     def level(self, probe: str) -> Fraction:
         """Chance, but for residues, by `told_by_numbers_of_sums`, for pair sums, where a bound is
         stated that probing up to n = 24 kept to, and for "nearest key" per query: of a token

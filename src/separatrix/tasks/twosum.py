@@ -142,6 +142,10 @@ class TwoSum(Decision):
     def vocabulary(self) -> int:
         return self.M
 
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return {f"number modulo {self.M}": range(self.M)}
+
     def level(self, probe: str) -> Fraction:
         """Chance, but for probes that see two values which may cancel. Exact but for "nearest key",
         and for M >= 5.

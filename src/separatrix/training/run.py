@@ -11,10 +11,15 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import canonical, json_object, sha256
 from separatrix.tasks import Task, parse_task
-from separatrix.training.stages import Stage, longer_task, stages
+from separatrix.tasks.base.task import LARGEST_SAMPLE
+from separatrix.tasks.resized import Resized
+from separatrix.training.buildable import check_stack
+from separatrix.training.stages import Stage, read_longer, read_stages
 
 MOST = 10**12
 """No size of a run is larger."""
+MOST_NUMBERS = 1 << 31
+"""Most numbers in a model's embeddings and head together: as `separatrix.model` has it."""
 MOST_SEED = (1 << 63) - 1
 INTEGERS = {
     "seed": (0, MOST_SEED),
@@ -106,13 +111,12 @@ class Run:
 
     def canonical(self) -> Run:
         """The same run in the words that records use. Raises what reading its texts raises."""
-        task = self._task
         return replace(
             self,
             architecture=self._stack.spec,
-            task=task.spec,
-            curriculum=tuple(stage.text for stage in stages(task, self.curriculum)),
-            longer=tuple(longer_task(task, text).text for text in self.longer),
+            task=self._task.spec,
+            curriculum=tuple(stage.text for stage in self.stages),
+            longer=tuple(other.text for other in self._longer),
         )
 
     @cached_property
@@ -123,20 +127,19 @@ class Run:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The curriculum: its tasks, each with the step until which it is trained."""
-        return stages(self._task, self.curriculum)
+        return read_stages(self._task, self.curriculum)
 
     @property
     def longer_tasks(self) -> tuple[Task, ...]:
         """The tasks at whose sizes accuracy is measured too."""
-        return tuple(longer_task(self._task, text).task for text in self.longer)
+        return tuple(other.task for other in self._longer)
 
     @property
     def length(self) -> int:
         """Tokens of the longest prompt among the task, its curriculum and its longer sizes: what
         the model has places for.
         """
-        stood = [stage.task for stage in self.stages]
-        return max(task.length for task in (self._task, *stood, *self.longer_tasks))
+        return max((self._trained, *(task.length for task in self.longer_tasks)))
 
     @property
     def shape(self) -> Run:
@@ -147,20 +150,34 @@ class Run:
 
     def check(self) -> None:
         """Raises SpecError, UnknownNameError or SizeError where no model can be trained so: in one
-        line, before anything is built.
+        line, without torch. What a mixer refuses beside is told when the model is built.
         """
-        _ = self.longer_tasks
-        positions = self._stack.positions
-        if positions not in ("embedded", "none"):
+        length = self.length
+        check_stack(self._stack, width=self.width, prompt=length)
+        stages = self.stages
+        if stages and stages[-1].until >= self.steps:
             raise SizeError(
-                f"{self.architecture}: positions={positions} can be judged, but not"
-                " trained; take positions=embedded or positions=none"
+                f"the curriculum ends at step {stages[-1].until:,}, but training has"
+                f" {self.steps:,} steps; leave some for the task itself"
             )
-        steps = [stage.until for stage in self.stages]
-        if steps and steps[-1] >= self.steps:
+        self._check_room(length)
+
+    def _check_room(self, length: int) -> None:
+        """Raises SizeError where a batch or the model's tables cannot be held."""
+        if self.batch * length > LARGEST_SAMPLE:
             raise SizeError(
-                f"the curriculum ends at step {steps[-1]}, but training has {self.steps} steps;"
-                " leave some for the task itself"
+                f"{self.task}: {self.batch:,} prompts of up to {length:,} tokens are more than 2^30"
+                " tokens at once; take a smaller batch or smaller sizes"
+            )
+        task = self._task
+        # 2: the start token is known, and has a place
+        tables = (task.vocabulary + length + task.answers + 2) * self.width
+        if tables > MOST_NUMBERS:
+            raise SizeError(
+                f"{self.task}: the model's tables would hold {tables:,} numbers for"
+                f" {task.vocabulary:,} token ids, {length:,} places and {task.answers:,} answers;"
+                f" at most {MOST_NUMBERS:,}: take smaller sizes, or a smaller width than"
+                f" {self.width:,}"
             )
 
     @property
@@ -170,6 +187,15 @@ class Run:
     @property
     def _task(self) -> Task:
         return parse_task(self.task)
+
+    @property
+    def _trained(self) -> int:
+        """Tokens of the longest prompt that training shows."""
+        return max((self._task.length, *(stage.task.length for stage in self.stages)))
+
+    @property
+    def _longer(self) -> tuple[Resized, ...]:
+        return read_longer(self._task, self.longer, self._trained)
 
 
 def _fitting(name: str, value: object, hint: Any) -> object:

@@ -5,11 +5,12 @@ prompts that are tried after it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from separatrix.errors import SizeError, SpecError
 from separatrix.tasks import Task
-from separatrix.tasks.resized import resized
+from separatrix.tasks.resized import Resized, resized
 
 _STAGE = re.compile(r"(?P<sizes>[^@]*)@\s*(?P<step>[0-9]{1,12})\s*")
 
@@ -23,17 +24,9 @@ class Stage(NamedTuple):
     """The stage in canonical words."""
 
 
-class Other(NamedTuple):
-    """A task at other sizes."""
-
-    task: Task
-    text: str
-    """The sizes in canonical words."""
-
-
-def stages(task: Task, texts: tuple[str, ...]) -> tuple[Stage, ...]:
+def read_stages(task: Task, texts: Sequence[str]) -> tuple[Stage, ...]:
     """The stages that texts such as "n=4@100" describe, in their order. Raises SpecError for a
-    text of another form, and SizeError for steps that do not grow or sizes that do not fit.
+    text of another form, SizeError for steps that do not grow, and what `resized` raises.
     """
     found: list[Stage] = []
     for text in texts:
@@ -54,14 +47,20 @@ def stages(task: Task, texts: tuple[str, ...]) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def longer_task(task: Task, text: str) -> Other:
-    """The task with the sizes that a text such as "n=64" names. Raises SpecError, UnknownNameError
-    or SizeError for sizes that do not fit, or that make its prompts no longer.
+def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized, ...]:
+    """The tasks of sizes such as "n=64", whose prompts are longer than the `trained` tokens that
+    training shows. Raises SizeError where they are not or one stands there twice, and what
+    `resized` raises.
     """
-    other, sizes = resized(task, text)
-    if other.length <= task.length:
-        raise SizeError(
-            f"longer: '{text[:60]}' makes prompts of {other.length:,} tokens, but those trained on"
-            f" have {task.length:,}; take larger sizes"
-        )
-    return Other(other, sizes)
+    found: list[Resized] = []
+    for text in texts:
+        other = resized(task, text)
+        if other.task.length <= trained:
+            raise SizeError(
+                f"longer: '{text[:60]}' makes prompts of {other.task.length:,} tokens, but training"
+                f" shows {trained:,}; take larger sizes"
+            )
+        if other in found:
+            raise SizeError(f"longer: '{text[:60]}' stands there twice; leave one of them out")
+        found.append(other)
+    return tuple(found)

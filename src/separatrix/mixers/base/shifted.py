@@ -59,7 +59,7 @@ class ShiftedMixer(RecurrentMixer):
     """
 
     def __init__(self, mechanism: RWKV, *, width: int, hidden: int, gated: bool) -> None:
-        shifted = mechanism.inner_width if mechanism.width is None else mechanism.width
+        shifted = mechanism.model_width
         if shifted != width:
             raise SizeError(
                 f"rwkv: its token shift holds width={shifted} numbers, but the model's width is"

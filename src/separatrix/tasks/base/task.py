@@ -123,6 +123,21 @@ class Task(ABC):
         """Number of possible answers."""
 
     @property
+    def token_ids(self) -> dict[str, range]:
+        """What token ids stand for: in words -> the ids, which several may share. A size that gives
+        all ids another meaning stands in the words.
+
+        A model can read another size where each of its words has the same first id, and no more
+        ids, in the size that the model is made for; the ids as a whole, unless a class says more.
+        """
+        return {f"one of {self.vocabulary:,} ids": range(self.vocabulary)}
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        """What answers stand for, in the same way."""
+        return {f"one of {self.answers:,} answers": range(self.answers)}
+
+    @property
     @abstractmethod
     def chance(self) -> Fraction:
         """Accuracy of the best constant guess under `sample`, exact."""
@@ -288,6 +303,10 @@ class Task(ABC):
         sizes = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in sizes.items() if (name, value) != ("shift", PLAIN)}
 
+    def with_sizes(self, sizes: dict[str, Any]) -> Task:
+        """This task with some sizes changed. Raises what `from_sizes` raises."""
+        return type(self).from_sizes(self.sizes() | sizes)
+
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
@@ -380,6 +399,10 @@ class Decision(Task):
     @property
     def answers(self) -> int:
         return 2
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"no or yes": range(2)}
 
     @property
     def chance(self) -> Fraction:

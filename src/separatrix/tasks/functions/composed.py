@@ -183,6 +183,29 @@ class Functions(Composition, Task):
             shift=shift,
         )
 
+    def with_sizes(self, sizes: dict[str, Any]) -> Functions:
+        """n chooses m and the n_l, which are all 1 or all 2 as they are here; a smaller L drops the
+        last n_l, a larger one takes n_l of the number that all others are.
+        """
+        L = sizes.get("L", self.L)
+        alike = set(self.branching) or {1}
+        kept = {name: value for name, value in self.sizes().items() if not name.startswith("n_")}
+        if "n" in sizes:
+            if alike not in ({1}, {2}):
+                raise SizeError(
+                    f"{self.spec}: n would make every n_l = 2; give L, m and the n_l instead"
+                )
+            del kept["m"]
+            # the form would draw permutations unless told otherwise
+            form = {"form": "uniform", "values": self.values} if alike == {1} and L != 1 else {}
+            return type(self).from_sizes(kept | form | sizes)
+        branching = list(self.branching)
+        if type(L) is int and 1 <= L <= MOST_STEPS:
+            more = L - 1 - len(branching)
+            branching = branching[: L - 1] + [min(alike)] * (more if len(alike) == 1 else 0)
+        numbers = {f"n_{number}": value for number, value in enumerate(branching, 1)}
+        return type(self).from_sizes(kept | numbers | sizes)
+
     def sizes(self) -> dict[str, Any]:
         numbers = {f"n_{number}": value for number, value in enumerate(self.branching, 1)}
         return (
@@ -257,6 +280,21 @@ class Functions(Composition, Task):
     @property
     def answers(self) -> int:
         return self.N(self.L - 1)
+
+    @property
+    def token_ids(self) -> dict[str, range]:
+        """Numbers, and the parts of w: w_l stands for itself times n_1 ... n_{l-1}."""
+        parts: dict[str, range] = {}
+        unit = 1
+        for number, values in enumerate(self.branching, 1):
+            if values > 1:
+                parts[f"value of w_{number}, times {unit}"] = range(values)
+            unit *= values
+        return {"number": range(self.N(self.L - 1))} | parts
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return {"number": range(self.answers)}
 
     @property
     def steps(self) -> int:

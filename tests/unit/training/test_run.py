@@ -1,0 +1,195 @@
+"""A run: its identity, its texts, and the combinations that no model can be trained with."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from separatrix import model
+from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.tasks import parse_task
+from separatrix.training.run import MOST_NUMBERS, Run
+
+RUN = Run(architecture="full*2 @ heads=1, head_dim=16", task="parity:n=16", seed=3)
+
+
+def test_the_key_is_the_hash_of_the_canonical_run() -> None:
+    whole = RUN.canonical()
+    assert whole.canonical() == whole
+    assert RUN.key == whole.key == sha256(canonical(whole.to_json()))
+    # written otherwise, and the same
+    assert replace(RUN, architecture="full + full @ head_dim=16, heads=1").key == RUN.key
+    assert replace(RUN, task="parity: n=16").key == RUN.key
+    assert replace(RUN, learning_rate=1).key == replace(RUN, learning_rate=1.0).key
+    assert replace(RUN, longer=(" n = 32",)).key == replace(RUN, longer=("n=32",)).key
+    assert replace(RUN, curriculum=("n=4 @ 10",)).key == replace(RUN, curriculum=("n=4@010",)).key
+    assert pickle.loads(pickle.dumps(RUN)).key == RUN.key
+
+
+CHANGES: dict[str, Any] = {
+    "architecture": "full @ heads=1, head_dim=16",
+    "task": "parity:n=17",
+    "seed": 4,
+    "steps": 999,
+    "seconds": 1.5,
+    "batch": 64,
+    "optimiser": "adamw",
+    "learning_rate": 1e-3,
+    "weight_decay": 0.0,
+    "schedule": "linear",
+    "width": 16,
+    "hidden": 0,
+    "precision": "bf16",
+    "curriculum": ("n=4@100", "n=8@200"),
+    "longer": ("n=32",),
+    "tested": 100,
+    "stop_at": 2.0,
+    "plateau": 50,
+}
+
+
+def test_every_field_tells_runs_apart_and_comes_back() -> None:
+    assert set(CHANGES) == {f.name for f in fields(Run)}
+    keys = {RUN.key}
+    for name, value in CHANGES.items():
+        other = replace(RUN, **{name: value})
+        other.check()
+        assert Run.from_json(json.loads(json.dumps(other.to_json()))) == other
+        keys.add(other.key)
+    assert len(keys) == len(CHANGES) + 1
+
+
+def test_what_may_train_together_has_one_shape() -> None:
+    for name, value in CHANGES.items():
+        same = replace(RUN, **{name: value}).shape == RUN.shape
+        assert same == (name in ("seed", "learning_rate", "weight_decay")), name
+
+
+def test_defaults_may_be_missing_and_nothing_else() -> None:
+    data = {"architecture": RUN.architecture, "task": RUN.task, "seed": 3}
+    assert Run.from_json(data) == RUN
+    for name in data:
+        with pytest.raises(SpecError, match=f"needs the field '{name}'"):
+            Run.from_json({key: value for key, value in data.items() if key != name})
+    with pytest.raises(UnknownNameError, match="Did you mean 'learning_rate'"):
+        Run.from_json(data | {"learning-rate": 1.0})
+    for other in (None, [], "run", 3):
+        with pytest.raises(SpecError, match="a run is an object"):
+            Run.from_json(other)
+
+
+HOSTILE = (
+    *(None, True, False, -1, 10**40, 2**63, math.nan, math.inf, -math.inf, 1e308, -0.5, "", "x"),
+    *("n=4", [], [[]], [None], {}, {"a": 1}, b"x", "\x1b[31m", "x" * 10_000),
+)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_any_value_in_any_field(name: str) -> None:
+    """It is refused in a short line, or the run comes back from JSON as it is."""
+    for value in HOSTILE:
+        said = refusal(name, value)
+        assert said.isprintable()
+        # a spec that cannot be read is quoted
+        assert len(said) < (12_000 if name in ("architecture", "task") else 400)
+
+
+def refusal(name: str, value: object) -> str:
+    """What an error says of a run with that value; "" where there is none."""
+    try:
+        run = replace(RUN, **{name: value})  # pyright: ignore[reportArgumentType]
+        run.check()
+    except SeparatrixError as error:
+        return str(error)
+    assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
+    assert type(getattr(run, name)) is type(getattr(RUN, name))
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"steps": 0}, SizeError, "steps is 0"),
+        ({"seed": True}, SizeError, "seed is True"),
+        ({"learning_rate": 0}, SizeError, "learning_rate is 0; it must be a number above 0"),
+        ({"learning_rate": "3e-3"}, SizeError, "learning_rate is '3e-3'"),
+        ({"seconds": math.nan}, SizeError, "seconds is nan"),
+        ({"optimiser": "moun"}, UnknownNameError, "Did you mean 'muon'"),
+        ({"schedule": "cosin"}, UnknownNameError, "Did you mean 'cosine'"),
+        ({"precision": "fp16"}, UnknownNameError, "Did you mean 'fp32'|bf16"),
+        ({"longer": "n=64"}, SpecError, "longer is 'n=64'; it must be a list of texts"),
+        ({"task": 3}, SpecError, "task is 3; it must be a text"),
+    ],
+)
+def test_bad_values(change: dict[str, Any], kind: type[SeparatrixError], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        replace(RUN, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"task": "parity:n=9999999999999"}, SizeError, "n is 9999999999999"),
+        ({"task": "parity:n=9999999"}, SizeError, r"more than 2\^30 tokens at once"),
+        ({"task": "parity:n=9999999", "batch": 1, "width": 512}, SizeError, "tables would hold"),
+        ({"task": "parety:n=16"}, UnknownNameError, "Did you mean 'parity'"),
+        ({"architecture": "ful"}, UnknownNameError, "Did you mean 'full'"),
+        (
+            {"architecture": "window(size=64)"},
+            SizeError,
+            "window: size=64 is longer than the longest prompt, 16 tokens; take size=16 or less",
+        ),
+        ({"architecture": "nsa"}, SizeError, "nsa: window=512 is longer than the longest prompt"),
+        ({"architecture": "full + rwkv4"}, SizeError, "'rwkv4' has declared sizes but no mixer"),
+        ({"architecture": "full @ positions=alibi"}, SizeError, "judged, but not trained"),
+        ({"architecture": "rwkv @ heads=1, head_dim=16"}, SizeError, "set width=16 for the run"),
+        ({"architecture": "full @ heads=4, kv_heads=3"}, SizeError, "does not divide"),
+        ({"curriculum": ("n=4",)}, SpecError, "no stage; write sizes and the step"),
+        ({"curriculum": ("@5",)}, SpecError, "no size is named"),
+        ({"curriculum": ("n=4@0",)}, SizeError, "ends at step 0"),
+        ({"curriculum": ("n=4@20", "n=8@10")}, SizeError, "ends at step 10; the steps"),
+        ({"curriculum": ("n=4@1000",)}, SizeError, "ends at step 1,000, but training has 1,000"),
+        ({"longer": ("n=8",)}, SizeError, "prompts of 8 tokens, but training shows 16"),
+        ({"longer": ("n=32", "n=32")}, SizeError, "stands there twice"),
+        ({"longer": ("n=24",), "curriculum": ("n=32@5",)}, SizeError, "24 tokens, but .* 32"),
+        ({"longer": ("m=32",)}, UnknownNameError, "unknown size 'm'"),
+        ({"task": "eva:n=16", "longer": ("n=64",)}, SizeError, "train on eva:n=16,V=64"),
+    ],
+)
+def test_impossible_combinations(
+    change: dict[str, Any], kind: type[SeparatrixError], said: str
+) -> None:
+    run = replace(RUN, **change)
+    with pytest.raises(kind, match=said) as found:
+        run.check()
+    assert "\n" not in str(found.value)
+
+
+def test_a_window_as_long_as_the_longest_prompt() -> None:
+    run = replace(RUN, architecture="window(size=32) @ heads=1, head_dim=8")
+    with pytest.raises(SizeError, match="size=32 is longer than the longest prompt, 16 tokens"):
+        run.check()
+    replace(run, longer=("n=32",)).check()
+    replace(run, architecture="window(size=16) @ heads=1, head_dim=8").check()
+
+
+def test_the_model_has_places_for_the_longest_prompt() -> None:
+    assert RUN.length == 16
+    assert replace(RUN, longer=("n=24", "n=64")).length == 64
+    assert replace(RUN, curriculum=("n=32@10",)).length == 32
+    run = replace(RUN, curriculum=("n=4@10", "n=8@20"), longer=("n=64",))
+    assert [(stage.task, stage.until) for stage in run.stages] == [
+        (parse_task("parity:n=4"), 10),
+        (parse_task("parity:n=8"), 20),
+    ]
+    assert run.longer_tasks == (parse_task("parity:n=64"),)
+
+
+def test_the_limit_is_the_models_own() -> None:
+    assert MOST_NUMBERS == model.MOST_NUMBERS
