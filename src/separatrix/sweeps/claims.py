@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from separatrix.errors import StoreError
-from separatrix.sweeps.processes import Process
+from separatrix.sweeps.processes import Process, this_process
 from separatrix.sweeps.schema import RUNNING, WAITING
 
 LEASE = 60.0
@@ -27,15 +27,21 @@ class Owner:
     process: Process
     version: str
     """Of its code."""
-    file: str
-    """The store as it opened it: a copy of the store has another."""
+    file: int
+    """The number of the store's file as it opened it: a copy has another."""
     since: float
     beaten: float
     """When it last told of itself."""
 
-    def gone(self, now: float) -> bool:
-        """Whether its claims are free: its process is dead, or silent for too long."""
-        return self.process.dead or now - self.beaten > LEASE
+    def works_on(self, file: int) -> bool:
+        """Whether its process lives on this machine and writes to this file."""
+        return self.process.here and not self.process.dead and self.file == file
+
+    def gone(self, file: int, now: float) -> bool:
+        """Whether its claims are free: its process is dead, works on the file that this one is a
+        copy of, or has been silent for too long.
+        """
+        return (self.process.here and not self.works_on(file)) or now - self.beaten > LEASE
 
 
 def owners(connection: sqlite3.Connection) -> list[Owner]:
@@ -67,13 +73,13 @@ def register(
     if found is not None and found.process == process:
         connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
         return False
+    file = path.stat().st_ino
     if found is not None:
-        if not found.gone(now):
+        if not found.gone(file, now):
             raise StoreError(
                 f"{path}: {found.process} works on this store as '{name}', too; take another name"
             )
         free(connection, [name])
-    status = path.stat()
     connection.execute(
         "INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -83,7 +89,7 @@ def register(
             process.number,
             process.started,
             version,
-            f"{status.st_dev}:{status.st_ino}",
+            file,
             now,
             now,
         ),
@@ -91,12 +97,29 @@ def register(
     return True
 
 
-def free_the_dead(connection: sqlite3.Connection, owner: str) -> None:
+def free_the_dead(connection: sqlite3.Connection, owner: str, path: Path) -> None:
     """Frees the claims of all owners but this one that are gone."""
     now = time.time()
-    free(
-        connection,
-        [one.name for one in owners(connection) if one.name != owner and one.gone(now)],
+    file = path.stat().st_ino
+    others = [one for one in owners(connection) if one.name != owner]
+    free(connection, [one.name for one in others if one.gone(file, now)])
+
+
+def left_open(owners: Sequence[Owner], path: Path) -> str:
+    """What it means that these owners never closed the store and nothing stands in the file beside
+    it, where what is written goes first. Raises StoreError where one of them still writes.
+    """
+    this = this_process()
+    for owner in owners:
+        if owner.process != this and owner.works_on(path.stat().st_ino):
+            raise StoreError(
+                f"{path}: {owner.process} writes to this store, but its -wal file was taken away;"
+                " end that process, and what it had not stored is trained again"
+            )
+    last = max(owners, key=lambda owner: owner.beaten)
+    return (
+        f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
+        " file stands beside it; what was stored last may be missing, and is trained again"
     )
 
 

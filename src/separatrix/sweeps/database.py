@@ -15,7 +15,7 @@ from pathlib import Path
 
 from separatrix.errors import StoreError
 from separatrix.sweeps.lock_holders import lock_holders
-from separatrix.sweeps.schema import APPLICATION, SCHEMA, VERSION
+from separatrix.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION
 
 WAIT = 10.0
 """Seconds to wait for another program's lock."""
@@ -23,7 +23,11 @@ LOOKED_OVER = 64 << 20
 """Bytes of the largest file whose structure is checked each time somebody begins to write to it:
 a fraction of a second.
 """
+BESIDE = "-wal"
+"""What is written goes into a file of this ending first."""
 _MAGIC = b"SQLite format 3\0"
+_HEADER = 100
+"""Bytes at the start of every SQLite file."""
 _WAL_LIMIT = 64 << 20
 _READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
@@ -38,6 +42,8 @@ class Database:
     def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
         check_file(path)
         self.path = path
+        self.alone = not self._beside()
+        """Whether nothing stood in the file beside the store before this connection."""
         self.writing = writing
         self.wait = wait
         self._lock = threading.RLock()
@@ -91,6 +97,10 @@ class Database:
         with self._lock, self.told():
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
+    def still_alone(self) -> bool:
+        """Whether nothing has stood in the file beside the store since before this connection."""
+        return self.alone and not self._beside()
+
     def looks_sound(self) -> None:
         """Raises StoreError where the structure of the file is damaged; reads all of it."""
         with self._lock, self.told():
@@ -101,6 +111,12 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+    def _beside(self) -> bool:
+        try:
+            return self.path.with_name(self.path.name + BESIDE).stat().st_size > 0
+        except FileNotFoundError:
+            return False
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -117,6 +133,10 @@ class Database:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         check_version(self.path, application, version)
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        for kind, name in PARTS:
+            if name not in there:
+                raise damaged(self.path, f"it lacks the {kind} {name}")
         if not self.writing:
             connection.execute("PRAGMA query_only = ON")
             return
@@ -156,7 +176,7 @@ def make(path: Path) -> None:
         raise explained(path, error, 0.0, writing=True) from error
     finally:
         if temporary is not None:
-            for end in ("", "-wal", "-shm"):
+            for end in ("", BESIDE, "-shm"):
                 temporary.with_name(temporary.name + end).unlink(missing_ok=True)
 
 
@@ -164,16 +184,20 @@ def _write_schema(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        # nobody sees the file before all of it is on the disk
+        connection.execute("PRAGMA synchronous = OFF")
         connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
     finally:
         connection.close()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def check_file(path: Path) -> None:
     """Raises StoreError for what is no SQLite file at all, without opening it as one."""
     try:
         with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
+            start = file.read(_HEADER)
     except FileNotFoundError:
         raise StoreError(
             f"there is no store at {path}; `separatrix sweep FILE --store {path}` makes one, and"
@@ -187,8 +211,10 @@ def check_file(path: Path) -> None:
         raise StoreError(f"{path}: the store cannot be read: {error.strerror or error}") from None
     if not start:
         raise StoreError(f"{path} is an empty file, no store; remove it, or give another --store")
-    if start != _MAGIC:
+    if not start.startswith(_MAGIC):
         raise StoreError(f"{path} is no store of runs (no SQLite file); give another --store")
+    if len(start) < _HEADER:
+        raise damaged(path, "it was cut off")
 
 
 def check_version(path: Path, application: int, version: int) -> None:
@@ -242,10 +268,13 @@ def explained(path: Path, error: sqlite3.Error, waited: float, *, writing: bool)
 
 
 def _mode(path: Path, writing: bool) -> str:
-    folder = os.access(path.parent, os.W_OK)
-    # a reader, too, needs files beside the store, and takes them away again where it may
-    if writing or (folder and os.access(path, os.W_OK)):
+    if writing:
         return "mode=rw"
-    # where none can be made, nobody writes either
-    alone = not folder and not path.with_name(f"{path.name}-wal").exists()
-    return "mode=ro&immutable=1" if alone else "mode=ro"
+    beside = path.with_name(path.name + BESIDE).exists()
+    folder = os.access(path.parent, os.W_OK)
+    if not beside and not folder:
+        # no file can be made beside the store, so that nobody writes to it either
+        return "mode=ro&immutable=1"
+    # who may write takes its own files beside the store away again; where somebody else's stand
+    # there, a reader leaves them as they are
+    return "mode=rw" if not beside and os.access(path, os.W_OK) else "mode=ro"

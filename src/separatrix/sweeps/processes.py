@@ -40,8 +40,12 @@ class Process:
 
 
 def this_process() -> Process:
-    number = os.getpid()
-    return Process(socket.gethostname(), this_machine(), number, _started(number))
+    return process(os.getpid())
+
+
+def process(number: int) -> Process:
+    """A process of this machine."""
+    return Process(socket.gethostname(), this_machine(), number, _status(number)[1])
 
 
 @cache
@@ -76,10 +80,6 @@ def _lives(number: int, started: str) -> bool:
         pass
     state, now = _status(number)
     return state not in _ZOMBIES and (not started or not now or now == started)
-
-
-def _started(number: int) -> str:
-    return _status(number)[1]
 
 
 def _status(number: int) -> tuple[str, str]:

@@ -10,6 +10,8 @@ takes the others for missing otherwise.
 
 from __future__ import annotations
 
+import re
+
 VERSION = 1
 APPLICATION = 0x53505458
 """Marks an SQLite file as a store of this package: "SPTX"."""
@@ -83,7 +85,7 @@ CREATE TABLE owners (
     process INTEGER NOT NULL,
     started TEXT NOT NULL,
     version TEXT NOT NULL,
-    file TEXT NOT NULL,
+    file INTEGER NOT NULL,
     since REAL NOT NULL,
     beaten REAL NOT NULL
 ) WITHOUT ROWID;
@@ -100,3 +102,7 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 """
 """`ended_stays` lets a failed run wait again: it has no outcome that could be lost."""
+PARTS = [
+    (kind.lower(), name) for kind, name in re.findall(r"CREATE (?:UNIQUE )?(\w+) (\w+)", SCHEMA)
+]
+"""Kind and name of everything that a store has."""

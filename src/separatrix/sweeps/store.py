@@ -8,9 +8,11 @@ process lives and tells of itself now and then. What a run has ended with never 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 from types import TracebackType
 from typing import Self
 
@@ -39,6 +41,18 @@ class Store:
         self._database = database
         self.version = version
         """Of the code that trains here."""
+        self.note = ""
+        """What a user should know of the file before it is used; "" where nothing is strange."""
+        self._names: set[str] = set()
+        try:
+            owners = self.owners() if database.alone else []
+            # somebody may have opened the store just now
+            if owners and database.still_alone():
+                self.note = claims.left_open(owners, database.path)
+                database.looks_sound()
+        except BaseException:
+            database.close()
+            raise
 
     @classmethod
     def open(cls, path: Path | str, *, version: str | None = None, wait: float = 10.0) -> Store:
@@ -51,7 +65,7 @@ class Store:
     def create(cls, path: Path | str, *, version: str | None = None, wait: float = 10.0) -> Store:
         """The store at `path`, made first where there is nothing."""
         path = Path(path)
-        if not path.exists():
+        if not os.path.exists(path):
             make(path)
         return cls.open(path, version=version, wait=wait)
 
@@ -65,7 +79,12 @@ class Store:
         return self._database.path
 
     def close(self) -> None:
-        self._database.close()
+        """Gives back what was claimed through this object, and closes the file."""
+        try:
+            for name in sorted(self._names):
+                self.release(name)
+        finally:
+            self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -146,8 +165,8 @@ class Store:
         Raises StoreError where another living process has this owner's name.
         """
         with self._database.transaction() as connection:
-            new = claims.register(connection, owner, this_process(), self.version, self.path)
-            claims.free_the_dead(connection, owner)
+            new = self._register(connection, owner)
+            claims.free_the_dead(connection, owner, self.path)
             held = claims.take(connection, keys, owner)
         if new:
             # from now on the store itself says that somebody writes beside it
@@ -157,7 +176,7 @@ class Store:
     def beat(self, owner: str) -> None:
         """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
         with self._database.transaction() as connection:
-            claims.register(connection, owner, this_process(), self.version, self.path)
+            self._register(connection, owner)
 
     def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
         """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
@@ -171,11 +190,17 @@ class Store:
             )
             if keys is None:
                 connection.execute("DELETE FROM owners WHERE name = ?", (owner,))
+        if keys is None:
+            self._names.discard(owner)
 
     def owners(self) -> list[Owner]:
         """Who has claimed runs, the first of them first; some may be dead."""
         with self._database.reading() as connection:
             return claims.owners(connection)
+
+    def _register(self, connection: Connection, owner: str) -> bool:
+        self._names.add(owner)
+        return claims.register(connection, owner, this_process(), self.version, self.path)
 
     # ---- what training tells
 
