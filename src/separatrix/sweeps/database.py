@@ -63,10 +63,15 @@ class Database:
             raise
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of what is written in it, or nothing."""
+    def transaction(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
+        """All of what is written in it, or nothing, whenever a process is killed.
+
+        Where it is `lasting`, not even a loss of power takes it back, for a few milliseconds more:
+        who ends a run has spent minutes on it. A claim need not outlive its process.
+        """
         with self._lock, self.told():
             connection = self._connection
+            connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
             # at once: who reads first and writes then may find that another has written between
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -140,9 +145,6 @@ class Database:
         if not self.writing:
             connection.execute("PRAGMA query_only = ON")
             return
-        # who ends a run has spent minutes on it: a few milliseconds more, and not even a loss of
-        # power takes it back
-        connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
         if self.path.stat().st_size <= LOOKED_OVER:

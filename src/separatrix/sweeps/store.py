@@ -164,7 +164,7 @@ class Store:
 
         Raises StoreError where another living process has this owner's name.
         """
-        with self._database.transaction() as connection:
+        with self._database.transaction(lasting=False) as connection:
             new = self._register(connection, owner)
             claims.free_the_dead(connection, owner, self.path)
             held = claims.take(connection, keys, owner)
@@ -175,14 +175,14 @@ class Store:
 
     def beat(self, owner: str) -> None:
         """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
-        with self._database.transaction() as connection:
+        with self._database.transaction(lasting=False) as connection:
             self._register(connection, owner)
 
     def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
         """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
         only = "" if keys is None else " AND key IN (SELECT value FROM json_each(?))"
         values = () if keys is None else (_listed(keys),)
-        with self._database.transaction() as connection:
+        with self._database.transaction(lasting=False) as connection:
             connection.execute(
                 f"UPDATE runs SET status = '{WAITING}', owner = NULL"
                 f" WHERE status = '{RUNNING}' AND owner = ?{only}",
