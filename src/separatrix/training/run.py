@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import canonical, json_object, sha256
 from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
 from separatrix.tasks.resized import Resized
 from separatrix.training.buildable import check_stack
@@ -80,9 +81,11 @@ class Run:
     """Steps without progress of the running loss that end training; 0: never."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for name, hint in hints.items():
-            object.__setattr__(self, name, _fitting(name, getattr(self, name), hint))
+        for name, read in _fields():
+            value = getattr(self, name)
+            fitting = read(name, value)
+            if fitting is not value:
+                object.__setattr__(self, name, fitting)
 
     @classmethod
     def from_json(cls, data: object) -> Run:
@@ -92,13 +95,13 @@ class Run:
         """
         given = json_object(data)
         if given is None:
-            raise SpecError(f"a run is an object of JSON, not {repr(data)[:60]}")
-        known = {f.name: f for f in fields(cls)}
+            raise SpecError(f"a run is an object of JSON, not {shown(data)}")
+        needed, known = _names()
         for name in given:
             if name not in known:
                 raise UnknownNameError.of("field of a run", str(name)[:60], known)
-        for name, field in known.items():
-            if name not in given and field.default is MISSING:
+        for name in needed:
+            if name not in given:
                 raise SpecError(f"a run needs the field '{name}'")
         return cls(**given)
 
@@ -106,70 +109,63 @@ class Run:
         """Every field as JSON has it."""
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
+            for name, value in ((name, getattr(self, name)) for name, _ in _fields())
         }
 
     def canonical(self) -> Run:
         """The same run in the words that records use. Raises what reading its texts raises."""
-        return replace(
-            self,
-            architecture=self._stack.spec,
-            task=self._task.spec,
-            curriculum=tuple(stage.text for stage in self.stages),
-            longer=tuple(other.text for other in self._longer),
-        )
+        return self._changed()
 
     @cached_property
     def key(self) -> str:
         """sha256 of the canonical run: its identity, wherever it is trained or stored."""
-        return sha256(canonical(self.canonical().to_json()))
+        return sha256(canonical(self.to_json() | self._read.texts))
+
+    @cached_property
+    def shape(self) -> Run:
+        """The run without what models that train together may differ in: seed, learning rate and
+        weight decay are neutral. Runs of equal shape may share a pack.
+        """
+        return self._changed(seed=0, learning_rate=1.0, weight_decay=0.0)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The curriculum: its tasks, each with the step until which it is trained."""
-        return read_stages(self._task, self.curriculum)
+        return self._read.stages
 
     @property
     def longer_tasks(self) -> tuple[Task, ...]:
         """The tasks at whose sizes accuracy is measured too."""
-        return tuple(other.task for other in self._longer)
+        return tuple(other.task for other in self._read.longer)
 
     @property
     def length(self) -> int:
         """Tokens of the longest prompt among the task, its curriculum and its longer sizes: what
         the model has places for.
         """
-        return max((self._trained, *(task.length for task in self.longer_tasks)))
-
-    @property
-    def shape(self) -> Run:
-        """The run without what models that train together may differ in: seed, learning rate and
-        weight decay are neutral. Runs of equal shape may share a pack.
-        """
-        return replace(self.canonical(), seed=0, learning_rate=1.0, weight_decay=0.0)
+        return self._read.length
 
     def check(self) -> None:
         """Raises SpecError, UnknownNameError or SizeError where no model can be trained so: in one
         line, without torch. What a mixer refuses beside is told when the model is built.
         """
-        length = self.length
-        check_stack(self._stack, width=self.width, prompt=length)
-        stages = self.stages
+        read = self._read
+        check_stack(read.stack, width=self.width, prompt=read.length)
+        stages = read.stages
         if stages and stages[-1].until >= self.steps:
             raise SizeError(
                 f"the curriculum ends at step {stages[-1].until:,}, but training has"
                 f" {self.steps:,} steps; leave some for the task itself"
             )
-        self._check_room(length)
+        self._check_room(read.task, read.length)
 
-    def _check_room(self, length: int) -> None:
+    def _check_room(self, task: Task, length: int) -> None:
         """Raises SizeError where a batch or the model's tables cannot be held."""
         if self.batch * length > LARGEST_SAMPLE:
             raise SizeError(
                 f"{self.task}: {self.batch:,} prompts of up to {length:,} tokens are more than 2^30"
                 " tokens at once; take a smaller batch or smaller sizes"
             )
-        task = self._task
         # 2: the start token is known, and has a place
         tables = (task.vocabulary + length + task.answers + 2) * self.width
         if tables > MOST_NUMBERS:
@@ -180,59 +176,113 @@ class Run:
                 f" {self.width:,}"
             )
 
-    @property
-    def _stack(self) -> Architecture:
-        return Architecture.parse(self.architecture)
+    def _changed(self, **values: Any) -> Run:
+        """The canonical run with some values changed."""
+        texts = self._read.texts
+        return replace(self, **texts, **values)
 
     @property
-    def _task(self) -> Task:
-        return parse_task(self.task)
-
-    @property
-    def _trained(self) -> int:
-        """Tokens of the longest prompt that training shows."""
-        return max((self._task.length, *(stage.task.length for stage in self.stages)))
-
-    @property
-    def _longer(self) -> tuple[Resized, ...]:
-        return read_longer(self._task, self.longer, self._trained)
+    def _read(self) -> _Texts:
+        return _read(self.architecture, self.task, self.curriculum, self.longer)
 
 
-def _fitting(name: str, value: object, hint: Any) -> object:
-    """A field's value as its type has it, or an error that names the field."""
+class _Texts(NamedTuple):
+    """What the texts of a run say."""
+
+    stack: Architecture
+    task: Task
+    stages: tuple[Stage, ...]
+    longer: tuple[Resized, ...]
+    length: int
+    texts: dict[str, Any]
+    """The same in canonical words, by field."""
+
+
+# runs of a sweep share their texts
+@lru_cache(maxsize=1024)
+def _read(
+    architecture: str, task: str, curriculum: tuple[str, ...], longer: tuple[str, ...]
+) -> _Texts:
+    """Raises what reading each text raises, the task first."""
+    trained = parse_task(task)
+    stages = read_stages(trained, curriculum)
+    shown = max((trained.length, *(stage.task.length for stage in stages)))
+    others = read_longer(trained, longer, shown)
+    stack = Architecture.parse(architecture)
+    return _Texts(
+        stack=stack,
+        task=trained,
+        stages=stages,
+        longer=others,
+        length=max((shown, *(other.task.length for other in others))),
+        texts={
+            "architecture": stack.spec,
+            "task": trained.spec,
+            "curriculum": tuple(stage.text for stage in stages),
+            "longer": tuple(other.text for other in others),
+        },
+    )
+
+
+@cache
+def _fields() -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
+    """The fields of a run, each with what reads its values."""
+    return tuple((name, _reader(name, hint)) for name, hint in get_type_hints(Run).items())
+
+
+def _reader(name: str, hint: Any) -> Callable[[str, Any], Any]:
+    """What gives a field's value as its type has it, or raises an error that names the field."""
     if get_origin(hint) is Literal:
-        options = get_args(hint)
-        if not isinstance(value, str) or value not in options:
-            raise UnknownNameError.of(f"{name} of a run", str(value)[:60], options)
-        return value
+        return partial(_word, get_args(hint))
     if get_origin(hint) is tuple:
-        if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
-            raise SpecError(f"training: {name} is {repr(value)[:60]}; it must be a list of texts")
-        return tuple(value)
+        return _texts
     if hint is str:
-        if not isinstance(value, str):
-            raise SpecError(f"training: {name} is {repr(value)[:60]}; it must be a text")
-        return value
-    if hint is int:
-        low, high = INTEGERS[name]
-        # a bool is an int to isinstance, but no size
-        if type(value) is not int or not low <= value <= high:
-            raise SizeError(
-                f"training: {name} is {repr(value)[:60]}; it must be an integer of at least {low}"
-                f" and at most {high:,}"
-            )
-        return value
-    low, high = REALS[name]
-    positive = name in POSITIVE
-    if (
-        type(value) not in (int, float)
-        or not math.isfinite(value)  # pyright: ignore[reportArgumentType]
-        or not low <= value <= high  # pyright: ignore[reportOperatorIssue]
-        or (positive and not value)
-    ):
+        return _text
+    return partial(_whole, *INTEGERS[name]) if hint is int else partial(_real, *REALS[name])
+
+
+def _word(options: tuple[str, ...], name: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in options:
+        raise UnknownNameError.of(f"{name} of a run", shown(value), options)
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
+        raise SpecError(f"training: {name} is {shown(value)}; it must be a list of texts")
+    return tuple(value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise SpecError(f"training: {name} is {shown(value)}; it must be a text")
+    return value
+
+
+def _whole(low: int, high: int, name: str, value: Any) -> int:
+    # a bool is an int to isinstance, but no size
+    if type(value) is not int or not low <= value <= high:
         raise SizeError(
-            f"training: {name} is {repr(value)[:60]}; it must be a number"
+            f"training: {name} is {shown(value)}; it must be an integer of at least {low} and at"
+            f" most {shown(high)}"
+        )
+    return value
+
+
+def _real(low: float, high: float, name: str, value: Any) -> float:
+    positive = name in POSITIVE
+    # what is not a number compares with nothing
+    if type(value) not in (int, float) or not low <= value <= high or (positive and not value):
+        raise SizeError(
+            f"training: {name} is {shown(value)}; it must be a number"
             f" {'above' if positive else 'from'} {low:g} to {high:g}"
         )
     # 1 and 1.0 are one number, and have one key
-    return float(value)  # pyright: ignore[reportArgumentType]
+    return float(value)
+
+
+@cache
+def _names() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields without a default, and all fields."""
+    every = fields(Run)
+    return tuple(f.name for f in every if f.default is MISSING), tuple(f.name for f in every)

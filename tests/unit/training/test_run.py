@@ -85,7 +85,22 @@ def test_defaults_may_be_missing_and_nothing_else() -> None:
 
 
 HOSTILE = (
-    *(None, True, False, -1, 10**40, 2**63, math.nan, math.inf, -math.inf, 1e308, -0.5, "", "x"),
+    *(
+        None,
+        True,
+        False,
+        -1,
+        10**40,
+        10**5000,
+        2**63,
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e308,
+        -0.5,
+        "",
+        "x",
+    ),
     *("n=4", [], [[]], [None], {}, {"a": 1}, b"x", "\x1b[31m", "x" * 10_000),
 )
 
@@ -193,3 +208,13 @@ def test_the_model_has_places_for_the_longest_prompt() -> None:
 
 def test_the_limit_is_the_models_own() -> None:
     assert MOST_NUMBERS == model.MOST_NUMBERS
+
+
+def test_runs_of_a_sweep_share_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand runs differ in seed and learning rate: their texts are read once."""
+    many = [replace(RUN, task="parity:n=19", seed=seed) for seed in range(50)]
+    first = many[0]
+    assert first.key
+    monkeypatch.setattr("separatrix.training.run.parse_task", None)
+    assert len({run.key for run in many}) == 50
+    assert all(run.shape == first.shape for run in many)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 
-__all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require"]
+__all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require", "shown"]
 
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
@@ -87,15 +87,15 @@ def require(
     # not isinstance: to it True and False are integers
     if type(value) is not int or not low <= value <= high:
         least = low if drawn is None else max(low, drawn)
-        judged = f" (from {_shown(low)} where nothing is drawn)" if least > low else ""
+        judged = f" (from {shown(low)} where nothing is drawn)" if least > low else ""
         raise SizeError(
-            f"{task}: {name} is {_shown(value)}; it must be an integer from {_shown(least)} to"
-            f" {_shown(high)}{judged}"
+            f"{task}: {name} is {shown(value)}; it must be an integer from {shown(least)} to"
+            f" {shown(high)}{judged}"
         )
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as an error message shows it: 10^12 and the like for powers of ten, and never
     thousands of digits.
     """
