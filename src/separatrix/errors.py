@@ -102,6 +102,12 @@ class ClaimLost(StoreError):
     """
 
 
+class Stopped(SeparatrixError):
+    """Ctrl-C, heeded: what was done is saved, and the message says how to go on. The command line
+    exits with 130.
+    """
+
+
 class MissingExtraError(SeparatrixError):
     """An optional dependency that is not installed."""
 

@@ -26,7 +26,7 @@ from separatrix.cli.options import SIZES
 from separatrix.cli.reproduce import reproduce
 from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
-from separatrix.errors import CheckFailed, SeparatrixError, printable
+from separatrix.errors import CheckFailed, SeparatrixError, Stopped, printable
 
 BROKEN = 70
 INTERRUPTED = 130
@@ -91,6 +91,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = None if arguments is None else list(arguments)
     try:
         code = app(args=words, standalone_mode=False, prog_name="separatrix") or 0
+    except Stopped as stop:
+        print(printable(str(stop)), file=sys.stderr)
+        return INTERRUPTED
     except SeparatrixError as error:
         return _fail(str(error), 1 if isinstance(error, CheckFailed) else 2)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,11 @@ SetSizes = Annotated[
             " the file."
         ),
     ),
+]
+STORE = Path("sweeps.sqlite")
+"""Where runs are kept unless --store says otherwise: beside what the user is doing."""
+StoreFile = Annotated[
+    Path, typer.Option("--store", metavar="FILE", help="The SQLite file that keeps the runs.")
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Two sentences of plain English with every verdict.")
