@@ -9,8 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
+from separatrix.errors import SeparatrixError, first_line
 from separatrix.training.slices import Slice, Update
 
 Work = Callable[[Slice], Update]
@@ -71,3 +73,24 @@ class Engine(ABC):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def attempted(work: Work, piece: Slice) -> Update | Failed:
+    """What a worker does: the slice's update, or why the work raised, in one line."""
+    try:
+        return work(piece)
+    except SeparatrixError as error:
+        return Failed(first_line(error))
+    except Exception as error:
+        return Failed(described(error))
+
+
+def described(error: Exception) -> str:
+    """An error that nobody expected: its kind, its message and where it was raised."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        place = f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    message = first_line(error)
+    return f"{type(error).__name__}{': ' if message else ''}{message}{place}"

@@ -1,0 +1,267 @@
+"""Worker processes of this machine: one thread each, and none outlives its parent.
+
+They are started anew, not forked, and do not run the user's script again: it needs no guard.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+from separatrix.errors import BackendError, SizeError, first_line
+
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
+
+STARTS = 3
+"""Workers in a row that may die before they are ready."""
+PATIENCE = 1.0
+"""Seconds that an ended worker has to be gone."""
+THREADS = {
+    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+}
+_START = "import sys; sys.path[:] = {path!r}; from {module} import main; main({socket}, {parent})"
+
+
+@dataclass(frozen=True)
+class Done(Generic[Value]):
+    """What the function returned."""
+
+    value: Value
+    worker: int
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What the function raised."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Died:
+    """How the process ended that was at it."""
+
+    reason: str
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Processes(Generic[Argument, Value]):
+    """At most `most` processes that compute `function`, each after `first`; both picklable. They
+    start when there is something to do.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Argument], Value],
+        most: int | None = None,
+        *,
+        first: Callable[[], None] | None = None,
+    ) -> None:
+        most = cores() if most is None else most
+        if type(most) is not int or most < 1:
+            raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
+        self.most = most
+        self._opening = pickle.dumps((function, first))
+        self._workers: list[_Worker] = []
+        self._queue: deque[tuple[int, str, Callable[[int], Argument]]] = deque()
+        self._tickets = count(1)
+        self._back: list[tuple[int, Done[Value] | Raised | Died]] = []
+        self._unready = 0
+
+    def submit(self, argument: Argument, kind: str = "") -> int:
+        """A ticket for what will come back. A worker that did this `kind` last is preferred."""
+        return self.submit_for(lambda worker: argument, kind)
+
+    def submit_for(self, argument: Callable[[int], Argument], kind: str = "") -> int:
+        """The same with an argument that depends on the worker's number, from 0 on."""
+        ticket = next(self._tickets)
+        self._queue.append((ticket, kind, argument))
+        self._give()
+        return ticket
+
+    def wait(self, timeout: float) -> list[tuple[int, Done[Value] | Raised | Died]]:
+        """What has come back, by ticket; at the latest after `timeout` seconds.
+
+        Raises BackendError when workers cannot even start.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            left = 0.0 if self._back else max(0.0, end - time.monotonic())
+            heard = self._hear(left)
+            if self._back:
+                back = self._back
+                self._back = []
+                return back
+            if not heard and time.monotonic() >= end:
+                return []
+
+    def close(self) -> None:
+        """Ends every process, whatever it is doing."""
+        workers = self._workers
+        self._workers = []
+        self._queue.clear()
+        self._back.clear()
+        for worker in workers:
+            worker.process.terminate()
+        end = time.monotonic() + PATIENCE
+        for worker in workers:
+            worker.gone(max(0.05, end - time.monotonic()))
+
+    def __enter__(self) -> Processes[Argument, Value]:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _hear(self, timeout: float) -> bool:
+        """Reads whoever has something to say; whether anybody had."""
+        if not self._workers:
+            time.sleep(timeout)
+            return False
+        by_connection = {worker.connection: worker for worker in self._workers}
+        heard = wait(list(by_connection), timeout)
+        for connection in heard:
+            assert isinstance(connection, Connection)
+            self._read(by_connection[connection])
+        if heard:
+            self._give()
+        return bool(heard)
+
+    def _read(self, worker: _Worker) -> None:
+        try:
+            good, value = pickle.loads(worker.connection.recv_bytes())
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        if not worker.ready:
+            if not good:
+                self._bury(worker)
+                raise BackendError(
+                    f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
+                )
+            worker.ready = True
+            self._unready = 0
+            return
+        ticket = worker.ticket
+        assert ticket is not None
+        worker.ticket = None
+        self._back.append((ticket, Done(value, worker.number) if good else Raised(value)))
+
+    def _bury(self, worker: _Worker) -> None:
+        """A worker that is gone: what it was at is told; a new one comes when there is need."""
+        self._workers.remove(worker)
+        reason = worker.gone(PATIENCE)
+        if worker.ticket is not None:
+            self._back.append((worker.ticket, Died(reason)))
+        elif not worker.ready:
+            self._unready += 1
+            if self._unready >= STARTS:
+                raise BackendError(
+                    f"worker processes do not start: {reason}, {STARTS} times in a row; what they"
+                    " printed stands above"
+                )
+
+    def _give(self) -> None:
+        """Hands out what is queued, and starts workers for the rest."""
+        for worker in [worker for worker in self._workers if worker.ready and worker.free]:
+            if not self._queue:
+                return
+            self._hand(worker, self._next(worker))
+        starting = sum(not worker.ready for worker in self._workers)
+        numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
+        for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
+            self._workers.append(_Worker(next(numbers), self._opening))
+
+    def _next(self, worker: _Worker) -> tuple[int, str, Callable[[int], Argument]]:
+        """The first in the queue of what the worker did last, or that no other free one did."""
+        taken = {
+            other.kind for other in self._workers if other is not worker and other.ready and other.free
+        }
+        queue = self._queue
+        chosen = next((one for one in queue if one[1] == worker.kind), None)
+        chosen = chosen or next((one for one in queue if one[1] not in taken), queue[0])
+        queue.remove(chosen)
+        return chosen
+
+    def _hand(self, worker: _Worker, job: tuple[int, str, Callable[[int], Argument]]) -> None:
+        ticket, kind, argument = job
+        worker.ticket = ticket
+        worker.kind = kind
+        try:
+            worker.connection.send(argument(worker.number))
+        except (BrokenPipeError, ConnectionResetError):
+            # its end is heard of at the next wait
+            pass
+
+
+class _Worker:
+    """One process, and the socket to it."""
+
+    def __init__(self, number: int, opening: bytes) -> None:
+        ours, theirs = socket.socketpair()
+        code = _START.format(
+            path=sys.path,
+            module="separatrix.sweeps.engines.worker",
+            socket=theirs.fileno(),
+            parent=os.getpid(),
+        )
+        # a Ctrl-C while it starts is not for the worker, which ignores it from its first line on
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **THREADS},
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+        self.number = number
+        self.connection = Connection(ours.detach())
+        self.ready = False
+        self.ticket: int | None = None
+        self.kind = ""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send_bytes(opening)
+
+    @property
+    def free(self) -> bool:
+        return self.ticket is None
+
+    def gone(self, patience: float) -> str:
+        """How the process ended; one that does not end within `patience` seconds is killed."""
+        self.connection.close()
+        try:
+            code = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        end = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+        return f"worker process {self.process.pid} {end}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,78 @@
+"""A worker process: computes one function of what it is sent, one thing after the other, on one
+thread, and dies with its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+LOOKS = 1.0
+"""Seconds between two looks whether the parent is still there."""
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Serves `parent` over the socket of this number until the other end is closed."""
+    # Ctrl-C is the parent's; it was held back until here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.set_inheritable(descriptor, False)
+    threading.Thread(target=_die_with, args=(descriptor, parent), daemon=True).start()
+    connection = Connection(descriptor)
+    try:
+        _serve(connection)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        # the parent has closed its end, or is gone
+        os._exit(0)
+
+
+def _die_with(descriptor: int, parent: int) -> None:
+    poll = select.poll()
+    # what is asked for is nothing; that the other end was closed is told all the same
+    poll.register(descriptor, 0)
+    # a copy of the other end in a fork of the parent would hide its death
+    while not poll.poll(LOOKS * 1000) and os.getppid() == parent:
+        pass
+    os._exit(1)
+
+
+def _serve(connection: Connection) -> None:
+    function, first = pickle.loads(connection.recv_bytes())
+    try:
+        if first is not None:
+            first()
+    except Exception as error:
+        connection.send((False, error))
+        return
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(1)
+    connection.send((True, None))
+    while True:
+        argument = connection.recv_bytes()
+        _send(connection, *_computed(function, argument))
+
+
+def _computed(function: Any, argument: bytes) -> tuple[bool, Any]:
+    try:
+        return True, function(pickle.loads(argument))
+    except Exception as error:
+        return False, error
+
+
+def _send(connection: Connection, good: bool, value: Any) -> None:
+    try:
+        data = pickle.dumps((good, value))
+        # an error with arguments of its own may not be read back
+        pickle.loads(data) if not good else None
+    except Exception as error:
+        data = pickle.dumps((False, RuntimeError(f"{type(value).__name__} not sent: {error}")))
+    connection.send_bytes(data)
