@@ -120,6 +120,12 @@ class BackendError(SeparatrixError):
     """Kernels that were asked for by name and cannot run."""
 
 
+class EngineError(SeparatrixError):
+    """Workers that are not to be had: processes that do not start, a device that is not there, a
+    cluster that does not answer.
+    """
+
+
 class DriftWarning(UserWarning):
     """A model whose two forms differ by more than its number formats explain."""
 

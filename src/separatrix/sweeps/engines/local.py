@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from separatrix.errors import EngineError
 from separatrix.sweeps.engines.base import Engine, Failed, Lost, Result, Work, attempted, described
-from separatrix.sweeps.engines.processes import Died, Done, Processes, Raised
+from separatrix.sweeps.engines.pool import Died, Done, Processes, Raised
 from separatrix.training.slices import Slice, Update
 
 
@@ -14,7 +15,7 @@ class LocalEngine(Engine):
     """Processes of this machine. On `cuda` they share its devices in turn, one each unless
     `processes` says otherwise.
 
-    Raises SizeError for fewer than one process, and BackendError for a device that is not there.
+    Raises SizeError for fewer than one process, and EngineError for a device that is not there.
     """
 
     def __init__(
@@ -44,3 +45,42 @@ class LocalEngine(Engine):
 
     def close(self) -> None:
         self._processes.close()
+
+
+def devices(device: str) -> list[str]:
+    """What workers compute on, in turn: a device as it was named, or each of `cuda`. Raises
+    EngineError for one that is not there.
+    """
+    if not device.startswith("cuda"):
+        return [device]
+    import torch
+
+    there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    if device == "cuda" and there:
+        return there
+    if device not in there:
+        known = ", ".join(there) or "no CUDA device; take --device cpu"
+        raise EngineError(f"there is no device '{device}' on this machine; there is {known}")
+    return [device]
+
+
+def load() -> None:
+    """Loads what training takes, once for each worker."""
+    import separatrix.training.work  # noqa: F401
+
+
+def train(piece: Slice) -> Update:
+    """One slice of training."""
+    from separatrix.training.work import work
+
+    return work(piece)
+
+
+def _result(back: Done[Update | Failed] | Raised | Died) -> Result:
+    match back:
+        case Done():
+            return back.value
+        case Raised():
+            return Failed(described(back.error))
+        case Died():
+            return Lost(back.reason)

@@ -71,8 +71,9 @@ def _computed(function: Any, argument: bytes) -> tuple[bool, Any]:
 def _send(connection: Connection, good: bool, value: Any) -> None:
     try:
         data = pickle.dumps((good, value))
-        # an error with arguments of its own may not be read back
-        pickle.loads(data) if not good else None
+        if not good:
+            # an error whose class takes other arguments cannot be read back
+            pickle.loads(data)
     except Exception as error:
         data = pickle.dumps((False, RuntimeError(f"{type(value).__name__} not sent: {error}")))
     connection.send_bytes(data)

@@ -18,9 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from separatrix.errors import BackendError, SizeError, first_line
+from separatrix.errors import EngineError, SizeError, first_line
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -29,9 +29,7 @@ STARTS = 3
 """Workers in a row that may die before they are ready."""
 PATIENCE = 1.0
 """Seconds that an ended worker has to be gone."""
-THREADS = {
-    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-}
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _START = "import sys; sys.path[:] = {path!r}; from {module} import main; main({socket}, {parent})"
 
 
@@ -77,6 +75,7 @@ class Processes(Generic[Argument, Value]):
         first: Callable[[], None] | None = None,
     ) -> None:
         most = cores() if most is None else most
+        # a bool is an int to isinstance, but no number of processes
         if type(most) is not int or most < 1:
             raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
         self.most = most
@@ -101,7 +100,7 @@ class Processes(Generic[Argument, Value]):
     def wait(self, timeout: float) -> list[tuple[int, Done[Value] | Raised | Died]]:
         """What has come back, by ticket; at the latest after `timeout` seconds.
 
-        Raises BackendError when workers cannot even start.
+        Raises EngineError when workers cannot even start.
         """
         end = time.monotonic() + timeout
         while True:
@@ -155,7 +154,7 @@ class Processes(Generic[Argument, Value]):
         if not worker.ready:
             if not good:
                 self._bury(worker)
-                raise BackendError(
+                raise EngineError(
                     f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
                 )
             worker.ready = True
@@ -175,7 +174,7 @@ class Processes(Generic[Argument, Value]):
         elif not worker.ready:
             self._unready += 1
             if self._unready >= STARTS:
-                raise BackendError(
+                raise EngineError(
                     f"worker processes do not start: {reason}, {STARTS} times in a row; what they"
                     " printed stands above"
                 )
@@ -194,7 +193,9 @@ class Processes(Generic[Argument, Value]):
     def _next(self, worker: _Worker) -> tuple[int, str, Callable[[int], Argument]]:
         """The first in the queue of what the worker did last, or that no other free one did."""
         taken = {
-            other.kind for other in self._workers if other is not worker and other.ready and other.free
+            other.kind
+            for other in self._workers
+            if other is not worker and other.ready and other.free
         }
         queue = self._queue
         chosen = next((one for one in queue if one[1] == worker.kind), None)
@@ -204,13 +205,12 @@ class Processes(Generic[Argument, Value]):
 
     def _hand(self, worker: _Worker, job: tuple[int, str, Callable[[int], Argument]]) -> None:
         ticket, kind, argument = job
+        data = pickle.dumps(argument(worker.number))
         worker.ticket = ticket
         worker.kind = kind
-        try:
-            worker.connection.send(argument(worker.number))
-        except (BrokenPipeError, ConnectionResetError):
-            # its end is heard of at the next wait
-            pass
+        # that it is gone is heard at the next wait
+        with suppress(BrokenPipeError, ConnectionResetError):
+            worker.connection.send_bytes(data)
 
 
 class _Worker:
@@ -233,6 +233,9 @@ class _Worker:
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **THREADS},
             )
+        except OSError as error:
+            ours.close()
+            raise EngineError(f"a worker process cannot start: {error.strerror}") from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()

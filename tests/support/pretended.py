@@ -1,0 +1,150 @@
+"""Training that is only pretended, for tests of those who schedule it: every step turns a digest
+over, so that a result tells whether each step was made once and in order.
+
+What a worker calls is a function of a module; what it shall suffer is said by its name, and by the
+seeds of the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+
+from separatrix.training.packs import Pack
+from separatrix.training.record import Outcome
+from separatrix.training.run import Run
+from separatrix.training.slices import Metric, Slice, Update
+
+BAD = 13
+"""The seed of a run that raises, or kills its worker."""
+STEP = 0.002
+"""Seconds of a pretended step."""
+
+
+def runs(many: int, *, steps: int = 5, first: int = 0, width: int = 32) -> list[Run]:
+    """Runs of equal shape with seeds from `first` on."""
+    return [
+        Run(architecture="full", task="eva:n=8", seed=seed, steps=steps, width=width).canonical()
+        for seed in range(first, first + many)
+    ]
+
+
+def digest(seed: int, steps: int) -> int:
+    """What a run has after so many steps."""
+    state = str(seed)
+    for _ in range(steps):
+        state = sha256(state.encode()).hexdigest()
+    return int(state[:3], 16) if steps else 0
+
+
+def pretend(piece: Slice, pause: float = STEP) -> Update:
+    """Some steps of a pack, until its seconds are over; a member ends early by an odd seed."""
+    begin = time.monotonic()
+    found = json.loads(piece.checkpoint) if piece.checkpoint is not None else None
+    states = found["states"] if found else {run.key: str(run.seed) for run in piece.pack.runs}
+    step = found["step"] if found else 0
+    finished = []
+    metrics = []
+    while states and (not metrics or time.monotonic() - begin < piece.seconds):
+        time.sleep(pause)
+        step += 1
+        for run in piece.pack.runs:
+            if run.key not in states:
+                continue
+            states[run.key] = sha256(states[run.key].encode()).hexdigest()
+            metrics.append(Metric(run.key, step, 1.0 / step, 0.5, run.learning_rate))
+            if step == last(run):
+                correct = int(states.pop(run.key)[:3], 16) % run.tested
+                finished.append((run.key, outcome(run, correct)))
+    checkpoint = json.dumps({"states": states, "step": step}).encode() if states else None
+    return Update(
+        metrics=tuple(metrics),
+        finished=tuple(finished),
+        checkpoint=checkpoint,
+        step=step,
+        seconds=time.monotonic() - begin,
+    )
+
+
+def last(run: Run) -> int:
+    """The step at which a run ends: odd seeds are done two steps early."""
+    return max(1, run.steps - 2 * (run.seed % 2))
+
+
+def outcome(run: Run, correct: int) -> Outcome:
+    return Outcome(
+        seed=run.seed, correct=correct, tested=run.tested, steps_done=last(run), parameters=1
+    )
+
+
+def expected(run: Run) -> Outcome:
+    """What a run gives however often it was interrupted."""
+    return outcome(run, digest(run.seed, last(run)) % run.tested)
+
+
+def at_once(piece: Slice) -> Update:
+    """A run that ends in no time."""
+    finished = tuple((run.key, outcome(run, run.seed % run.tested)) for run in piece.pack.runs)
+    return Update(metrics=(), finished=finished, checkpoint=None, step=1, seconds=0.0)
+
+
+def raising(piece: Slice) -> Update:
+    """A bad run takes its pack with it, at its third step."""
+    update = pretend(piece)
+    if has_bad(piece.pack) and update.step >= 3:
+        raise ValueError("the bad run\nin two lines")
+    return update
+
+
+def killing(piece: Slice) -> Update:
+    """A bad run kills the worker."""
+    if has_bad(piece.pack):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return pretend(piece)
+
+
+def dying_at_first(piece: Slice) -> Update:
+    """A worker dies at every pack's second slice, unless it has died there before: that is known
+    by a file in the folder that the environment names.
+    """
+    if piece.checkpoint is not None:
+        mark = os.path.join(os.environ["PRETENDED_DEATHS"], piece.pack.key)
+        if not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return pretend(piece)
+
+
+def narrow(piece: Slice) -> Update:
+    """Memory for two members only: larger packs are halved where they stand."""
+    if len(piece.pack.runs) <= 2:
+        return pretend(piece)
+    halves = piece.pack.halves()
+    step = 0
+    checkpoints: Sequence[bytes | None] = (None, None)
+    if piece.checkpoint is not None:
+        found = json.loads(piece.checkpoint)
+        step = found["step"]
+        checkpoints = [_of(found, half) for half in halves]
+    return Update(
+        metrics=(),
+        finished=(),
+        checkpoint=None,
+        step=step,
+        seconds=0.0,
+        halves=halves,
+        half_checkpoints=(checkpoints[0], checkpoints[1]),
+    )
+
+
+def has_bad(pack: Pack) -> bool:
+    return any(run.seed == BAD for run in pack.runs)
+
+
+def _of(found: dict, half: Pack) -> bytes:
+    states = {key: state for key, state in found["states"].items() if key in half.keys}
+    return json.dumps({"states": states, "step": found["step"]}).encode()
