@@ -92,9 +92,9 @@ def at_once(piece: Slice) -> Update:
     return Update(metrics=(), finished=finished, checkpoint=None, step=1, seconds=0.0)
 
 
-def raising(piece: Slice) -> Update:
+def raising(piece: Slice, pause: float = STEP) -> Update:
     """A bad run takes its pack with it, at its third step."""
-    update = pretend(piece)
+    update = pretend(piece, pause)
     if has_bad(piece.pack) and update.step >= 3:
         raise ValueError("the bad run\nin two lines")
     return update
@@ -119,10 +119,10 @@ def dying_at_first(piece: Slice) -> Update:
     return pretend(piece)
 
 
-def narrow(piece: Slice) -> Update:
+def narrow(piece: Slice, pause: float = STEP) -> Update:
     """Memory for two members only: larger packs are halved where they stand."""
     if len(piece.pack.runs) <= 2:
-        return pretend(piece)
+        return pretend(piece, pause)
     halves = piece.pack.halves()
     step = 0
     checkpoints: Sequence[bytes | None] = (None, None)

@@ -136,6 +136,8 @@ class Tally:
 
     def _left(self, now: float) -> float | None:
         """At the pace so far, as if others stopped as early as those that are done."""
+        if len(self._ended) == len(self._costs):
+            return 0.0
         if self._computed <= 0:
             return None
         return (now - self._start) / self._computed * max(0.0, self._to_do)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.interrupts import heeds_interrupts
@@ -16,9 +17,9 @@ from separatrix.errors import EngineError, SizeError
 from separatrix.sweeps.engines.pool import Died, Done, Processes, Raised, cores
 
 
-def collected(processes: Processes, many: int, seconds: float = 20.0) -> dict[int, object]:
+def collected(processes: Processes, many: int, seconds: float = 20.0) -> dict[int, Any]:
     end = time.monotonic() + seconds
-    found: dict[int, object] = {}
+    found: dict[int, Any] = {}
     while len(found) < many and time.monotonic() < end:
         for ticket, back in processes.wait(1.0):
             assert ticket not in found
@@ -62,11 +63,12 @@ def ends_at_the_start() -> None:
     os._exit(7)
 
 
+@pytest.mark.slow  # several processes
 def test_what_comes_back() -> None:
     with Processes(square_or_suffer, 2) as processes:
         wanted = {processes.submit(n): n * n for n in range(7)}
         found = collected(processes, 7)
-        assert {ticket: back.value for ticket, back in found.items()} == wanted  # pyright: ignore
+        assert {ticket: back.value for ticket, back in found.items()} == wanted
         assert processes.wait(0) == []
         odd = [processes.submit(what) for what in ("raise", "raise strangely", "lambda", "threads")]
         found = collected(processes, 4)
@@ -80,6 +82,7 @@ def test_what_comes_back() -> None:
         assert threads.value == "1"
 
 
+@pytest.mark.slow  # several processes
 def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
     with Processes(square_or_suffer, 1) as processes:
         tickets = [processes.submit(what) for what in ("die", 3, "end", 4)]
@@ -93,25 +96,29 @@ def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
         assert sixteen == Done(16, 0)
 
 
+@pytest.mark.slow  # several processes
 def test_the_same_kind_goes_to_the_same_worker() -> None:
     with Processes(square_or_suffer, 2) as processes:
         processes.submit("who", "a")
         processes.submit("who", "b")
-        first = {back.value for back in collected(processes, 2).values()}  # pyright: ignore
+        first = {back.value for back in collected(processes, 2).values()}
         by_kind = {}
         for kind in "abbaabab":
             processes.submit("who", kind)
             (back,) = collected(processes, 1).values()
-            by_kind.setdefault(kind, set()).add(back.value)  # pyright: ignore
+            by_kind.setdefault(kind, set()).add(back.value)
         assert all(len(workers) == 1 for workers in by_kind.values())
         if len(first) == 2:
             assert by_kind["a"] | by_kind["b"] == first
 
 
-def test_closing_drops_what_runs() -> None:
+def test_a_death_is_told_and_closing_drops_what_runs() -> None:
     processes = Processes(square_or_suffer, 1)
+    processes.submit("die")
+    (died,) = collected(processes, 1).values()
+    assert isinstance(died, Died)
     processes.submit(1)
-    collected(processes, 1)
+    assert list(collected(processes, 1).values()) == [Done(1, 0)]
     processes.submit("sleep")
     (worker,) = processes._workers
     start = time.monotonic()
@@ -121,19 +128,16 @@ def test_closing_drops_what_runs() -> None:
     assert worker.process.returncode == -signal.SIGTERM
 
 
+@pytest.mark.slow  # several processes
 def test_workers_that_cannot_start() -> None:
-    with (
-        Processes(square_or_suffer, 1, first=cannot_start) as processes,
-        pytest.raises(EngineError, match=r"ImportError: no such thing"),
+    for first, why in (
+        (cannot_start, "ImportError: no such thing"),
+        (ends_at_the_start, "ended with exit code 7, 3 times in a row"),
     ):
-        processes.submit(1)
-        collected(processes, 1)
-    with (
-        Processes(square_or_suffer, 1, first=ends_at_the_start) as processes,
-        pytest.raises(EngineError, match=r"ended with exit code 7, 3 times in a row"),
-    ):
-        processes.submit(1)
-        collected(processes, 1)
+        with Processes(square_or_suffer, 1, first=first) as processes:
+            processes.submit(1)
+            with pytest.raises(EngineError, match=why):
+                collected(processes, 1)
 
 
 @pytest.mark.parametrize("many", [0, -1, True, 1.5])
@@ -160,6 +164,7 @@ processes.wait(60)
 """
 
 
+@pytest.mark.slow  # a whole process with workers
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
 def test_none_outlives_its_parent(sent: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
