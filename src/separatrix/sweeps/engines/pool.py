@@ -181,36 +181,19 @@ class Processes(Generic[Argument, Value]):
 
     def _give(self) -> None:
         """Hands out what is queued, and starts workers for the rest."""
-        for worker in [worker for worker in self._workers if worker.ready and worker.free]:
-            if not self._queue:
-                return
-            self._hand(worker, self._next(worker))
+        free = [worker for worker in self._workers if worker.ready and worker.free]
+        while self._queue and free:
+            ticket, kind, argument = self._queue.popleft()
+            kinds = {other for _, other, _ in self._queue}
+            at_hand = next((worker for worker in free if worker.kind == kind), None)
+            # what another in the queue was done by is left to it
+            worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
+            free.remove(worker)
+            worker.hand(ticket, kind, argument)
         starting = sum(not worker.ready for worker in self._workers)
         numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
         for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
             self._workers.append(_Worker(next(numbers), self._opening))
-
-    def _next(self, worker: _Worker) -> tuple[int, str, Callable[[int], Argument]]:
-        """The first in the queue of what the worker did last, or that no other free one did."""
-        taken = {
-            other.kind
-            for other in self._workers
-            if other is not worker and other.ready and other.free
-        }
-        queue = self._queue
-        chosen = next((one for one in queue if one[1] == worker.kind), None)
-        chosen = chosen or next((one for one in queue if one[1] not in taken), queue[0])
-        queue.remove(chosen)
-        return chosen
-
-    def _hand(self, worker: _Worker, job: tuple[int, str, Callable[[int], Argument]]) -> None:
-        ticket, kind, argument = job
-        data = pickle.dumps(argument(worker.number))
-        worker.ticket = ticket
-        worker.kind = kind
-        # that it is gone is heard at the next wait
-        with suppress(BrokenPipeError, ConnectionResetError):
-            worker.connection.send_bytes(data)
 
 
 class _Worker:
@@ -246,6 +229,15 @@ class _Worker:
         self.kind = ""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send_bytes(opening)
+
+    def hand(self, ticket: int, kind: str, argument: Callable[[int], object]) -> None:
+        """Gives it something to do."""
+        data = pickle.dumps(argument(self.number))
+        self.ticket = ticket
+        self.kind = kind
+        # that it is gone is heard at the next wait
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send_bytes(data)
 
     @property
     def free(self) -> bool:
