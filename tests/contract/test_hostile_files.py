@@ -28,6 +28,7 @@ from separatrix.numbers.wilson import wilson
 from separatrix.searches import refute
 from separatrix.tasks import parse_task
 from separatrix.training.record import Outcome, measurement
+from separatrix.training.run import Run
 
 EVA = parse_task("eva:n=4,V=4")
 SMALL = "full @ heads=1, head_dim=4"
@@ -39,10 +40,20 @@ def measured() -> Measurement:
         p.numel() for p in sx.build(_stack(SMALL), EVA, width=8, hidden=4).parameters()
     )
     outcomes = [
-        Outcome(seed=s, correct=90 + s, steps_done=10, parameters=parameters) for s in (0, 1)
+        Outcome(seed=s, correct=90 + s, tested=100, steps_done=10, parameters=parameters)
+        for s in (0, 1)
     ]
-    training = {"steps": 10, "batch": 4, "width": 8, "hidden": 4, "tested": 100}
-    return measurement(SMALL, EVA.spec, training, outcomes)
+    run = Run(
+        architecture=SMALL,
+        task=EVA.spec,
+        seed=0,
+        steps=10,
+        batch=4,
+        width=8,
+        hidden=4,
+        tested=100,
+    )
+    return measurement(run, outcomes)
 
 
 @cache

@@ -14,6 +14,7 @@ from separatrix.table.models import Source
 from separatrix.table.plan import Cell, Kind
 from separatrix.tasks import parse_task
 from separatrix.training.record import Outcome, measurement
+from separatrix.training.run import Run
 
 KIND = Kind(
     rows=("linear", "loglinear"),
@@ -71,7 +72,13 @@ def _measured(cell: Cell, size: int, place: int) -> Evidence:
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())
     outcomes = [
-        Outcome(seed=seed, correct=99 - place - seed, steps_done=9, parameters=parameters)
+        Outcome(
+            seed=seed,
+            correct=99 - place - seed,
+            tested=training["tested"],
+            steps_done=training["steps"],
+            parameters=parameters,
+        )
         for seed in range(3)
     ]
-    return measurement(cell.stack, task.spec, training, outcomes)
+    return measurement(Run(architecture=cell.stack, task=task.spec, seed=0, **training), outcomes)

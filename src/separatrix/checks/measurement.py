@@ -4,27 +4,29 @@ theorem rules its accuracy out. The training itself is not run again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
 from separatrix.architecture import Architecture
+from separatrix.checks.training_budget import MOST, Trained, read_budget
 from separatrix.errors import EvidenceError, first_line
+from separatrix.evidence.canonical import json_list
 from separatrix.evidence.records import Measurement
 from separatrix.model import Model, ModelConfig
 from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import Task, parse_task
+from separatrix.tasks.repeats import repeats
 from separatrix.theory.trained import Ceiling, check_trained
 
-MOST = 10**12
-"""Nothing that is counted in a training run is more."""
-COUNTED = {"steps": 1, "batch": 1, "width": 1, "hidden": 0, "tested": 1, "parameters": 1}
-"""Integers of the budget, each with the smallest that is possible."""
-REAL = {"learning_rate": (0.0, 1e6), "weight_decay": (0.0, 1e6), "stop_at": (0.0, 2.0)}
-"""Other numbers of the budget, each with the range it lies in. Accuracies are at most 1, so that
-training never stops early at 2.
-"""
-OPTIMISER = "AdamW"
-BUDGET = {*COUNTED, *REAL, "optimiser", "steps_done"}
+NOT_RUN = (
+    "not checked: how many test prompts the trained model answered; the training was not run again"
+    " (measured, not proved)"
+)
+_LONGER = {"task", "chance", "correct", "intervals"}
+"""What is said of each longer size."""
 
 
 def verify_measurement(record: Measurement) -> list[str]:
@@ -54,84 +56,105 @@ def verify_measurement(record: Measurement) -> list[str]:
         raise EvidenceError(f"seeds {str(record.seeds)[:60]} do not all lie between 0 and 2^63")
     if not 1 <= record.total <= MOST:
         raise EvidenceError(f"{str(record.total)[:40]} tests; a measurement has 1 to 10^12")
-    if not all(0 <= count <= record.total for count in record.correct):
-        raise EvidenceError(
-            f"counts {str(list(record.correct))[:60]} do not lie between 0 and {record.total}"
-        )
-    if record.confidence != "0.95" or len(record.intervals) != len(record.correct):
-        raise EvidenceError("a measurement has a 95 % interval for each seed, and no other")
-    for count, interval in zip(record.correct, record.intervals, strict=True):
-        if wilson(count, record.total) != interval:
-            raise EvidenceError(
-                f"interval {list(interval)} is not the 95 % Wilson interval of {count} right of"
-                f" {record.total}"
-            )
-    _budget(record, task)
-    ceiling = check_trained(architecture, task, record.correct, record.total)
+    if record.confidence != "0.95":
+        raise EvidenceError("a measurement has 95 % intervals, and no others")
+    _counts(record, record.correct, [list(interval) for interval in record.intervals], ())
+    trained = read_budget(record, task)
+    _same_parameters(record, task, trained.length)
+    ceilings = [(task, check_trained(architecture, task, record.correct, record.total))]
+    for other, said in zip(trained.longer, _longer(record, trained), strict=True):
+        ceilings.append((other, check_trained(architecture, other, said, record.total)))
+    if record.repeats != repeats(task, trained.drawn):
+        raise EvidenceError("what it says of prompts drawn twice does not follow from its budget")
     return [
         "counts, chance level, Wilson intervals and the model's parameters belong together",
-        *_ceiling_said(ceiling),
+        *(
+            _ceiling_said(ceiling, "" if place == 0 else f" on {other.spec}")
+            for place, (other, ceiling) in enumerate(ceilings)
+            if ceiling is not None and ceiling.at_most != WHOLE
+        ),
+        *_diverged_said(record, trained),
+        *([record.repeats] if record.repeats else []),
         # nothing else here can tell: a model may be said to solve what it is proved to fail
-        "not checked: how many test prompts the trained model answered; the training was not run"
-        " again (measured, not proved)",
+        NOT_RUN,
     ]
 
 
-def _ceiling_said(ceiling: Ceiling | None) -> list[str]:
-    if ceiling is None or ceiling.at_most == WHOLE:
-        return []
-    return [
-        f"no seed is right so often that no weights could be: Theorem A allows"
-        f" {percent(ceiling.at_most)} of random questions"
-    ]
-
-
-def _budget(record: Measurement, task: Task) -> None:
-    """Raises EvidenceError where an entry of the budget is missing, unknown or impossible."""
-    budget = record.budget
-    if set(budget) != BUDGET or budget["tested"] != record.total:
-        raise EvidenceError(
-            "the budget has missing or unknown entries, or another number of test instances than"
-            " the counts"
-        )
-    for name, least in COUNTED.items():
-        value = budget[name]
-        # a bool is an int to isinstance, but no count
-        if type(value) is not int or not least <= value <= MOST:
-            raise EvidenceError(
-                f"{name} is {str(value)[:40]!r}; it must be an integer from {least} to 10^12"
-            )
-    for name, (low, high) in REAL.items():
-        value = budget[name]
-        positive = name != "weight_decay"
-        if type(value) not in (int, float) or not low <= value <= high or (positive and not value):
-            raise EvidenceError(
-                f"{name} is {str(value)[:40]!r}; it must be a number"
-                f" {'above' if positive else 'from'} {low:g} to {high:g}"
-            )
-    if budget["optimiser"] != OPTIMISER:
-        raise EvidenceError(
-            f"the optimiser is {str(budget['optimiser'])[:40]!r}; runs here use {OPTIMISER}"
-        )
-    done = budget["steps_done"]
-    if (
-        not isinstance(done, list)
-        or len(done) != len(record.seeds)
-        or not all(type(steps) is int and 1 <= steps <= budget["steps"] for steps in done)
+def _counts(
+    record: Measurement, correct: Sequence[int], intervals: Sequence[Any], diverged: Sequence[int]
+) -> None:
+    """Raises EvidenceError unless counts are those of the seeds and have their intervals."""
+    if len(correct) != len(record.seeds) or not all(
+        type(count) is int and 0 <= count <= record.total for count in correct
     ):
         raise EvidenceError(
-            f"steps done {str(done)[:60]} do not fit {len(record.seeds)} seeds of at most"
-            f" {budget['steps']} steps"
+            f"counts {str(list(correct))[:60]} are not one for each seed between 0 and"
+            f" {record.total}"
         )
-    count_parameters(record, task)
+    if any(correct[place] for place in diverged):
+        raise EvidenceError("a seed that diverged was not tested: none of its answers is right")
+    if len(intervals) != len(correct):
+        raise EvidenceError("a measurement has a 95 % interval for each seed")
+    for count, interval in zip(correct, intervals, strict=True):
+        if interval != list(wilson(count, record.total)):
+            raise EvidenceError(
+                f"interval {str(interval)[:60]} is not the 95 % Wilson interval of {count} right of"
+                f" {record.total}"
+            )
+
+
+def _longer(record: Measurement, trained: Trained) -> list[list[int]]:
+    """Right answers at each longer size. Raises EvidenceError where what is said of one does not
+    belong to it.
+    """
+    if len(record.longer) != len(trained.longer):
+        raise EvidenceError(
+            f"{len(record.longer)} longer sizes are said to be measured; the budget has"
+            f" {len(trained.longer)}"
+        )
+    found: list[list[int]] = []
+    for said, task in zip(record.longer, trained.longer, strict=True):
+        counts = json_list(said.get("correct"))
+        intervals = json_list(said.get("intervals"))
+        if set(said) != _LONGER or counts is None or intervals is None:
+            raise EvidenceError(f"of a longer size is said {', '.join(sorted(_LONGER))}, no more")
+        if said["task"] != task.spec or said["chance"] != str(task.chance):
+            raise EvidenceError(
+                f"the longer size is {task.spec} with chance {task.chance}, not"
+                f" {str(said['task'])[:60]!r} with {str(said['chance'])[:40]!r}"
+            )
+        _counts(record, counts, intervals, trained.diverged)
+        found.append(counts)
+    return found
+
+
+def _ceiling_said(ceiling: Ceiling, where: str) -> str:
+    return (
+        f"no seed is right so often{where} that no weights could be: Theorem A allows"
+        f" {percent(ceiling.at_most)} of random questions"
+    )
+
+
+def _diverged_said(record: Measurement, trained: Trained) -> list[str]:
+    if not trained.diverged:
+        return []
+    seeds = ", ".join(str(record.seeds[place]) for place in trained.diverged)
+    return [
+        f"{len(trained.diverged)} of {len(record.seeds)} seeds diverged and count with no answer"
+        f" right: {seeds}"
+    ]
 
 
 def count_parameters(record: Measurement, task: Task) -> None:
     """Raises EvidenceError unless the model trained has as many parameters as the budget says."""
+    _same_parameters(record, task, read_budget(record, task).length)
+
+
+def _same_parameters(record: Measurement, task: Task, length: int) -> None:
     config = ModelConfig(
         architecture=record.architecture,
         vocabulary=task.vocabulary,
-        length=task.length,
+        length=length,
         answers=task.answers,
         width=record.budget["width"],
         hidden=record.budget["hidden"],

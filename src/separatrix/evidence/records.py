@@ -29,11 +29,16 @@ class Evidence:
     """
 
     kind: ClassVar[str] = ""
+    later: ClassVar[tuple[str, ...]] = ()
+    """Fields that records of earlier versions do not have: left out where they are empty, so that
+    one content has one text.
+    """
     architecture: str
     task: str
 
     def body(self) -> dict[str, Any]:
-        return {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}
+        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}
+        return {name: value for name, value in values.items() if value or name not in self.later}
 
     @property
     def digest(self) -> str:
@@ -133,6 +138,7 @@ class Measurement(Evidence):
     """Trained accuracy with everything needed to judge it."""
 
     kind: ClassVar[str] = "measurement"
+    later: ClassVar[tuple[str, ...]] = ("longer", "repeats")
     seeds: tuple[int, ...]
     correct: tuple[int, ...]
     """Right answers per seed on `total` fresh inputs each."""
@@ -143,7 +149,15 @@ class Measurement(Evidence):
     intervals: tuple[tuple[str, str], ...]
     """Wilson interval of each seed's accuracy, six decimals."""
     budget: dict[str, Any]
-    """Everything that shaped the run: steps, batch, optimiser, learning rate, width, parameters."""
+    """Everything that shaped the runs (steps, batch, optimiser, learning rate, width, ...), the
+    model's parameters, and for each seed how many steps it did and what ended it.
+    """
+    longer: tuple[dict[str, Any], ...] = ()
+    """Accuracy on prompts longer than any trained on, each on `total` fresh inputs of its own:
+    "task", "chance", and for each seed "correct" and "intervals".
+    """
+    repeats: str = ""
+    """Where prompts are so few that tests repeat what training showed: a sentence that says so."""
 
     @property
     def solved(self) -> int:
@@ -239,7 +253,9 @@ def from_envelope(data: object) -> Evidence:
             f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}"
         )
     cls = KINDS[kind]
-    names = {f.name for f in fields(cls)}
+    every = {f.name for f in fields(cls)}
+    # an empty one would be a second text of the same content
+    names = every - {name for name in cls.later if body is None or not body.get(name)}
     if body is None or set(body) != names:
         odd = ["body"] if body is None else sorted(names.symmetric_difference(body))
         raise EvidenceError(

@@ -14,7 +14,7 @@ from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import bundle_envelope
 from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import Construction, Evidence, Measurement, from_envelope
-from separatrix.reproduce.jobs import Job
+from separatrix.reproduce.jobs import Job, run_of
 from separatrix.reproduce.pool import run_jobs
 from separatrix.table.body import Settings, derive, table_cells
 from separatrix.table.classes import COLUMNS
@@ -126,12 +126,6 @@ def _records(
 def _measurement(jobs: Sequence[Job], results: dict[Job, dict[str, Any]]) -> Measurement:
     from separatrix.training.record import Outcome, measurement
 
-    outcomes = [
-        Outcome(
-            seed=job.seed, **{k: results[job][k] for k in ("correct", "steps_done", "parameters")}
-        )
-        for job in jobs
-    ]
-    first = jobs[0]
-    assert first.architecture is not None
-    return measurement(first.architecture, first.task, dict(first.training), outcomes)
+    known = ("correct", "tested", "stopped", "steps_done", "parameters")
+    outcomes = [Outcome(seed=job.seed, **{k: results[job][k] for k in known}) for job in jobs]
+    return measurement(run_of(jobs[0]), outcomes)

@@ -108,9 +108,13 @@ def _refute(job: Job, store: Path) -> Work:
 def _train(job: Job, store: Path) -> Work:
     from separatrix.training.loop import train
 
-    trained = train(_run(job))
+    run = run_of(job)
+    trained = train(run)
     return {
         "correct": trained.correct,
+        "tested": run.tested,
+        # the loop ends early for nothing else
+        "stopped": "steps" if trained.steps_done == run.steps else "solved",
         "steps_done": trained.steps_done,
         "parameters": trained.parameters,
     }, []
@@ -124,7 +128,7 @@ def _refute_trained(job: Job, store: Path) -> Work:
     return (
         _found(
             refute(
-                train(_run(job)).model, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed
+                train(run_of(job)).model, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed
             )
         ),
         [],
@@ -139,7 +143,8 @@ def _found(found: Any) -> dict[str, Any]:
     return {"records": [], "not_found": str(found)}
 
 
-def _run(job: Job) -> Any:
+def run_of(job: Job) -> Any:
+    """The `training.Run` of a job that trains."""
     from separatrix.training.run import Run
 
     assert job.architecture is not None
@@ -147,7 +152,6 @@ def _run(job: Job) -> Any:
         architecture=job.architecture,
         task=job.task,
         seed=job.seed,
-        optimiser="adamw",
         **dict(job.training),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from separatrix.cards.summary import bound_curve, decisive
 from separatrix.errors import EvidenceError
+from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import (
     Certificate,
     Construction,
@@ -143,18 +144,16 @@ def _shows(certificate: Certificate, wanted: Witness) -> bool:
 
 def _same_training(cell: Cell, seed: int, measured: Measurement, where: str) -> None:
     """That a measurement was made as the report says: EvidenceError if not."""
-    wanted: Mapping[str, Any] = cell.training() | {"optimiser": "AdamW"}
+    wanted = cell.training()
     said = {name: measured.budget.get(name) for name in wanted}
     parameters = measured.budget.get("parameters")
     seeds = tuple(range(seed, seed + cell.kind.seeds))
-    # 1.0 == 1 in Python, but they are not written alike
-    types = {name: type(value) for name, value in wanted.items()}
     if (
-        said != wanted
-        or set(measured.budget) != {*wanted, "steps_done", "parameters"}
+        # 1.0 == 1 in Python, but they are not written alike
+        canonical(said) != canonical(wanted)
+        or set(measured.budget) != {*wanted, "steps_done", "stopped", "parameters"}
         or type(parameters) is not int
         or parameters < 1
-        or {name: type(value) for name, value in said.items()} != types
         or measured.seeds != seeds
         or measured.total != cell.kind.tested
     ):

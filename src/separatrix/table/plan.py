@@ -186,6 +186,13 @@ class Cell:
             "weight_decay": 0.01,
             "tested": self.kind.tested,
             "stop_at": 0.995,
+            "seconds": 0.0,
+            "optimiser": "adamw",
+            "schedule": "cosine",
+            "precision": "fp32",
+            "curriculum": (),
+            "longer": (),
+            "plateau": 0,
         }
 
 

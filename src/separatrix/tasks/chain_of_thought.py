@@ -222,6 +222,10 @@ class Thought(Task):
     def prefix_length(self) -> int:
         return self.task.prefix_length
 
+    def prompts(self) -> Count:
+        """What is written follows from the prompt."""
+        return self.task.prompts()
+
     def facts(self) -> Facts | None:
         """Those of the task: the last answer is right no oftener than where it is due at once,
         since what is written before it follows from the rest of the prompt.

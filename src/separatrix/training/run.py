@@ -14,8 +14,8 @@ from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
 from separatrix.tasks.resized import Resized
+from separatrix.tasks.stages import Stage, read_longer, read_stages
 from separatrix.training.buildable import check_stack
-from separatrix.training.stages import Stage, read_longer, read_stages
 
 MOST = 10**12
 """No size of a run is larger."""
@@ -127,6 +127,11 @@ class Run:
         weight decay are neutral. Runs of equal shape may share a pack.
         """
         return self._changed(seed=0, learning_rate=1.0, weight_decay=0.0)
+
+    @property
+    def stack(self) -> Architecture:
+        """The architecture that its text describes."""
+        return self._read.stack
 
     @property
     def stages(self) -> tuple[Stage, ...]:

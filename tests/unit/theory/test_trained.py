@@ -100,16 +100,15 @@ def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "count_correct", lambda *_, **__: 512)
     with pytest.raises(CheckFailed, match="512 of 512 answers are said to be right"):
         train(RUN)
-    outcome = Outcome(seed=0, correct=512, steps_done=2, parameters=1)
+    outcome = Outcome(seed=0, correct=512, tested=512, steps_done=2, parameters=1)
     with pytest.raises(CheckFailed, match="please report this"):
-        measurement(RUN.architecture, RUN.task, {"tested": 512}, [outcome])
+        measurement(RUN, [outcome])
 
 
 def test_verify_refuses_what_no_weights_can_have() -> None:
     parameters = train(RUN).parameters
-    outcome = Outcome(seed=0, correct=100, steps_done=2, parameters=parameters)
-    training = {"steps": 2, "batch": 4, "width": 8, "hidden": 8, "tested": 512}
-    record = measurement(RUN.architecture, RUN.task, training, [outcome])
+    outcome = Outcome(seed=0, correct=100, tested=512, steps_done=2, parameters=parameters)
+    record = measurement(RUN, [outcome])
     assert any("Theorem A allows 48.8 %" in said for said in verify_measurement(record))
     forged = replace(record, correct=(400,), intervals=(wilson(400, 512),))
     with pytest.raises(CheckFailed, match="no weights answer more than"):

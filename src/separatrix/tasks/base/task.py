@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.numbers.counts import Count
+from separatrix.numbers.counts import Count, Power
 from separatrix.tasks.base.blocks import parts
 from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
@@ -164,6 +164,10 @@ class Task(ABC):
         continuation is allowed (a promise), it is the size of the largest set of prefixes that are
         told apart two by two.
         """
+
+    def prompts(self) -> Count:
+        """At most so many different prompts there are; exact where every token may be any id."""
+        return Power(self.vocabulary, self.length)
 
     def first_part(self) -> FirstPart | None:
         """The first part of prompts with one fixed last token; None where no count is known."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from separatrix.errors import SizeError, UnknownNameError
+from separatrix.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
@@ -295,6 +296,12 @@ class Functions(Composition, Task):
     @property
     def answer_ids(self) -> dict[str, range]:
         return {"number": range(self.answers)}
+
+    def prompts(self) -> Count:
+        """Functions of every level, z_0 and w; of permutations there are fewer."""
+        levels = range(1, self.L + 1)
+        functions = (Power(self.entries(level), self.entries(level)) for level in levels)
+        return Product((*functions, Exact(self.m), Exact(self.w_values)))
 
     @property
     def steps(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.numbers.counts import Count, Power
+from separatrix.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import PLAIN, Task
@@ -47,6 +47,10 @@ class Lookup(Task):
         section 3).
         """
         return Power(self.V, self.n)
+
+    def prompts(self) -> Count:
+        """Every table, and every place asked for."""
+        return Product((Power(self.V, self.n), Exact(self.n)))
 
     def facts(self) -> Facts | None:
         """The entries that may be asked for; Zipf-distributed ones are not uniform."""

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from separatrix.errors import SizeError, SpecError
-from separatrix.tasks import Task
+from separatrix.tasks.base.task import Task
 from separatrix.tasks.resized import Resized, resized
 
+MOST_TEXTS = 64
+"""Stages of a curriculum, and longer sizes, at most."""
 _STAGE = re.compile(r"(?P<sizes>[^@]*)@\s*(?P<step>[0-9]{1,12})\s*")
 
 
@@ -28,6 +30,7 @@ def read_stages(task: Task, texts: Sequence[str]) -> tuple[Stage, ...]:
     """The stages that texts such as "n=4@100" describe, in their order. Raises SpecError for a
     text of another form, SizeError for steps that do not grow, and what `resized` raises.
     """
+    _few("curriculum", texts)
     found: list[Stage] = []
     for text in texts:
         match = _STAGE.fullmatch(text)
@@ -52,6 +55,7 @@ def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized
     training shows. Raises SizeError where they are not or one stands there twice, and what
     `resized` raises.
     """
+    _few("longer", texts)
     found: list[Resized] = []
     for text in texts:
         other = resized(task, text)
@@ -64,3 +68,8 @@ def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized
             raise SizeError(f"longer: '{text[:60]}' stands there twice; leave one of them out")
         found.append(other)
     return tuple(found)
+
+
+def _few(name: str, texts: Sequence[str]) -> None:
+    if len(texts) > MOST_TEXTS:
+        raise SizeError(f"{name}: {len(texts):,} sizes; at most {MOST_TEXTS} are taken")

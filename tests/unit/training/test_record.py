@@ -1,0 +1,187 @@
+"""The record of a run's seeds: nothing is left out, and nothing of another run gets in."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from separatrix.checks.measurement import verify_measurement
+from separatrix.errors import CheckFailed, SizeError, SpecError
+from separatrix.evidence.records import from_envelope
+from separatrix.numbers.wilson import wilson
+from separatrix.training.record import Outcome, measurement
+from separatrix.training.run import Run
+
+RUN = Run(
+    architecture="full @ heads=1, head_dim=4",
+    task="parity:n=8",
+    seed=0,
+    steps=60,
+    batch=16,
+    width=8,
+    hidden=0,
+    curriculum=("n=4@30",),
+    longer=("n=12", "n=16"),
+    tested=200,
+    plateau=20,
+)
+PARAMETERS = (3 + 17) * 8 + 4 * 4 * 8 + 3 * 8 + (8 + 1) * 2
+"""By hand: embeddings of 3 tokens and of 17 places, as many as the longest size needs, four maps of
+4 x 8, three norms, a head of 2 answers.
+"""
+
+
+def outcome(seed: int, **changes: Any) -> Outcome:
+    values: dict[str, Any] = {
+        "seed": seed,
+        "correct": 120,
+        "tested": 200,
+        "longer": (110, 100),
+        "steps_done": 60,
+        "parameters": PARAMETERS,
+    }
+    return Outcome(**values | changes)
+
+
+DIVERGED = outcome(
+    2, status="diverged", stopped="diverged", correct=0, tested=0, longer=(0, 0), steps_done=7
+)
+SEEDS = [outcome(0), outcome(1, stopped="solved", steps_done=55, correct=200), DIVERGED]
+
+
+def test_the_record_holds_every_seed() -> None:
+    record = measurement(replace(RUN, seed=99), SEEDS)
+    assert record.seeds == (0, 1, 2)
+    assert record.correct == (120, 200, 0)
+    assert Fraction(record.chance) == Fraction(1, 2)
+    assert record.intervals == tuple(wilson(count, 200) for count in (120, 200, 0))
+    # one of three: a seed that diverged has not solved the task, and counts
+    assert record.solved == 1
+    budget = record.budget
+    assert budget["stopped"] == ["steps", "solved", "diverged"]
+    assert budget["steps_done"] == [60, 55, 7]
+    assert budget["parameters"] == PARAMETERS
+    own = RUN.canonical().to_json()
+    assert {name: budget[name] for name in own if name in budget} == {
+        name: value for name, value in own.items() if name not in ("architecture", "task", "seed")
+    }
+    assert [one["task"] for one in record.longer] == ["parity:n=12", "parity:n=16"]
+    assert [one["correct"] for one in record.longer] == [[110, 110, 0], [100, 100, 0]]
+    assert record.longer[1]["intervals"] == [list(wilson(n, 200)) for n in (100, 100, 0)]
+    said = verify_measurement(record)
+    assert "1 of 3 seeds diverged and count with no answer right: 2" in said
+    assert from_envelope(json.loads(json.dumps(record.envelope()))) == record
+
+
+def test_test_prompts_that_were_trained_on() -> None:
+    """256 prompts of 8 bits; the task itself was drawn in 25 steps at least, after 30 of n = 4."""
+    record = measurement(RUN, SEEDS)
+    # at most 256/(2 * 401) = 0.319... of the tests are new
+    assert record.repeats == (
+        "parity:n=8 has at most 256 prompts, and training drew 400 times: on average at least"
+        " 68.0 % of the test prompts had been trained on"
+    )
+    assert record.repeats in verify_measurement(record)
+    # after 2^8/2 prompts it cannot be said of half of them any more
+    fewer = replace(RUN, batch=5)
+    assert measurement(fewer, SEEDS).repeats == ""
+    assert (
+        measurement(
+            replace(RUN, task="parity:n=60", longer=(), curriculum=()),
+            [replace(one, longer=()) for one in SEEDS],
+        ).repeats
+        == ""
+    )
+
+
+def test_a_seed_counts_once() -> None:
+    with pytest.raises(SizeError, match="each seed once"):
+        measurement(RUN, [SEEDS[0], SEEDS[0]])
+    with pytest.raises(SizeError, match="at least one"):
+        measurement(RUN, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tested": 100},
+        {"correct": 201},
+        {"correct": -1},
+        {"longer": (110,)},
+        {"longer": (110, 201)},
+        {"steps_done": 61},
+        {"steps_done": 0},
+        {"parameters": PARAMETERS + 1},
+        {"stopped": "diverged"},
+        {"status": "diverged"},
+    ],
+)
+def test_an_outcome_of_another_run(change: dict[str, Any]) -> None:
+    with pytest.raises(SizeError, match="the outcome of seed 1 is none of this run"):
+        measurement(RUN, [outcome(0), outcome(1, **change)])
+
+
+def test_what_no_weights_can_have_at_longer_sizes() -> None:
+    """64 bits are carried: 16 numbers of 16 values fit, 64 of them do not."""
+    run = Run(
+        architecture="linear @ heads=1, head_dim=1",
+        task="eva:n=16,V=64",
+        longer=("n=64",),
+        seed=0,
+        tested=512,
+    )
+    good = Outcome(seed=0, correct=200, tested=512, longer=(60,), steps_done=1000, parameters=1)
+    measurement(run, [good])
+    with pytest.raises(CheckFailed, match="eva:n=64,V=64"):
+        measurement(run, [replace(good, longer=(400,))])
+
+
+def test_an_outcome_comes_back_from_json() -> None:
+    for one in SEEDS:
+        assert Outcome.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize("name", [*outcome(0).to_json()])
+def test_a_hostile_outcome(name: str) -> None:
+    data = outcome(0).to_json()
+    fits = {
+        "seed": (2**63,),
+        "correct": (0, 5),
+        "tested": (0, 5),
+        "longer": ([],),
+        "steps_done": (0, 5),
+        "parameters": (0, 5),
+        "seconds": (0, 5, 1e300),
+    }
+    values = (
+        None,
+        True,
+        -1,
+        0,
+        5,
+        2**63,
+        1e300,
+        -0.5,
+        math.nan,
+        math.inf,
+        "",
+        "done",
+        [],
+        [[]],
+        {},
+    )
+    for value in values:
+        if type(value) is int and value >= 0 and name not in ("status", "stopped", "longer"):
+            assert Outcome.from_json(data | {name: value})
+        elif not any(value == one for one in fits.get(name, ())) and value != data[name]:
+            with pytest.raises(SpecError, match="an outcome"):
+                Outcome.from_json(data | {name: value})
+    with pytest.raises(SpecError, match="with the fields seed, status"):
+        Outcome.from_json({key: value for key, value in data.items() if key != name})
+    with pytest.raises(SpecError, match="with the fields seed, status"):
+        Outcome.from_json(data | {"more": 1})
