@@ -31,7 +31,8 @@ from torch import Tensor
 
 from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.ops.causal_softmax import causal_softmax
 
 THREADS = 2
 HEADS = 4

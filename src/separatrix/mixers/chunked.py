@@ -13,12 +13,13 @@ a batch. No quadratic memory.
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mechanisms import Chunked
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, latest
+from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
+from separatrix.mixers.ops.causal_softmax import causal_softmax
 
 
 class ChunkedMixer(SoftmaxMixer):
@@ -40,6 +41,10 @@ class ChunkedMixer(SoftmaxMixer):
         # (b n) h c .: a chunk sees itself alone, so chunks are a batch
         y = causal_softmax(q, k, v).unflatten(0, (len(x), -1))  # b n h c e
         return self._out(join_chunks(y.transpose(1, 2), x.shape[1]))
+
+    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+        back = tokens_back(places, tokens)
+        return (back >= 0) & (back <= (places % self.size)[:, None, :, None])
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))

@@ -27,7 +27,7 @@ from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
 class DeltaNetMixer(RecurrentMixer):
     """DeltaNet."""
 
-    recurrence = Delta()
+    recurrence = Delta(scalar=True)
 
     def __init__(self, mechanism: DeltaNet, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)

@@ -32,7 +32,7 @@ from separatrix.mixers.ops.gates import draw_steps, log_decay
 class DeltaProductMixer(RecurrentMixer):
     """Gated DeltaProduct."""
 
-    recurrence = Delta()
+    recurrence = Delta(scalar=True)
 
     def __init__(self, mechanism: DeltaProduct, *, width: int) -> None:
         super().__init__(mechanism, width=width, updates=mechanism.householders, unit_queries=True)

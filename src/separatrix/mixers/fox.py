@@ -15,16 +15,19 @@ contexts cost near tokens no digits. Parallel form: a part of the queries at a t
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mechanisms import Fox
-from separatrix.mixers.base.mixer import DTYPES, Shapes, State, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, capped, softmax
-from separatrix.mixers.ops.decay import after
+from separatrix.mixers.base.mixer import DTYPES, Shapes, State, taken, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.ops.decay import after, after_at
 from separatrix.mixers.ops.parted_softmax import parted_softmax
+from separatrix.mixers.ops.softmax import KEPT, capped, softmax
 
 
 class FoxMixer(SoftmaxMixer):
@@ -65,6 +68,16 @@ class FoxMixer(SoftmaxMixer):
         log_f = wide(self._gates(x))
         y = parted_softmax(q, self._shared(k), self._shared(v), log_f=log_f, cap=self.cap)
         return self._out(y, x)
+
+    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        later = tokens_back(places, x.shape[1]) < 0
+        if self.heads * later.numel() > KEPT:
+            return super()._at(x, places)
+        q, k, v = self._qkv(self._project_at(x, places), places=places)
+        scores = capped(wide(q) @ wide(self._shared(k)).mT, self.cap)
+        decay = after_at(wide(self._gates(x)), places)
+        y = softmax((scores + decay).masked_fill(later, -math.inf), self._shared(v))
+        return self._out(y, taken(x, places))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._read(x[:, -1:], *self._qkv(self._project_last(x)), self._gates(x))

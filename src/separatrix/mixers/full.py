@@ -13,13 +13,13 @@ Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] sectio
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mechanisms import Full
 from separatrix.mixers.base.mixer import Shapes, State
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax
-from separatrix.mixers.ops.parted_softmax import parted_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.ops.causal_softmax import causal_softmax
 
 
 class FullMixer(SoftmaxMixer):
@@ -35,11 +35,11 @@ class FullMixer(SoftmaxMixer):
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
-        k = self._shared(k)
-        v = self._shared(v)
-        if self.cap:
-            return self._out(parted_softmax(q, k, v, cap=self.cap, sink=self.sink), x)
-        return self._out(causal_softmax(q, k, v, self.sink), x)
+        y = causal_softmax(q, self._shared(k), self._shared(v), self.sink, self.cap)
+        return self._out(y, x)
+
+    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+        return tokens_back(places, tokens) >= 0
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]

@@ -28,7 +28,7 @@ from separatrix.mixers.ops.gates import draw_steps, log_decay
 class GDNMixer(RecurrentMixer):
     """Gated DeltaNet."""
 
-    recurrence = Delta()
+    recurrence = Delta(scalar=True)
 
     def __init__(self, mechanism: GatedDeltaNet, *, width: int) -> None:
         super().__init__(mechanism, width=width, unit_queries=True)

@@ -26,7 +26,7 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 class LightningMixer(RecurrentMixer):
     """Lightning attention."""
 
-    recurrence = Decayed()
+    recurrence = Decayed(scalar=True)
 
     def __init__(self, mechanism: Lightning, *, width: int) -> None:
         if mechanism.rotated:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.mechanisms import Linear
@@ -26,6 +26,7 @@ from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
+from separatrix.mixers.ops.places import later
 
 
 class Sums(Recurrence):
@@ -34,18 +35,32 @@ class Sums(Recurrence):
     Values have a column of ones where there is a normaliser: its output is the denominator.
     """
 
+    reads_places = True
+
     def __init__(self, feature: str, *, normaliser: bool) -> None:
         self.feature = feature
         self.normaliser = normaliser
 
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
         q, k, v = terms
-        if self.normaliser:
-            v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
+        v = self._counted(v)
         if q.shape[2] < k.shape[2]:
             y = kernel(self.feature, q, k) @ v
         else:
             y = self._every(q, k, v, chunk, dtype)
+        return self._divided(y)
+
+    def at(
+        self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
+    ) -> Float[Tensor, "b h r e"]:
+        q, k, v = terms
+        scores = kernel(self.feature, q, k).masked_fill(later(places, k.shape[2]), 0)
+        return self._divided(scores @ self._counted(v))
+
+    def _counted(self, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t n"]:
+        return torch.cat([v, torch.ones_like(v[..., :1])], -1) if self.normaliser else v
+
+    def _divided(self, y: Float[Tensor, "b h r n"]) -> Float[Tensor, "b h r e"]:
         return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
 
     def _every(

@@ -25,7 +25,7 @@ from separatrix.mixers.base.stepped import SteppedMixer
 class Mamba2Mixer(SteppedMixer):
     """Mamba-2."""
 
-    recurrence = Decayed()
+    recurrence = Decayed(scalar=True)
 
     def __init__(self, mechanism: Mamba2, *, width: int) -> None:
         super().__init__(mechanism, width=width)

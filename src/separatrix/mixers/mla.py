@@ -28,7 +28,7 @@ from separatrix.mechanisms import Latent
 from separatrix.mixers.base.heads import merge_heads
 from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.mixer import State
-from separatrix.mixers.base.softmax import causal_softmax
+from separatrix.mixers.ops.causal_softmax import causal_softmax
 
 
 class MLAMixer(LatentMixer):

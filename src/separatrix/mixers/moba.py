@@ -27,7 +27,7 @@ from torch import Tensor
 
 from separatrix.mechanisms import MoBA
 from separatrix.mixers.base.mixer import Shapes, State, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, masked_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import (
     choose,
     is_short,
@@ -37,6 +37,7 @@ from separatrix.mixers.ops.block_choice import (
     selected,
 )
 from separatrix.mixers.ops.block_tiles import block_softmax
+from separatrix.mixers.ops.softmax import masked_softmax
 
 
 class MoBAMixer(SoftmaxMixer):

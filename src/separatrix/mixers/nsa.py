@@ -43,10 +43,11 @@ from torch import Tensor, nn
 
 from separatrix.mechanisms import NSA
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, masked_softmax, softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import ROOM, is_short, largest, spans, tokens_of
 from separatrix.mixers.ops.block_tiles import block_softmax
 from separatrix.mixers.ops.recompute import recomputed
+from separatrix.mixers.ops.softmax import masked_softmax, softmax
 from separatrix.mixers.sparse import windowed
 
 

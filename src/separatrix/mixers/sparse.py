@@ -47,7 +47,7 @@ from torch import Tensor, nn
 
 from separatrix.mechanisms import Sparse
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, masked_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import (
     choose,
     is_short,
@@ -57,6 +57,8 @@ from separatrix.mixers.ops.block_choice import (
     selected,
 )
 from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
+from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.mixers.ops.softmax import masked_softmax
 from separatrix.mixers.window import banded_softmax
 
 

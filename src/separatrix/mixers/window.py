@@ -15,14 +15,15 @@ memory.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Window
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers.base.softmax import SoftmaxMixer, causal_softmax, latest, masked_softmax
-from separatrix.mixers.ops.parted_softmax import parted_softmax
+from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
+from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.mixers.ops.softmax import masked_softmax
 
 
 class WindowMixer(SoftmaxMixer):
@@ -47,13 +48,15 @@ class WindowMixer(SoftmaxMixer):
         k = self._shared(k)
         v = self._shared(v)
         if x.shape[1] <= self.size:
-            if self.cap:
-                return self._out(parted_softmax(q, k, v, cap=self.cap, sink=self.sink), x)
-            return self._out(causal_softmax(q, k, v, self.sink), x)
+            return self._out(causal_softmax(q, k, v, self.sink, self.cap), x)
         # a chunk of at least the window sees no further than the chunk before it
         chunk = max(self.size, self.chunk)
         y = banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk, cap=self.cap)
         return self._out(y, x)
+
+    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+        back = tokens_back(places, tokens)
+        return (back >= 0) & (back < self.size)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         q, k, v = self._qkv(self._project_last(x))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear
+from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear, taken
 from separatrix.mixers.ops.convolution import Convolution
 
 Projected = tuple[Tensor, Tensor, Tensor]
@@ -61,6 +61,14 @@ class Projections(nn.Module):
         # a convolved query reads the tokens before it, so all of them are projected
         q, k, v = self._project(x)
         return q[:, -1:], k, v
+
+    def _project_at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Projected:
+        """As `_project`, queries at the places only."""
+        if self.conv is None:
+            return self.q(taken(x, places)), self.k(x), self.v(x)
+        # convolved queries read the tokens before them
+        q, k, v = self._project(x)
+        return taken(q, places), k, v
 
     def _project_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of

@@ -14,9 +14,9 @@ from torch import Tensor
 from separatrix.mechanisms import LatentCache
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
-from separatrix.mixers.base.softmax import softmax
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.softmax import softmax
 
 EPS = 1e-6
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mechanisms import Mamba2, MatrixState
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, taken_heads, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 
 SHORTEST_LENGTH = 1e-6
@@ -84,15 +84,15 @@ class RecurrentMixer(Projections, Mixer):
         """
         return qkv
 
-    def _beside(self, qkv: Projected) -> Tensor | None:
-        """What each token adds to its own output, past the state (b h r e)."""
+    def _beside(self, v: Float[Tensor, "b h r e"]) -> Float[Tensor, "b h r e"] | None:
+        """What tokens with these values add to their own outputs, past the state."""
         return None
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         qkv = self._heads_of(self._project(x))
         terms = self._terms(qkv, x, 0)
         y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y, x, self._beside(qkv))
+        return self._out(y, x, self._beside(qkv[2]))
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         if not self.recurrence.reads_last:
@@ -100,7 +100,23 @@ class RecurrentMixer(Projections, Mixer):
         qkv = self._heads_of(self._project_last(x))
         terms = self._terms(qkv, x, 0)
         y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y, x[:, -1:], self._beside(qkv))[:, 0]
+        return self._out(y, x[:, -1:], self._beside(qkv[2][:, :, -1:]))[:, 0]
+
+    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        # fla's kernels, which run on CUDA outside of transforms, take every query
+        kernels = x.is_cuda and not torch._C._are_functorch_transforms_active()
+        few = self.recurrence.reads_places and not kernels
+        if not few and self.updates > 1:
+            return super()._at(x, places)
+        qkv = self._heads_of(self._project_at(x, places) if few else self._project(x))
+        terms = self._terms(qkv, x, 0)
+        # a token reads after the last of its updates
+        read = places * self.updates + self.updates - 1
+        if few:
+            y = self.recurrence.at(terms, read, chunk=self.chunk, dtype=x.dtype)
+        else:
+            y = taken_heads(self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype), read)
+        return self._out(y, taken(x, places), self._beside(taken_heads(qkv[2], read)))
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int
@@ -109,7 +125,7 @@ class RecurrentMixer(Projections, Mixer):
         qkv = self._heads_of(projected)
         terms = self._terms(qkv, x[:, None], t)
         y, new = self.recurrence.step(terms, self._summed(state), t)
-        return self._out(y, x[:, None], self._beside(qkv))[:, 0], self._store(**new, **conv)
+        return self._out(y, x[:, None], self._beside(qkv[2]))[:, 0], self._store(**new, **conv)
 
     def _heads_of(self, projected: Projected) -> Projected:
         """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32

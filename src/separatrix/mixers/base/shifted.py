@@ -10,13 +10,13 @@ from abc import abstractmethod
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms import RWKV
 from separatrix.mixers.base.heads import Projected
-from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
 from separatrix.mixers.base.recurrence import Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 
@@ -107,6 +107,9 @@ class ShiftedMixer(RecurrentMixer):
             return y
         s = _normed(x + y)
         return y + self.mixing(s, _shifted(s))
+
+    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        return taken(self._forward(x), places)
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int

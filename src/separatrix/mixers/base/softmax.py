@@ -15,23 +15,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange, repeat
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Softmax
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, wide
 from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.softmax import KEPT, capped, masked_softmax, softmax
 
 EPSILON = 1e-6
 """Added to the mean square under the root of QK-norm."""
-EXPLICIT_UP_TO = 128
-"""Sequences up to this length use the explicit softmax, which is faster there than the fused
-kernel.
-"""
 
 
 class HeadNorm(nn.Module):
@@ -120,9 +116,14 @@ class SoftmaxMixer(Projections, Mixer):
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
 
-    def _qkv(self, projected: Projected, start: int = 0) -> Projected:
-        """q (b h t d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
-        queries being the last of them.
+    def _qkv(
+        self,
+        projected: Projected,
+        start: int = 0,
+        places: Int[Tensor, "b k"] | None = None,
+    ) -> Projected:
+        """q (b h r d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
+        queries at the places, or being the last of them.
         """
         q = split_heads(projected[0], self.heads)
         k = split_heads(projected[1], self.kv_sets * self.kv)
@@ -131,7 +132,7 @@ class SoftmaxMixer(Projections, Mixer):
             q = self.q_norm(q)
             k = self.k_norm(k)
         if self.rotation is not None:
-            q = rotate(q, self.rotation, start=start + k.shape[2] - q.shape[2])
+            q = rotate(q, self.rotation, start=start + k.shape[2] - q.shape[2], places=places)
             k = rotate(k, self.rotation, start=start)
         return q, k, v
 
@@ -139,6 +140,18 @@ class SoftmaxMixer(Projections, Mixer):
         """As `_qkv` for one token, and the convolution's part of the new state."""
         projected, conv = self._project_step(x, state)
         return self._qkv(projected, t), self._store(**conv)
+
+    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"] | None:
+        """Which tokens queries at the places read; None where that hangs on what they hold."""
+        return None
+
+    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+        seen = self._sees(places, x.shape[1])
+        if seen is None or self.heads * seen.numel() > KEPT:
+            return super()._at(x, places)
+        q, k, v = self._qkv(self._project_at(x, places), places=places)
+        y = masked_softmax(q, self._shared(k), self._shared(v), seen, self.sink, self.cap)
+        return self._out(y, taken(x, places))
 
     def _shared(self, x: Shaped[Tensor, "b g ..."]) -> Shaped[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
@@ -163,9 +176,9 @@ class SoftmaxMixer(Projections, Mixer):
         return self.o(merge_heads(y))
 
 
-def capped(scores: Float[Tensor, "*b"], cap: int) -> Float[Tensor, "*b"]:
-    """cap tanh(scores / cap); the scores themselves where cap is 0."""
-    return cap * (scores / cap).tanh() if cap else scores
+def tokens_back(places: Int[Tensor, "b k"], tokens: int) -> Int[Tensor, "b 1 k t"]:
+    """How many tokens each token stands before a place; below 0 for later ones."""
+    return places[:, None, :, None] - torch.arange(tokens, device=places.device)
 
 
 def latest(
@@ -174,84 +187,3 @@ def latest(
     """The last `size` tokens of both, as no view of what is forgotten."""
     forgotten = max(0, kept.shape[2] + 1 - size)
     return torch.cat([kept[:, :, forgotten:], new], 2)
-
-
-def softmax(
-    scores: Float[Tensor, "*b h i j"],
-    v: Float[Tensor, "*b h j e"],
-    sink: Float[Tensor, "*#b h"] | None = None,
-) -> Float[Tensor, "*b h i e"]:
-    """softmax(scores) v in float32 at least, the softmax with one score more, `sink`, of a value of
-    0; rounded to the format of v once, at the end.
-    """
-    scores = wide(scores)
-    if sink is None:
-        weights = scores.softmax(-1)
-    else:
-        scores = torch.cat([wide(sink)[..., None, None].expand(*scores.shape[:-1], 1), scores], -1)
-        weights = scores.softmax(-1)[..., 1:]
-    return (weights @ wide(v)).to(v.dtype)
-
-
-def causal_softmax(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    sink: Float[Tensor, " h"] | None = None,
-) -> Float[Tensor, "b h t e"]:
-    """Causal softmax attention with scores <q, k>, and with sinks."""
-    tokens = q.shape[2]
-    if not _fused(tokens):
-        seen = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril()
-        return masked_softmax(q, k, v, seen, sink)
-    if sink is None:
-        return _fused_softmax(q, k, v, is_causal=True)
-    # a token before the first, of value 0, whose score with every query is the sink:
-    # <(q, 1), (0, s)>
-    q = F.pad(q, (0, 1), value=1.0)
-    k = F.pad(k, (0, 1))
-    first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
-    # a query beside that token keeps the causal mask in step; its output is cut off
-    q = F.pad(q, (0, 0, 1, 0))
-    k = torch.cat([first, k], 2)
-    v = F.pad(v, (0, 0, 1, 0))
-    return _fused_softmax(q, k, v, is_causal=True)[:, :, 1:]
-
-
-def masked_softmax(
-    q: Float[Tensor, "*b h i d"],
-    k: Float[Tensor, "*b h j d"],
-    v: Float[Tensor, "*b h j e"],
-    seen: Bool[Tensor, "... i j"],
-    sink: Float[Tensor, " h"] | None = None,
-    cap: int = 0,
-) -> Float[Tensor, "*b h i e"]:
-    """Softmax attention with scores <q, k>, capped where `cap` is not 0, where query i sees key j
-    if `seen[..., i, j]`; every query sees at least one key.
-    """
-    if _fused(k.shape[-2]) and q.dim() == 4 and sink is None and not cap:
-        return _fused_softmax(q, k, v, attn_mask=seen)
-    scores = capped(wide(q) @ wide(k).transpose(-1, -2), cap)
-    return softmax(scores.masked_fill(~seen, float("-inf")), v, sink)
-
-
-def _fused_softmax(
-    q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False, attn_mask: Tensor | None = None
-) -> Tensor:
-    """The fused kernel takes one dimension for q, k and v, or falls back to quadratic memory:
-    the shorter ones are filled up with zeros.
-    """
-    d = q.shape[-1]
-    e = v.shape[-1]
-    q, k, v = (
-        F.pad(x, (0, max(d, e) - x.shape[-1])) if x.shape[-1] < max(d, e) else x for x in (q, k, v)
-    )
-    return F.scaled_dot_product_attention(
-        q, k, v, attn_mask=attn_mask, is_causal=is_causal, scale=1.0
-    )[..., :e]
-
-
-def _fused(tokens: int) -> bool:
-    # the fused kernel has no batching rule, so under torch.func.vmap it would run model by model,
-    # with a warning
-    return tokens > EXPLICIT_UP_TO and not torch._C._are_functorch_transforms_active()

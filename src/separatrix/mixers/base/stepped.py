@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
 from separatrix.mixers.ops.gates import draw_rates, draw_steps
@@ -41,6 +40,5 @@ class SteppedMixer(RecurrentMixer):
         step = F.softplus(wide(self.dt(x)))
         return per_head(step), per_head(-wide(self.rate).exp() * step)
 
-    def _beside(self, qkv: Projected) -> Float[Tensor, "b h r e"]:
-        q, _, v = qkv
-        return self.skip[:, None, None] * v[:, :, -q.shape[2] :]
+    def _beside(self, v: Float[Tensor, "b h r e"]) -> Float[Tensor, "b h r e"]:
+        return self.skip[:, None, None] * v

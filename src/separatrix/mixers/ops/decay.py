@@ -20,7 +20,7 @@ from math import log
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import join_chunks, split_chunks
@@ -92,6 +92,14 @@ def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     """log a_{j+1} + ... + log a_c for every j."""
     # summed up from the end: G_c - G_j would lose the digits that the two have in common
     return F.pad(log_a[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(-2).flip(-2)
+
+
+def after_at(log_a: Float[Tensor, "b h t"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b h k t"]:
+    """log a_{j+1} + ... + log a_i for every j and the tokens i at the places; of later j 0."""
+    token = torch.arange(log_a.shape[2], device=log_a.device)
+    later = token[:, None] > places[:, None, None]
+    # 0 beyond the place, summed up from the end: `after` from there on
+    return after(log_a[..., None].masked_fill(later, 0)).mT
 
 
 def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:

@@ -59,6 +59,24 @@ def delta_rule(
     return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
 
 
+def delta_written(
+    k: Float[Tensor, "b h t d"],
+    v: Float[Tensor, "b h t e"],
+    log_a: Float[Tensor, "b h t s"],
+    b: Float[Tensor, "b h t 1"],
+    *,
+    chunk: int,
+) -> Float[Tensor, "b h t e"]:
+    """u_i for every i: the delta rule's state is that of ops/decay.py with u for v."""
+    return in_segments(partial(_written_segment, chunk=chunk), k, v, log_a, b, chunk=chunk)
+
+
+def _written_segment(
+    k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int
+) -> tuple[Tensor, Tensor]:
+    return Delta(k, v, log_a, b, chunk=chunk).written(state)
+
+
 def _delta_segment(
     q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int
 ) -> tuple[Tensor, Tensor]:
@@ -117,6 +135,13 @@ class Delta:
         """R_i^T q_i for every i, and R after the last token."""
         states, last = propagate(self.transition, self.added, state)
         return join_chunks(self.reads @ self.u_v + self.queries() @ states, self.tokens), last
+
+    def written(
+        self, state: Float[Tensor, "b h d e"] | None = None
+    ) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
+        """u_i for every i, and R after the last token."""
+        states, last = propagate(self.transition, self.added, state)
+        return join_chunks(self.u_v + self.u_r @ states, self.tokens), last
 
     def outputs_alone(self) -> Float[Tensor, "b h t e"]:
         """R_i^T q_i for every i, where there is but one chunk."""

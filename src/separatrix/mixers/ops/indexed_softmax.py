@@ -18,10 +18,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
-from separatrix.mixers.base.softmax import softmax
 from separatrix.mixers.ops import block_choice
 from separatrix.mixers.ops.block_choice import largest, spans
 from separatrix.mixers.ops.recompute import recomputed
+from separatrix.mixers.ops.softmax import softmax
 
 DENSE = 8
 """Queries that see up to this many times k tokens take a masked softmax over all of them, which is

@@ -9,23 +9,30 @@ head dimension.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.numbers.rotary import Rotation
 
 
 def rotate(
-    x: Float[Tensor, "b h t d"], rotation: Rotation, *, start: int = 0
+    x: Float[Tensor, "b h t d"],
+    rotation: Rotation,
+    *,
+    start: int = 0,
+    places: Int[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b h t d"]:
-    """x with the pairs of its tokens, which stand at `start`, `start` + 1, ..., turned. Angles
-    in float32 at least.
+    """x with the pairs of its tokens turned, which stand at `places` or else at `start`, `start` +
+    1, ... Angles in float32 at least.
     """
     half = rotation.dims // 2
     # half formats hold every place only up to 2,048 (fp16) or 256 (bf16)
     dtype = torch.promote_types(x.dtype, torch.float32)
-    place = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
-    angle = place[:, None] * torch.tensor(rotation.frequencies, dtype=dtype, device=x.device)
+    if places is None:
+        place = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
+    else:
+        place = places.to(dtype)[:, None]  # b 1 t
+    angle = place[..., None] * torch.tensor(rotation.frequencies, dtype=dtype, device=x.device)
     cos = angle.cos()
     sin = angle.sin()
     one = x[..., :half]
