@@ -1,0 +1,128 @@
+"""Sweeps that are killed or interrupted, as processes: on pretended training, so that it is quick.
+benchmarks/kills.py does the same with more kills, and with real training.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support import pretended
+from support.interrupts import heeds_interrupts
+
+from separatrix.sweeps.store import Store
+
+KILLS = Path(__file__).parents[2] / "benchmarks" / "kills.py"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds workers under /proc"),
+]
+
+
+@pytest.mark.parametrize("schedulers", ["1", "2"])
+def test_kill_9_at_random_moments_loses_nothing(schedulers: str) -> None:
+    """Of the scheduler, of a worker, of both: each run ends once, as in an undisturbed sweep."""
+    command = [sys.executable, str(KILLS), "--pretended", "--schedulers", schedulers]
+    command += ["--kills", "3", "--runs", "8", "--steps", "300", "--slice-seconds", "0.2"]
+    done = subprocess.run(
+        [*command, "--between", "0", "0.5", "--seed", schedulers],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every run ended once, equal to the undisturbed sweep" in done.stdout
+
+
+SWEEP = """
+import sys
+from support import pretended
+from separatrix.errors import SeparatrixError
+from separatrix.sweeps.engines.local import LocalEngine
+from separatrix.sweeps.schedule import run_sweep
+from separatrix.sweeps.store import Store
+from separatrix.training.packs import packed
+
+runs = pretended.runs(4, steps=100_000)
+with Store.open(sys.argv[1], version="test") as store:
+    with LocalEngine(2, work=pretended.pretend) as engine:
+        run_sweep(store, packed(runs, 1), engine, owner="me", slice_seconds=0.2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_stopped_a_sweep_gives_back_its_claims(
+    sent: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.db"
+    runs = pretended.runs(4, steps=100_000)
+    with Store.create(path, version="test") as store:
+        store.add("sweep", runs)
+        process = start([sys.executable, "-c", SWEEP, str(path)])
+        assert comes_true(lambda: len(store.packs([run.key for run in runs])) == 2)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(workers) == 2
+        begin = time.monotonic()
+        # a terminal sends Ctrl-C to every process; `kill` sends to one
+        os.killpg(process.pid, sent) if sent == signal.SIGINT else process.send_signal(sent)
+        _, errors = process.communicate(timeout=30)
+        assert time.monotonic() - begin < 5
+        assert process.returncode == code
+        # Python itself says so of a KeyboardInterrupt that reaches the top, once
+        assert errors.count("Traceback") == (1 if sent == signal.SIGINT else 0)
+        assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+        assert store.counts() == {"waiting": 4}
+        assert not store.owners()
+        assert len(store.packs([run.key for run in runs])) == 2
+
+
+def test_a_second_process_waits_for_what_the_first_holds_and_takes_over(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    runs = pretended.runs(3, steps=1000)
+    with Store.create(path, version="test") as store:
+        store.add("sweep", runs)
+        script = SWEEP.replace("runs(4, steps=100_000)", "runs(3, steps=1000)")
+        first = start([sys.executable, "-c", script, str(path)])
+        assert comes_true(lambda: store.counts().get("running", 0) == 2)
+        second = start([sys.executable, "-c", script.replace('"me"', '"you"'), str(path)])
+        assert comes_true(lambda: store.counts().get("running", 0) == 3)
+        first.kill()
+        first.communicate()
+        _, errors = second.communicate(timeout=60)
+        assert second.returncode == 0, errors
+        assert [row.outcome for row in store.rows()] == [pretended.expected(run) for run in runs]
+        assert [row.completions for row in store.rows()] == [1, 1, 1]
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+        preexec_fn=heeds_interrupts,
+    )
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def comes_true(condition, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
