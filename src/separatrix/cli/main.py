@@ -24,6 +24,7 @@ from separatrix.cli.evidence import construct, refute, verify
 from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
 from separatrix.cli.options import SIZES
 from separatrix.cli.reproduce import reproduce
+from separatrix.cli.runs import runs_app
 from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
 from separatrix.errors import CheckFailed, SeparatrixError, Stopped, printable
@@ -52,6 +53,8 @@ app.add_typer(
 app.add_typer(
     mechanisms_app, name="mechanisms", help="The token mixers; `mechanisms gdn` explains one."
 )
+
+app.add_typer(runs_app, name="runs", help="Training runs in a store: list, show, export.")
 
 
 def _print_version(wanted: bool) -> None:

@@ -207,7 +207,7 @@ def check_file(path: Path) -> None:
         ) from None
     except IsADirectoryError:
         raise StoreError(
-            f"{path} is a folder; a store is one file, such as {path}/runs.db"
+            f"{path} is a folder; a store is one file, such as {path}/sweeps.sqlite"
         ) from None
     except OSError as error:
         raise StoreError(f"{path}: the store cannot be read: {error.strerror or error}") from None

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from separatrix.errors import StoreError, UnknownNameError
 from separatrix.sweeps.schema import STATUSES
 from separatrix.sweeps.stored import COLUMNS, Stored
-from separatrix.training.packs import Pack
-from separatrix.training.run import Run
 from separatrix.training.slices import Metric
+
+if TYPE_CHECKING:
+    from separatrix.training.packs import Pack
+    from separatrix.training.run import Run
 
 SORTS = {
     "key": "runs.key",
@@ -29,8 +33,55 @@ SORTS = {
     "version": "version",
 }
 """What runs can be sorted by."""
+
+
+class Listed(NamedTuple):
+    """A run as lists show it, read without its specification."""
+
+    key: str
+    sweep: str
+    architecture: str
+    task: str
+    seed: int
+    learning_rate: float
+    status: str
+    step: int
+    steps: int
+    correct: int | None
+    tested: int | None
+    seconds: float
+
+
 _AMBIGUOUS = 3
 _SHORTEST_SHOWN = 12
+
+
+def listed(
+    connection: sqlite3.Connection,
+    sweep: str | None,
+    status: str | None,
+    sort: str,
+    limit: int,
+) -> list[Listed]:
+    columns = _columns(sweep, Listed._fields)
+    query, values = selection(", ".join(columns), sweep, status, sort, limit)
+    return list(map(Listed._make, connection.execute(query, values)))
+
+
+def objects(
+    connection: sqlite3.Connection,
+    sweep: str | None,
+    status: str | None,
+    sort: str,
+    limit: int,
+) -> list[str]:
+    columns = dict(zip(COLUMNS, _columns(sweep, COLUMNS), strict=True))
+    # these are JSON already
+    columns["run"] = f"json({columns.pop('specification')})"
+    columns["outcome"] = f"json({columns.pop('result')})"
+    parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
+    query, values = selection(f"json_object({parts})", sweep, status, sort, limit)
+    return [row[0] for row in connection.execute(query, values)]
 
 
 def rows(
@@ -40,7 +91,7 @@ def rows(
     sort: str,
     limit: int,
 ) -> list[Stored]:
-    query, values = selection(", ".join(_columns(sweep)), sweep, status, sort, limit)
+    query, values = selection(", ".join(_columns(sweep, COLUMNS)), sweep, status, sort, limit)
     return [_stored(row) for row in connection.execute(query, values)]
 
 
@@ -82,7 +133,7 @@ def one(connection: sqlite3.Connection, path: Path, prefix: str) -> Stored:
     found = [
         _stored(row)
         for row in connection.execute(
-            f"SELECT {', '.join(_columns(None))} FROM runs"
+            f"SELECT {', '.join(_columns(None, COLUMNS))} FROM runs"
             " WHERE replaced = 0 AND key >= ? AND key < ? ORDER BY key LIMIT ?",
             # no letter of a key comes after "f"
             (prefix, f"{prefix}g", _AMBIGUOUS),
@@ -104,7 +155,7 @@ def earlier(connection: sqlite3.Connection, key: str) -> list[Stored]:
     return [
         _stored(row)
         for row in connection.execute(
-            f"SELECT {', '.join(_columns(None))} FROM runs WHERE replaced = 1 AND key = ?"
+            f"SELECT {', '.join(_columns(None, COLUMNS))} FROM runs WHERE replaced = 1 AND key = ?"
             " ORDER BY id",
             (key,),
         )
@@ -121,6 +172,18 @@ def metrics(connection: sqlite3.Connection, key: str) -> list[Metric]:
             (key,),
         )
     ]
+
+
+def all_metrics(
+    connection: sqlite3.Connection, sweep: str | None, status: str | None
+) -> list[tuple[str, int, float | None, float | None, float | None]]:
+    """The metrics of many runs, by run and step, as rows (key, step, loss, accuracy, rate)."""
+    query, values = selection("runs.id AS number, runs.key AS name", sweep, status, "", 0)
+    return connection.execute(
+        "SELECT name, step, loss, accuracy, learning_rate"
+        f" FROM ({query}) JOIN metrics ON metrics.run = number ORDER BY number, step",
+        values,
+    ).fetchall()
 
 
 def counts(connection: sqlite3.Connection, sweep: str | None) -> dict[str, int]:
@@ -142,6 +205,8 @@ def sweeps(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:
+    from separatrix.training.packs import Pack
+
     found = connection.execute(
         "SELECT members FROM checkpoints WHERE version = ? AND pack IN"
         " (SELECT pack FROM runs WHERE replaced = 0"
@@ -152,20 +217,22 @@ def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]
 
 
 def _run(connection: sqlite3.Connection, key: str) -> Run:
+    from separatrix.training.run import Run
+
     text = connection.execute(
         "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
     ).fetchone()[0]
     return Run.from_json(json.loads(text))
 
 
-def _columns(sweep: str | None) -> list[str]:
-    """The columns of `Stored`: of its many sweeps the one that was asked for."""
-    return [
-        {"key": "runs.key", "sweep": "runs.sweep" if sweep is None else "members.sweep"}.get(
-            name, "outcome" if name == "result" else name
-        )
-        for name in COLUMNS
-    ]
+def _columns(sweep: str | None, names: Sequence[str]) -> list[str]:
+    """What the columns are called in the tables: of a run's sweeps the one that was asked for."""
+    called = {
+        "key": "runs.key",
+        "sweep": "runs.sweep" if sweep is None else "members.sweep",
+        "result": "outcome",
+    }
+    return [called.get(name, name) for name in names]
 
 
 def _stored(row: tuple) -> Stored:

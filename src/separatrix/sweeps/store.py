@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from separatrix.errors import ClaimLost, StoreError
 from separatrix.evidence.canonical import canonical
@@ -23,11 +23,14 @@ from separatrix.sweeps import claims, reading, telling
 from separatrix.sweeps.claims import LEASE, Owner
 from separatrix.sweeps.database import Database, make
 from separatrix.sweeps.processes import this_process
+from separatrix.sweeps.reading import Listed
 from separatrix.sweeps.schema import RUNNING, WAITING
 from separatrix.sweeps.stored import Stored
-from separatrix.training.packs import Pack
-from separatrix.training.run import Run
-from separatrix.training.slices import Metric, Update
+
+if TYPE_CHECKING:
+    from separatrix.training.packs import Pack
+    from separatrix.training.run import Run
+    from separatrix.training.slices import Metric, Update
 
 __all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
@@ -274,6 +277,30 @@ class Store:
         with self._database.reading() as connection:
             return reading.rows(connection, sweep, status, sort, limit)
 
+    def listed(
+        self,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+    ) -> list[Listed]:
+        """The same runs as lists show them: quicker where there are many."""
+        with self._database.reading() as connection:
+            return reading.listed(connection, sweep, status, sort, limit)
+
+    def objects(
+        self,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+    ) -> list[str]:
+        """The same runs as objects of JSON, each in one line, with their runs and outcomes."""
+        with self._database.reading() as connection:
+            return reading.objects(connection, sweep, status, sort, limit)
+
     def run(self, key_prefix: str) -> Stored:
         """The run whose key begins so. Raises StoreError for none, and for several."""
         with self._database.reading() as connection:
@@ -288,6 +315,13 @@ class Store:
         """A run's metrics by step; the loss is NaN where it was no number."""
         with self._database.reading() as connection:
             return reading.metrics(connection, key)
+
+    def all_metrics(
+        self, sweep: str | None = None, status: str | None = None
+    ) -> list[tuple[str, int, float | None, float | None, float | None]]:
+        """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
+        with self._database.reading() as connection:
+            return reading.all_metrics(connection, sweep, status)
 
     def counts(self, sweep: str | None = None) -> dict[str, int]:
         """How many runs have each status, statuses without a run left out."""

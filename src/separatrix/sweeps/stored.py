@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from separatrix.training.record import Outcome
-from separatrix.training.run import Run
+if TYPE_CHECKING:
+    from separatrix.training.record import Outcome
+    from separatrix.training.run import Run
 
 Status = Literal["waiting", "running", "done", "diverged", "failed"]
 
@@ -61,10 +62,15 @@ class Stored:
 
     @cached_property
     def run(self) -> Run:
+        # lists of many runs do without reading stacks and tasks
+        from separatrix.training.run import Run
+
         return Run.from_json(json.loads(self.specification))
 
     @cached_property
     def outcome(self) -> Outcome | None:
+        from separatrix.training.record import Outcome
+
         if self.result is None:
             return None
         data = json.loads(self.result)

@@ -9,11 +9,14 @@ import sqlite3
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from separatrix.evidence.canonical import canonical
 from separatrix.sweeps.schema import ENDED, RUNNING
-from separatrix.training.packs import Pack
-from separatrix.training.slices import Metric, Update
+
+if TYPE_CHECKING:
+    from separatrix.training.packs import Pack
+    from separatrix.training.slices import Metric, Update
 
 
 class Telling:

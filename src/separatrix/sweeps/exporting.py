@@ -1,0 +1,194 @@
+"""Runs of a store as one table in a file, a row each, with typed columns: CSV, or parquet with the
+extra "export".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
+
+from separatrix.errors import MissingExtraError, SpecError
+from separatrix.evidence.atomic import write_atomic
+from separatrix.numbers.wilson import wilson
+from separatrix.sweeps.stored import Stored
+from separatrix.tasks import parse_task
+from separatrix.training.run import Run
+
+CSV = ".csv"
+PARQUET = ".parquet"
+Kind = Literal["text", "integer", "number", "time", "texts", "integers"]
+Cell = None | str | int | float | datetime | list[str] | list[int]
+
+
+class Column(NamedTuple):
+    name: str
+    kind: Kind
+
+
+METRICS = (
+    Column("key", "text"),
+    Column("step", "integer"),
+    Column("loss", "number"),
+    Column("accuracy", "number"),
+    Column("learning_rate", "number"),
+)
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Raises SpecError for a file of another kind, and MissingExtraError where the package that
+    writes it is not installed: before anything is read.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        kind = path.suffix.lower()
+        if kind not in (CSV, PARQUET):
+            raise SpecError(f"{path}: runs are exported to .csv or .parquet; name the file so")
+        if kind == PARQUET and find_spec("pyarrow") is None:
+            raise MissingExtraError.of("exporting to parquet", "export")
+
+
+def columns() -> tuple[Column, ...]:
+    """What the table of runs has: the run's own fields between what it is and what came of it.
+    A run's budget of seconds is `seconds`; what its training took is `wall_seconds`.
+    """
+    return (
+        Column("key", "text"),
+        Column("sweep", "text"),
+        Column("status", "text"),
+        *(Column(field.name, _kind(field.name)) for field in fields(Run)),
+        Column("stopped", "text"),
+        Column("correct", "integer"),
+        Column("accuracy", "number"),
+        Column("accuracy_low", "number"),
+        Column("accuracy_high", "number"),
+        Column("chance", "number"),
+        Column("longer_correct", "integers"),
+        Column("step", "integer"),
+        Column("parameters", "integer"),
+        Column("wall_seconds", "number"),
+        Column("error", "text"),
+        Column("version", "text"),
+        Column("host", "text"),
+        Column("created", "time"),
+        Column("ended", "time"),
+        Column("completions", "integer"),
+    )
+
+
+def write_runs(path: Path, rows: Sequence[Stored]) -> None:
+    """The runs as a file of the kind that its name has. Raises OutputError."""
+    _write(path, columns(), map(_cells, rows))
+
+
+def write_metrics(path: Path, rows: Iterable[Sequence[Cell]]) -> None:
+    """Metrics over time, as the store tells them; a loss that was no number is missing."""
+    _write(path, METRICS, rows)
+
+
+def _cells(row: Stored) -> list[Cell]:
+    run: dict[str, Any] = json.loads(row.specification)
+    outcome: dict[str, Any] = json.loads(row.result) if row.result else {}
+    correct = outcome.get("correct")
+    tested = outcome.get("tested")
+    low, high = (None, None) if correct is None else map(float, _interval(correct, tested))
+    return [
+        row.key,
+        row.sweep,
+        row.status,
+        *(run[field.name] for field in fields(Run)),
+        outcome.get("stopped"),
+        correct,
+        None if correct is None else correct / tested,
+        low,
+        high,
+        _chance(run["task"]),
+        outcome.get("longer"),
+        row.step,
+        outcome.get("parameters"),
+        row.seconds,
+        row.error,
+        row.version,
+        row.host,
+        _time(row.created),
+        _time(row.ended),
+        row.completions,
+    ]
+
+
+@cache
+def _interval(correct: int, tested: int) -> tuple[str, str]:
+    return wilson(correct, tested)
+
+
+@cache
+def _chance(task: str) -> float:
+    return float(parse_task(task).chance)
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+@cache
+def _kind(name: str) -> Kind:
+    hint = get_type_hints(Run)[name]
+    if get_origin(hint) is tuple:
+        return "texts"
+    kinds: dict[object, Kind] = {int: "integer", float: "number"}
+    return kinds.get(hint, "text")
+
+
+def _write(path: Path, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
+    parquet = path.suffix.lower() == PARQUET
+    write_atomic(path, _parquet(columns, rows) if parquet else _csv(columns, rows))
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in columns])
+    writer.writerows(_plain(row) for row in rows)
+    return text.getvalue()
+
+
+def _plain(row: Sequence[Cell]) -> Iterator[str | int | float | None]:
+    """A row as CSV has it: lists as JSON, times as ISO 8601, what is missing empty."""
+    for cell in row:
+        if isinstance(cell, list):
+            yield json.dumps(cell)
+        elif isinstance(cell, datetime):
+            yield cell.isoformat(timespec="milliseconds")
+        else:
+            yield cell
+
+
+def _parquet(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "time": pa.timestamp("ms", tz="UTC"),
+        "texts": pa.list_(pa.string()),
+        "integers": pa.list_(pa.int64()),
+    }
+    schema = pa.schema([(column.name, types[column.kind]) for column in columns])
+    cells = list(zip(*rows, strict=True)) or [()] * len(columns)
+    table = pa.Table.from_arrays(
+        [pa.array(part, field.type) for part, field in zip(cells, schema, strict=True)],
+        schema=schema,
+    )
+    out = io.BytesIO()
+    pq.write_table(table, out, compression="zstd")
+    return out.getvalue()

@@ -1,0 +1,230 @@
+"""`separatrix runs`: lists, one run, tables in files, and stores that are not there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from support.toy_runs import outcome, pack, run, update
+
+from separatrix.cli.main import run as command
+from separatrix.sweeps.store import Store
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
+from separatrix.training.slices import Metric
+
+LONG = Run(
+    architecture="linear @ heads=1, head_dim=2",
+    task="eva:n=64,V=128",
+    seed=3,
+    longer=("n=128",),
+    stop_at=2.0,
+)
+"""Theorem A speaks of it: its state of 2 x 2 numbers of 32 bits holds 128 of 448 bits."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Six runs: two done, one diverged, one failed, one running, one waiting."""
+    made = tmp_path / "sweeps.sqlite"
+    five = pack(0, 1, 2, 3, 4)
+    with Store.create(made, version="0.1.0+abc") as store:
+        store.add("first", five.runs)
+        store.add("second", [LONG, five.runs[0]])
+        store.claim(five.keys[:4], "me")
+        store.tell(five, update(five, 10, metrics=[]), "me")
+        done = outcome(five.runs[0], 2047)
+        nan = replace(outcome(five.runs[1], 0), status="diverged", stopped="diverged")
+        ended = ((five.keys[0], done), (five.keys[1], nan))
+        told = [
+            Metric(five.keys[0], 10, 1.5, 0.25, 1e-3),
+            Metric(five.keys[0], 20, 0.5, 1.0, 1e-3),
+            Metric(five.keys[1], 20, math.nan, 0.0, 1e-3),
+        ]
+        last = replace(update(five, 20, metrics=told), finished=ended)
+        store.tell(five, last, "me")
+        store.fail([five.keys[2]], "RuntimeError: no luck", "me")
+        long = Pack((LONG,))
+        store.claim(long.keys, "me")
+        right = replace(outcome(LONG, 1024), longer=(512,))
+        store.tell(
+            long, replace(update(long, 30, checkpoint=None), finished=((LONG.key, right),)), "me"
+        )
+    return made
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert command(["runs", *words]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert command(["runs", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_a_list(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "list", "--store", str(path)).splitlines()
+    assert lines[0].split() == [
+        "run", "sweep", "architecture", "task", "seed", "rate", "status", "step", "accuracy", "time"
+    ]  # fmt: skip
+    rows = [re.split(r"  +", line) for line in lines[1:7]]
+    # 2047 of 2048 are not all
+    assert [row[6:9] for row in rows] == [
+        ["done", "40/1000", "99.9 %"],
+        ["diverged", "40/1000", "0.0 %"],
+        ["failed", "20/1000", "-"],
+        ["waiting", "20/1000", "-"],
+        ["waiting", "0/1000", "-"],
+        ["done", "40/1000", "50.0 %"],
+    ]
+    assert lines[-1] == "6 runs: 2 waiting, 2 done, 1 diverged, 1 failed"
+
+
+def test_what_a_list_may_be_asked(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def keys(*words: str) -> list[str]:
+        out = printed(capsys, "list", "--store", str(path), "--json", *words)
+        return [row["key"] for row in json.loads(out)]
+
+    assert keys("--sweep", "second") == [LONG.key, run(0).key]
+    assert keys("--status", "failed") == [run(2).key]
+    assert keys("--sort=-accuracy", "--limit", "2") == [run(0).key, LONG.key]
+    assert keys("--sort", "accuracy", "--limit", "1") == [run(1).key]
+    assert keys("--sweep", "second", "--status", "failed") == []
+    out = printed(capsys, "list", "--store", str(path), "--limit", "1")
+    assert out.endswith("1 failed; 1 shown, --limit 0 shows all\n")
+
+
+def test_lists_for_machines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(printed(capsys, "list", "--store", str(path), "--json"))
+    assert Run.from_json(rows[0]["run"]) == run(0).canonical()
+    assert rows[0]["outcome"]["correct"] == 2047
+    assert (rows[2]["error"], rows[2]["outcome"]) == ("RuntimeError: no luck", None)
+    assert {row["completions"] for row in rows} == {0, 1}
+
+
+def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "show", LONG.key[:9], "--store", str(path))
+    for said in (
+        "all its steps were done",
+        # Wilson, by the formula: centre (0.5 + z^2/4096) / (1 + z^2/2048) = 0.5, half width 0.0216
+        "50.0 % (1,024 of 2,048; 95 % interval 47.8 to 52.2 %), chance 0.8%",
+        "at n=128      25.0 % (512 of 2,048",
+        "FAILS (Theorem I)",
+        "ceiling       no weights answer more than",
+        "of random questions (Theorem A)",
+        "by version 0.1.0+abc",
+    ):
+        assert said in out
+    out = printed(capsys, "show", run(0).key, "--store", str(path))
+    assert "ceiling" not in out
+    assert "accuracy in training (dots: chance)" in out
+    assert "failed: RuntimeError: no luck" in printed(
+        capsys, "show", run(2).key, "--store", str(path)
+    )
+    found = json.loads(printed(capsys, "show", run(1).key, "--store", str(path), "--json"))
+    assert found["metrics"] == [{"step": 20, "loss": None, "accuracy": 0.0, "learning_rate": 1e-3}]
+    assert found["outcome"]["status"] == "diverged"
+
+
+def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for kind in ("csv", "parquet"):
+        out = printed(
+            capsys, "export", str(tmp_path / f"runs.{kind}"), "--store", str(path),
+            "--metrics", str(tmp_path / f"metrics.{kind}"),
+        )  # fmt: skip
+        assert out == (
+            f"6 runs written to {tmp_path}/runs.{kind}\n"
+            f"4 metrics written to {tmp_path}/metrics.{kind}\n"
+        )
+    table = parquet.read_table(tmp_path / "runs.parquet")
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types["seed"] == types["correct"] == "int64"
+    assert types["learning_rate"] == types["wall_seconds"] == "double"
+    assert types["longer"] == "list<element: string>"
+    assert types["created"] == "timestamp[ms, tz=UTC]"
+    rows = table.to_pylist()
+    assert rows[5]["longer_correct"] == [512]
+    assert (rows[5]["accuracy"], rows[5]["chance"]) == (0.5, 1 / 128)
+    assert rows[2]["accuracy"] is None
+
+    with (tmp_path / "runs.csv").open() as file:
+        plain = list(csv.DictReader(file))
+    assert list(plain[0]) == table.column_names
+    assert [row["key"] for row in plain] == [row["key"] for row in rows]
+    assert json.loads(plain[5]["longer"]) == ["n=128"]
+    assert datetime.fromisoformat(plain[0]["ended"]) == rows[0]["ended"]
+    assert plain[2]["accuracy"] == ""
+
+    told = parquet.read_table(tmp_path / "metrics.parquet").to_pylist()
+    assert [(row["key"], row["step"], row["loss"]) for row in told] == [
+        (run(0).key, 10, 1.5),
+        (run(0).key, 20, 0.5),
+        (run(1).key, 20, None),
+        (LONG.key, 30, 1 / 30),
+    ]
+
+
+def test_without_pyarrow(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("separatrix.sweeps.exporting.find_spec", lambda name: None)
+    said = fails(capsys, "export", str(tmp_path / "a.parquet"), "--store", str(path))
+    assert said == (
+        "error: exporting to parquet needs the extra 'export': pip install 'separatrix[export]'\n"
+    )
+    printed(capsys, "export", str(tmp_path / "a.csv"), "--store", str(path))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["show", "ab", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["export", "a.csv", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["export", "a.txt", "--store", "PATH"], "a.txt: runs are exported to .csv or .parquet"),
+        (["list", "--store", "PATH", "--status", "dun"], "Did you mean 'done'?"),
+        (["list", "--store", "PATH", "--sort", "accurcy"], "Did you mean 'accuracy'?"),
+        (["list", "--store", "PATH", "--sweep", "frist"], "Did you mean 'first'?"),
+        (["list", "--store", "PATH", "--limit", "-1"], "--limit"),
+        (["show", "", "--store", "PATH"], "several runs"),
+        (["show", "zz", "--store", "PATH"], "has no run whose key begins with 'zz'"),
+        (["export", "nowhere/a/b.csv", "--store", "PATH", "--status", "running"], "no such runs"),
+        (["export", "PATH/a.csv", "--store", "PATH"], "cannot be written"),
+    ],
+)
+def test_mistakes(
+    words: list[str],
+    said: str,
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in fails(capsys, *(word.replace("PATH", str(path)) for word in words))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_lists_load_neither_torch_nor_numpy(path: Path) -> None:
+    code = (
+        "import sys; from separatrix.cli.main import run;"
+        f"assert run(['runs', 'list', '--store', {str(path)!r}]) == 0;"
+        "heavy = {'torch', 'numpy', 'flint'} & set(sys.modules); sys.exit(', '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
