@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
 from separatrix.errors import EngineError, SizeError, first_line
+from separatrix.sweeps.engines.child import started
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -30,7 +29,6 @@ STARTS = 3
 PATIENCE = 1.0
 """Seconds that an ended worker has to be gone."""
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-_START = "import sys; sys.path[:] = {path!r}; from {module} import main; main({socket}, {parent})"
 
 
 @dataclass(frozen=True)
@@ -200,30 +198,8 @@ class _Worker:
     """One process, and the socket to it."""
 
     def __init__(self, number: int, opening: bytes) -> None:
-        ours, theirs = socket.socketpair()
-        code = _START.format(
-            path=sys.path,
-            module="separatrix.sweeps.engines.worker",
-            socket=theirs.fileno(),
-            parent=os.getpid(),
-        )
-        # a Ctrl-C while it starts is not for the worker, which ignores it from its first line on
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, **THREADS},
-            )
-        except OSError as error:
-            ours.close()
-            raise EngineError(f"a worker process cannot start: {error.strerror}") from None
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
+        self.process, self.connection = started("separatrix.sweeps.engines.worker", THREADS)
         self.number = number
-        self.connection = Connection(ours.detach())
         self.ready = False
         self.ticket: int | None = None
         self.kind = ""

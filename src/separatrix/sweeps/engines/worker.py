@@ -6,41 +6,21 @@ from __future__ import annotations
 
 import os
 import pickle
-import select
-import signal
 import sys
-import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
-LOOKS = 1.0
-"""Seconds between two looks whether the parent is still there."""
+from separatrix.sweeps.engines.child import to_parent
 
 
 def main(descriptor: int, parent: int) -> None:
     """Serves `parent` over the socket of this number until the other end is closed."""
-    # Ctrl-C is the parent's; it was held back until here
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    os.set_inheritable(descriptor, False)
-    threading.Thread(target=_die_with, args=(descriptor, parent), daemon=True).start()
-    connection = Connection(descriptor)
+    connection = to_parent(descriptor, parent)
     try:
         _serve(connection)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         # the parent has closed its end, or is gone
         os._exit(0)
-
-
-def _die_with(descriptor: int, parent: int) -> None:
-    poll = select.poll()
-    # what is asked for is nothing; that the other end was closed is told all the same
-    poll.register(descriptor, 0)
-    # a copy of the other end in a fork of the parent would hide its death
-    while not poll.poll(LOOKS * 1000) and os.getppid() == parent:
-        pass
-    os._exit(1)
 
 
 def _serve(connection: Connection) -> None:
