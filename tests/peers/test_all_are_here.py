@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "peer", ["accelerate", "datasets", "fla", "lm_eval", "sklearn", "transformers"]
+    "peer", ["accelerate", "datasets", "fla", "lm_eval", "ray", "sklearn", "transformers"]
 )
 def test_is_installed(peer: str) -> None:
     assert importlib.util.find_spec(peer) is not None, (
