@@ -10,7 +10,7 @@ from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import json_object
 from separatrix.evidence.records import Measurement
 from separatrix.numbers.wilson import wilson
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task
 from separatrix.tasks.repeats import repeats
 from separatrix.theory.trained import check_trained
 from separatrix.training.run import Run
@@ -89,7 +89,7 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
     for outcome in outcomes:
         _of_the_run(run, outcome, outcomes[0].parameters)
     whole = run.canonical()
-    task = parse_task(whole.task)
+    task = run.trained
     correct = [outcome.correct for outcome in outcomes]
     check_trained(run.stack, task, correct, run.tested)
     budget = whole.to_json() | {

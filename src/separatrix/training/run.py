@@ -134,6 +134,11 @@ class Run:
         return self._read.stack
 
     @property
+    def trained(self) -> Task:
+        """The task that its text describes."""
+        return self._read.task
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """The curriculum: its tasks, each with the step until which it is trained."""
         return self._read.stages

@@ -1,0 +1,89 @@
+"""What two trainings were allowed, side by side: whoever compares two stacks reads first what else
+differs; needs no torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from separatrix.evidence.records import Measurement
+from separatrix.training.flops import training_flops
+from separatrix.training.run import Run
+
+APART = 0.03
+"""Parameters and operations of two stacks may differ by this share of the larger and count as
+equal: sizes are whole numbers.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """What training of one model may take, whether or not it ends early."""
+
+    run: Run
+    parameters: int
+    tokens: int
+    """Tokens of all prompts, curriculum included."""
+    flops: int
+
+
+def allowance(run: Run, parameters: int) -> Allowance:
+    """Of a run whose model has so many parameters. Raises SizeError for fewer than it has."""
+    done = 0
+    tokens = 0
+    for stage in run.stages:
+        tokens += run.batch * (stage.until - done) * stage.task.length
+        done = stage.until
+    tokens += run.batch * (run.steps - done) * run.trained.length
+    return Allowance(
+        run=run,
+        parameters=parameters,
+        tokens=tokens,
+        flops=training_flops(run, parameters),
+    )
+
+
+def recorded(record: Measurement) -> Allowance:
+    """Of the seeds of a record."""
+    names = {f.name for f in fields(Run)}
+    settings = {name: value for name, value in record.budget.items() if name in names}
+    # what records of earlier versions call it
+    settings["optimiser"] = str(settings["optimiser"]).lower()
+    run = Run(architecture=record.architecture, task=record.task, seed=record.seeds[0], **settings)
+    return allowance(run, record.budget["parameters"])
+
+
+BESIDE = ("architecture", "hidden", "seed", "learning_rate", "weight_decay")
+"""Fields in which two stacks may differ and be compared at equal budgets: the stack, the hidden
+units that even its parameters out, and what is chosen for each stack anew.
+"""
+
+
+def unequal(one: Allowance, other: Allowance) -> list[str]:
+    """In what two trainings differ that a comparison of their stacks takes to be equal, in words:
+    "steps 1,000 and 2,000"; empty where nothing does.
+    """
+    found: list[str] = []
+    if _apart(one.parameters, other.parameters):
+        found.append(f"parameters {one.parameters:,} and {other.parameters:,}")
+    if _apart(one.flops, other.flops):
+        found.append(f"FLOPs {one.flops:.3g} and {other.flops:.3g}")
+    if one.tokens != other.tokens:
+        found.append(f"tokens {one.tokens:,} and {other.tokens:,}")
+    first = one.run.canonical().to_json()
+    second = other.run.canonical().to_json()
+    return found + [
+        f"{name} {_said(first[name])} and {_said(second[name])}"
+        for name in first
+        if name not in BESIDE and first[name] != second[name]
+    ]
+
+
+def _apart(one: int, other: int) -> bool:
+    return abs(one - other) > APART * max(one, other)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f"{value:,}" if type(value) in (int, float) else str(value)
