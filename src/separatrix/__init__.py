@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from separatrix.report.html import write_report
     from separatrix.reproduce import reproduce_table
     from separatrix.searches import NotFound, refute
+    from separatrix.sweeps import sweep
     from separatrix.tasks import parse_task
     from separatrix.theory import judge
     from separatrix.training.loop import train
@@ -59,6 +60,7 @@ _HOMES = {
     "register_mechanism": "separatrix.plugins",
     "reproduce_table": "separatrix.reproduce",
     "resolve": "separatrix.architecture.resolve",
+    "sweep": "separatrix.sweeps",
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.loop",
     "verify": "separatrix.checks",
@@ -90,6 +92,7 @@ __all__ = [
     "register_mechanism",
     "reproduce_table",
     "resolve",
+    "sweep",
     "tasks",
     "train",
     "verify",

@@ -66,6 +66,13 @@ def lines(*columns: ProgressColumn, left: ProgressColumn | None = None) -> Progr
     )
 
 
+def clock(seconds: float) -> str:
+    """A duration as minutes and seconds, 3:12, and with hours from one hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def shortened(title: str) -> str:
     """A title that leaves room for the bar."""
     return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 3]}..."

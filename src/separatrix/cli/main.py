@@ -25,6 +25,7 @@ from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
 from separatrix.cli.options import SIZES
 from separatrix.cli.reproduce import reproduce
 from separatrix.cli.runs import runs_app
+from separatrix.cli.sweep import sweep
 from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
 from separatrix.errors import CheckFailed, SeparatrixError, Stopped, printable
@@ -86,6 +87,7 @@ app.command()(design)
 app.command(context_settings=SIZES)(construct)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
+app.command()(sweep)
 app.command()(presets)
 
 
