@@ -121,12 +121,20 @@ def specified(arguments: argparse.Namespace) -> list:
 
     return [
         Run(
-            architecture="full", task="eva:n=8", seed=seed, steps=arguments.steps, batch=16,
-            width=16, hidden=16, tested=256, learning_rate=rate, stop_at=2.0,
+            architecture="full @ heads=1, head_dim=16",
+            task="eva:n=8",
+            seed=seed,
+            steps=arguments.steps,
+            batch=16,
+            learning_rate=rate,
+            width=16,
+            hidden=16,
+            tested=256,
+            stop_at=2.0,
         ).canonical()
         for rate in (3e-3, 1e-2)
         for seed in range(arguments.runs // 2)
-    ]  # fmt: skip
+    ]
 
 
 def start(path: Path, log: Path) -> subprocess.Popen[bytes]:

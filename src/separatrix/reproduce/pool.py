@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from separatrix.errors import EngineError
 from separatrix.progress import lines
 from separatrix.reproduce.jobs import Job, perform, stored
+from separatrix.sweeps.engines.pool import Died, Done, Processes, Raised
 
 _TITLE = "reproduce"
 _HINT = "Ctrl-C saves and stops; the same command resumes"
@@ -36,50 +34,27 @@ def run_jobs(
     total = sum(job.cost for job in todo)
     with (
         _shown(total, len(jobs), len(results), workers, show) as report,
-        _processes(workers) as pool,
+        Processes(partial(perform, store=store), workers) as processes,
     ):
-        futures: dict[Future[dict[str, Any]], Job] = {
-            pool.submit(perform, job, store): job for job in todo
-        }
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in done:
-                results[futures[future]] = future.result()
-            report(total - sum(futures[future].cost for future in waiting), len(results))
+        left = {processes.submit(job): job for job in todo}
+        while left:
+            for ticket, back in processes.wait(1.0):
+                job = left.pop(ticket)
+                results[job] = _result(job, back)
+            report(total - sum(job.cost for job in left.values()), len(results))
     return results
 
 
-def _prepare() -> None:
-    """A worker leaves Ctrl-C to its parent, dies with it, and computes on one thread."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare
-    )
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    pool.shutdown()
+def _result(job: Job, back: Done[dict[str, Any]] | Raised | Died) -> dict[str, Any]:
+    match back:
+        case Done():
+            return back.value
+        case Raised():
+            raise back.error
+        case Died():
+            raise EngineError(
+                f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
+            )
 
 
 @contextmanager

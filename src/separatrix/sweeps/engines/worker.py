@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -45,6 +46,8 @@ def _computed(function: Any, argument: bytes) -> tuple[bool, Any]:
     try:
         return True, function(pickle.loads(argument))
     except Exception as error:
+        # the trace itself does not travel
+        error.add_note("".join(traceback.format_exception(error)))
         return False, error
 
 

@@ -75,6 +75,8 @@ def test_what_comes_back() -> None:
         raised, strange, unsent, threads = (found[ticket] for ticket in odd)
         assert isinstance(raised, Raised)
         assert isinstance(raised.error, ValueError)
+        # where it was raised is told by whoever prints it
+        assert "in square_or_suffer" in raised.error.__notes__[0]
         assert isinstance(strange, Raised)
         assert "Strange" in str(strange.error)
         assert isinstance(unsent, Raised)
