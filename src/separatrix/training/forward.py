@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch import Tensor
+from torch.func import vmap
 
 from separatrix.model import Model
 from separatrix.tasks.base.task import NO_ANSWER
@@ -22,20 +22,6 @@ class Loss(NamedTuple):
     accuracy: Tensor
 
 
-class _Asked(nn.Module):
-    """A model that is called with places, as functional calls need it."""
-
-    def __init__(self, model: Model) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor, places: Tensor | None) -> Tensor:
-        # without places: after the last token
-        if places is None:
-            return self.model(tokens)[:, None]
-        return self.model.at(tokens, places)
-
-
 class Forward:
     """Models whose parameters are rows of one matrix, in the form of `model`.
 
@@ -47,7 +33,11 @@ class Forward:
         self.layout = layout
         self.dtype = dtype
         self.one_by_one = False
-        self._asked = _Asked(model)
+        self._model = model
+        # where each parameter is looked up: setting it there costs less than a functional call
+        self._slots = [
+            (model.get_submodule(path)._parameters, leaf) for path, leaf in _split(layout)
+        ]
         self._loss = torch.compile(self._losses, dynamic=False) if compile else self._losses
 
     def losses(self, rows: Tensor, prompts: Prompts) -> Loss:
@@ -82,10 +72,14 @@ class Forward:
             self.one_by_one = True
 
     def _alone(self, row: Tensor, tokens: Tensor, places: Tensor | None) -> Tensor:
-        named = {
-            f"model.{name}": part for name, part in self.layout.views(row.to(self.dtype)).items()
-        }
-        return functional_call(self._asked, named, (tokens, places))
+        views = self.layout.views(row.to(self.dtype))
+        for (parameters, leaf), part in zip(self._slots, views.values(), strict=True):
+            # a view is no leaf of the graph, but the layers only read it
+            parameters[leaf] = part  # pyright: ignore[reportArgumentType]
+        # without places: after the last token
+        if places is None:
+            return self._model(tokens)[:, None]
+        return self._model.at(tokens, places)
 
     def _losses(self, rows: Tensor, prompts: Prompts) -> Loss:
         logits = self.logits(rows, prompts.tokens, prompts.places).float()
@@ -97,3 +91,9 @@ class Forward:
         asked = (answers != NO_ANSWER).flatten(1).sum(1)
         right = (logits.detach().argmax(-1) == answers).flatten(1).sum(1)
         return Loss(each.view(len(rows), -1).sum(1) / asked, right / asked)
+
+
+def _split(layout: Layout) -> list[tuple[str, str]]:
+    """Names of parameters as the path of a module and a name in it."""
+    parts = [name.rpartition(".") for name in layout.names]
+    return [(path, leaf) for path, _, leaf in parts]

@@ -75,8 +75,7 @@ class Streams:
 
     def next(self) -> Prompts:
         """The prompts of the next step."""
-        if self._step == self._first + self._length:
-            self._begin()
+        self._go_on()
         if self._drawn is None:
             self._draw()
         assert self._drawn is not None
@@ -97,6 +96,7 @@ class Streams:
         """Where the streams are, as plain numbers: the generators at the start of what is drawn
         together, and how much of it is used.
         """
+        self._go_on()
         return {
             "step": self._step,
             "first": self._first,
@@ -110,6 +110,11 @@ class Streams:
             generator.bit_generator.state = state["generators"][str(seed)]
         self._begin()
         self._step = int(state["step"])
+
+    def _go_on(self) -> None:
+        # what was drawn together is used up
+        if self._step == self._first + self._length < self.steps:
+            self._begin()
 
     def _begin(self) -> None:
         """The next steps to draw at once begin here; they are drawn when they are needed."""

@@ -1,0 +1,124 @@
+"""Parts of the engine: schedules, streams of prompts, the layout of parameters, the probe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import separatrix.training.probe as probe
+from separatrix.architecture import Architecture
+from separatrix.model import build
+from separatrix.tasks import parse_task
+from separatrix.tasks.base.task import NO_ANSWER
+from separatrix.training.run import Run
+from separatrix.training.schedule import rate
+from separatrix.training.stacked import layout
+from separatrix.training.stream import Streams, asked
+
+MQAR = "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=3"
+
+
+def test_schedules() -> None:
+    # 1000 steps warm up over 50; the middle of the rest is step 525, its end 1000
+    expected = {
+        "cosine": (0.02, 1.0, 0.55, 0.1),
+        "linear": (0.02, 1.0, 0.55, 0.1),
+        "constant": (0.02, 1.0, 1.0, 1.0),
+    }
+    for schedule, rates in expected.items():
+        assert tuple(rate(schedule, step, 1000) for step in (0, 50, 525, 1000)) == pytest.approx(
+            rates
+        )
+    # 10 steps of warm-up, then a third of the way: 0.1 + 0.9 (1 + cos 60 degrees) / 2
+    assert rate("cosine", 10 + 10, 40) == pytest.approx(0.775)
+
+
+def test_streams_are_those_of_the_seeds_however_they_are_cut() -> None:
+    """Every member reads its own seed's stream, batch after batch, as a plain loop would."""
+    run = Run(architecture="full", task=MQAR, seed=0, steps=700, batch=3)
+    streams = Streams(run, [5, 9, 5], torch.device("cpu"))
+    task = parse_task(MQAR)
+    plain = {seed: np.random.default_rng([seed, 1]) for seed in (5, 9)}
+    for step in range(690):
+        if step == 3:
+            streams.keep([9, 5])
+        drawn = streams.next()
+        batches = {seed: task.sample(3, rng) for seed, rng in plain.items()}
+        for member, seed in enumerate([5, 9, 5] if step < 3 else [9, 5]):
+            assert (drawn.tokens[member].numpy() == batches[seed].tokens).all()
+            assert drawn.places is not None
+            for row, targets in enumerate(batches[seed].targets):
+                places = np.flatnonzero(targets != NO_ANSWER)
+                assert (drawn.places[member, row].numpy() == places).all()
+                assert (drawn.answers[member, row].numpy() == targets[places]).all()
+
+
+def test_prompts_that_are_asked_less_often_are_filled_up() -> None:
+    targets = np.array([[-1, 4, -1, 5], [7, -1, -1, -1], [-1, -1, -1, -1]])
+    places, answers = asked(parse_task(MQAR), targets)
+    assert answers.tolist() == [[4, 5], [7, -1], [-1, -1]]
+    assert places is not None
+    assert places[0].tolist() == [1, 3]
+    assert places[1, 0] == 0
+
+
+def test_a_layout_has_every_parameter_once() -> None:
+    architecture = Architecture.parse("full + gdn*1 @ heads=2, head_dim=4")
+    model = build(architecture, parse_task(MQAR), width=8, seed=1)
+    for muon in (True, False):
+        chosen = layout(model, muon=muon)
+        row = chosen.row(model)
+        views = chosen.views(row)
+        own = dict(model.named_parameters())
+        assert set(views) == set(own)
+        assert all((views[name] == own[name]).all() for name in own)
+        assert chosen.numbers == sum(part.numel() for part in own.values()) == len(row)
+        # embeddings and head decay but are no hidden matrices
+        decaying = sum(own[name].numel() for name in own if own[name].dim() >= 2)
+        hidden = sum(part.end - part.start for part in chosen.matrices)
+        assert chosen.decayed + hidden == decaying
+        assert hidden == (chosen.numbers - chosen.plain if muon else 0)
+        for name in ("embed.weight", "position.weight", "head.weight"):
+            place = sum(chosen.sizes[: chosen.names.index(name)])
+            assert place < chosen.decayed
+        again = build(architecture, parse_task(MQAR), width=8, seed=2)
+        chosen.write(row, again)
+        assert all(
+            (a == b).all() for a, b in zip(model.parameters(), again.parameters(), strict=True)
+        )
+        stacked = torch.stack([row, 2 * row])
+        for group in chosen.matrices:
+            assert (group.of(stacked)[1] == 2 * group.of(stacked)[0]).all()
+
+
+def test_settings_are_as_they_were_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = torch.get_num_threads()
+    precision = torch.get_float32_matmul_precision()
+    monkeypatch.setattr(probe, "onednn_is_accurate", lambda: True)
+    try:
+        torch.set_num_threads(2)
+        with probe.quick_cpu("cpu"):
+            assert torch.get_num_threads() == 1
+            assert torch.get_float32_matmul_precision() == "medium"
+        assert torch.get_num_threads() == 2
+        assert torch.get_float32_matmul_precision() == precision
+        # float32 is float32 on a GPU, too
+        with probe.quick_cpu("cuda"):
+            assert torch.get_float32_matmul_precision() == precision
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_products_of_half_precision_fail_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a CPU where the same setting means bfloat16."""
+    plain = torch.Tensor.__matmul__
+
+    def rough(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        if a.dtype == torch.float32:
+            return plain(a.bfloat16(), b.bfloat16()).float()
+        return plain(a, b)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", rough)
+    assert not probe.onednn_is_accurate.__wrapped__()
+    assert torch.get_float32_matmul_precision() == "highest"
