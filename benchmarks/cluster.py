@@ -34,7 +34,7 @@ from support.ray_cluster import Node, until
 from separatrix.sweeps.engines.base import Engine, Work
 from separatrix.sweeps.engines.local import LocalEngine
 from separatrix.sweeps.engines.ray import RayEngine
-from separatrix.sweeps.schedule import run_sweep
+from separatrix.sweeps.schedule import FIRST_SLICE, run_sweep, slice_length
 from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack, packed
 from separatrix.training.run import Run
@@ -46,9 +46,7 @@ STEPS = 600
 RUNS = 10_000
 MACHINES = (1, 8, 64)
 SLICE = 20.0
-"""Seconds of a slice of `separatrix sweep`; a pack's first takes 1, each next twice as long."""
-NODE_NOTICED = 70.0
-"""Seconds until Ray gives up a machine that says nothing any more."""
+"""Most seconds of a slice of `separatrix sweep`, unless there are very many workers."""
 
 
 @dataclass(frozen=True)
@@ -260,40 +258,39 @@ class Stepping:
 def machines(parts: Parts, cores: int) -> None:
     """Prints what the parts say of more machines."""
     seconds = STEPS / parts.rate
-    # slices of 1, 2, 4, ... seconds, then of SLICE
-    slices = 0
-    left = seconds
-    length = 1.0
-    while left > 0:
-        slices += 1
-        left -= length
-        length = min(2 * length, SLICE)
-    serial = RUNS * (parts.run + (slices - 1) * parts.update)
     print(
-        f"\nA sweep of {RUNS:,} runs of {STEPS} steps (modelled: {seconds:.0f} s of one core each,"
-        f" {slices} slices; machines of {cores} cores like these):\n"
+        f"\nA sweep of {RUNS:,} runs of {STEPS} steps (modelled: {seconds:.0f} s of one core each;"
+        f" machines of {cores} cores like these):\n"
     )
     print(
-        "| machines | workers | wall time | efficiency | scheduler busy | its network | "
-        "lost with a machine |\n| --- | --- | --- | --- | --- | --- | --- |"
+        "| machines | workers | slices of a run | wall time | efficiency | scheduler busy |"
+        " its network | lost with a machine |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
     )
     for number in MACHINES:
         workers = number * cores
+        lengths = slices(seconds, workers)
+        serial = RUNS * (parts.run + (len(lengths) - 1) * parts.update)
         # whole rounds of the workers: the last one is waited for
         compute = ceil(RUNS / workers) * seconds
         wall = parts.start + max(compute, serial)
         ideal = RUNS * seconds / workers
-        lost = cores * SLICE / 2
+        lost = cores * statistics.mean(lengths) / 2
         print(
-            f"| {number} | {workers:,} | {duration(wall)} | {ideal / wall:.0%} |"
-            f" {serial / wall:.1%} | {RUNS * slices * parts.wire / wall / 1e6:.2f} MB/s |"
+            f"| {number} | {workers:,} | {len(lengths)} | {duration(wall)} | {ideal / wall:.0%} |"
+            f" {serial / wall:.1%} | {RUNS * len(lengths) * parts.wire / wall / 1e6:.2f} MB/s |"
             f" {lost:.0f} core-seconds, {lost / (RUNS * seconds):.1e} of the sweep |"
         )
-    limit = RUNS * seconds / serial
-    print(
-        f"\nThe scheduler's process keeps up with {limit:,.0f} such workers"
-        f" ({duration(serial)} of its time in all)."
-    )
+
+
+def slices(seconds: float, workers: int) -> list[float]:
+    """The lengths of the slices of a run that takes so long."""
+    lengths: list[float] = []
+    wanted = FIRST_SLICE
+    while sum(lengths) < seconds:
+        left = seconds - sum(lengths)
+        lengths.append(min(left, slice_length(wanted, workers)))
+        wanted = min(2 * wanted, SLICE)
+    return lengths
 
 
 def duration(seconds: float) -> str:

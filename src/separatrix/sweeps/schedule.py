@@ -26,6 +26,10 @@ LOSSES = 5
 """A slice whose worker died is submitted again, this many times in a row without progress."""
 FIRST_SLICE = 1.0
 """Seconds of a pack's first slice, so that something is seen soon; the next is twice as long."""
+FEW = 25
+"""So many workers may have slices as short as they like: the store keeps up."""
+SHARE = 0.04
+"""Seconds of a slice for each worker more: writing an update takes a part of that."""
 LOOK = 0.2
 """Seconds between two looks whether somebody wants it to stop."""
 BEAT = 5.0
@@ -172,7 +176,7 @@ class _Sweep:
             piece = Slice(
                 pack=job.pack,
                 checkpoint=job.checkpoint,
-                seconds=min(job.seconds, self.slice_seconds),
+                seconds=slice_length(min(job.seconds, self.slice_seconds), self.engine.workers),
                 compile=self.compile,
                 imports=self.imports,
             )
@@ -319,6 +323,13 @@ class _Sweep:
             ticket: job for ticket, job in self.going.items() if job.held.isdisjoint(lost.held)
         }
         self.elsewhere.append(_part(lost.pack, lost.held))
+
+
+def slice_length(seconds: float, workers: int) -> float:
+    """The length of a slice that should take so long: more, where so many workers would keep the
+    scheduler busier than it can be.
+    """
+    return max(seconds, SHARE * (workers - FEW))
 
 
 def _fresh(pack: Pack, held: set[str], *, losses: int = 0) -> _Job:

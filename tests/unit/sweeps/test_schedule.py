@@ -70,6 +70,14 @@ def test_all_runs_end(store: Store) -> None:
         ]
 
 
+@pytest.mark.parametrize(("workers", "least"), [(1, 0.0), (25, 0.0), (1025, 40.0)])
+def test_slices_of_many_workers_are_longer(store: Store, workers: int, least: float) -> None:
+    # an update takes some 20 ms of the scheduler: 1,000 workers leave it half of its time
+    engine = InPlace(quick, workers=workers)
+    run_sweep(store, filled(store, pretended.runs(2)), engine, owner="me", slice_seconds=1e-9)
+    assert {piece.seconds for piece in engine.taken} == {max(1e-9, least)}
+
+
 def test_what_has_ended_is_not_run_again(store: Store) -> None:
     runs = pretended.runs(6)
     first = filled(store, runs[1:3], 2)
