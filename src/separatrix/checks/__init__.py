@@ -31,6 +31,7 @@ from separatrix.evidence.records import (
     Verdict,
     from_envelope,
 )
+from separatrix.stored.trained import is_trained, read_stored
 from separatrix.tasks import parse_task
 
 Progress = Callable[[int, int], None]
@@ -129,10 +130,13 @@ def _check(record: Evidence, folder: Path) -> list[str]:
 def verify_path(
     path: Path, *, progress: Progress | None = None, budget: float = 1.0
 ) -> list[Checked]:
-    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them, within a
-    budget as `verify` has it, for the whole file. Raises EvidenceError, naming the record.
+    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them or a
+    trained model, within a budget as `verify` has it, for the whole file. Raises EvidenceError,
+    naming the record.
     """
     check_budget(budget)
+    if _holds_model(path):
+        return [_verified_folder(path, budget)]
     path = _file(path)
     file_cost(path.stat().st_size).within(budget)
     data = read_json(path)
@@ -160,6 +164,30 @@ def verify_path(
         if progress is not None:
             progress(number + 1, len(records))
     return checked
+
+
+def _holds_model(path: Path) -> bool:
+    """Whether a path is a folder that `separatrix train` has written."""
+    try:
+        return path.is_dir() and is_trained(path) and not any((path / f).exists() for f in FILES)
+    except (OSError, ValueError):
+        # what is no path, or cannot be looked at, is told of as any other
+        return False
+
+
+def _verified_folder(folder: Path, budget: float) -> Checked:
+    from separatrix.checks.trained import trained_cost, verify_trained
+
+    stored = read_stored(folder)
+    try:
+        (_cost(stored.record) + trained_cost(stored)).within(budget)
+        return Checked(
+            stored.record, ("its fields match its content hash", *verify_trained(stored))
+        )
+    except (CannotCheck, CheckFailed):
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"{folder}: this trained model does not hold: {error}") from None
 
 
 def _file(path: Path) -> Path:

@@ -15,6 +15,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import CannotCheck, SizeError
 from separatrix.evidence.records import Certificate, Construction, Evidence, Verdict
 from separatrix.mechanisms import Mechanism
+from separatrix.stored.accuracy import DRAWN, MOST_NUMBERS
 from separatrix.tasks import Task
 
 GIB = 1 << 30
@@ -112,15 +113,33 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
     return reading + building
 
 
+def answering(
+    model: dict[str, object], architecture: Architecture, lengths: Iterable[int], prompts: int
+) -> Cost:
+    """Of running a described model on so many prompts of each of some lengths."""
+    parts = [part for layer in architecture for part in layer if part.mixes_tokens]
+    runs = [_running(model, parts, tokens, prompts=prompts) for tokens in lengths]
+    # of an operation of a small model most is what PyTorch takes to begin with it
+    beginning = Cost(prompts / DRAWN * len(parts) * _PER_STEP * len(runs), _WIDE * MOST_NUMBERS)
+    return total(runs) + beginning
+
+
 def total(costs: Iterable[Cost]) -> Cost:
     """Of checking several records one after the other."""
     return sum(costs, Cost(0, 0))
 
 
 def _running(
-    model: dict[str, object], parts: list[Mechanism], tokens: int, *, stepwise: bool
+    model: dict[str, object],
+    parts: list[Mechanism],
+    tokens: int,
+    *,
+    stepwise: bool = False,
+    prompts: int | None = None,
 ) -> Cost:
-    """Of running a described model on prompts, token by token or all tokens at once."""
+    """Of running a described model on prompts, token by token or all tokens at once; of as many
+    prompts as a construction is run on, unless it is said how many.
+    """
     width = _width(model)
     hidden = _size(model, "hidden")
     # a mixer has about six matrices between the model's width and its own
@@ -138,7 +157,8 @@ def _running(
         # the model runs once with all tokens at a time, too
         numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
         return Cost(seconds, _COPIES * _WIDE * numbers)
-    prompts = 1 + min(_RANDOM, (1 << 34) // max(1, operations))
+    if prompts is None:
+        prompts = 1 + min(_RANDOM, (1 << 34) // max(1, operations))
     seconds = prompts * operations * _PER_OPERATION_AT_ONCE
     numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
     return Cost(seconds, _COPIES * _WIDE * numbers / 2)

@@ -35,7 +35,7 @@ def construct(
     """Explicit weights that answer every input of the size, with a proof. Example: construct
     seqcomp --L 3 -n 4096 --out model/
     """
-    from separatrix.exports.folder import new_folder
+    from separatrix.evidence.folder import new_folder
     from separatrix.report.facts import from_one
     from separatrix.tasks import parse_task
 
@@ -68,7 +68,10 @@ def refute(
     model: Annotated[
         str,
         typer.Argument(
-            help="An architecture (a model of it is drawn from --seed).",
+            help=(
+                "An architecture (a model of it is drawn from --seed), or a folder that"
+                " `separatrix train` or `construct` has written."
+            ),
             autocompletion=complete.models,
         ),
     ],
@@ -96,13 +99,14 @@ def refute(
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this
     budget" (which proves nothing).
     """
+    from separatrix.cli.stored import from_folder, holds_model
     from separatrix.evidence.atomic import write_atomic
     from separatrix.evidence.canonical import canonical
     from separatrix.evidence.records import Certificate
     from separatrix.tasks import parse_task
 
     wanted = parse_task(with_sizes(task, context))
-    subject = stack(model)
+    subject = from_folder(model).model if holds_model(model) else stack(model)
     with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
         from separatrix.searches import chosen
         from separatrix.searches import refute as search
@@ -133,7 +137,7 @@ def verify(
         typer.Argument(
             help=(
                 "A certificate, construction, verdict, measurement, evidence.json, or a folder with"
-                " one."
+                " one; or a folder of `separatrix train`, whose weights are run again."
             )
         ),
     ],

@@ -20,6 +20,7 @@ from separatrix import __version__
 from separatrix.cli.analyze import analyze, presets
 from separatrix.cli.compare import compare
 from separatrix.cli.design import design
+from separatrix.cli.evaluate import evaluate
 from separatrix.cli.evidence import construct, refute, verify
 from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
 from separatrix.cli.options import SIZES
@@ -28,6 +29,7 @@ from separatrix.cli.runs import runs_app
 from separatrix.cli.sweep import sweep
 from separatrix.cli.tasks import audit_command, tasks_app
 from separatrix.cli.theorems import theorems_app
+from separatrix.cli.train import train
 from separatrix.errors import CheckFailed, SeparatrixError, Stopped, printable
 
 BROKEN = 70
@@ -88,6 +90,8 @@ app.command(context_settings=SIZES)(construct)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
 app.command()(sweep)
+app.command(context_settings=SIZES)(train)
+app.command(context_settings=SIZES)(evaluate)
 app.command()(presets)
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from separatrix.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import sha256
+from separatrix.evidence.folder import checksum, checksums, new_folder
 from separatrix.exports import harness, jsonl, parquet
-from separatrix.exports.folder import checksum, checksums, new_folder
 from separatrix.exports.job import SPLITS, Job, Progress
 from separatrix.exports.labels import LabelSource
 from separatrix.exports.metadata import METADATA, metadata, write_json

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.evidence.code import package_version
-from separatrix.exports.folder import Checksum
+from separatrix.evidence.folder import Checksum
 from separatrix.exports.job import Job
 from separatrix.exports.references import references
 from separatrix.exports.source import Source

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,11 @@ def prompt_stream(seed: int, longer: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, 2, longer] if longer else [seed, 2])
 
 
+def evaluation_stream(seed: int) -> np.random.Generator:
+    """The stream of prompts that a model is asked afterwards: none of its training or its test."""
+    return np.random.default_rng([seed, 1 << 31])
+
+
 def fits(model: Model, task: Task) -> None:
     """Raises SizeError when the model's sizes are not those of the task."""
     config = model.config
@@ -64,7 +71,12 @@ def count_correct(
 def tally(
     model: Model, task: Task, total: int, rng: np.random.Generator, *, device: str = "cpu"
 ) -> Tally:
-    """How the model answers `total` fresh instances."""
+    """How the model answers `total` fresh instances. On one machine the same count every time."""
+    with _plainly():
+        return _tally(model, task, total, rng, device)
+
+
+def _tally(model: Model, task: Task, total: int, rng: np.random.Generator, device: str) -> Tally:
     at_once = max(1, min(DRAWN, MOST_NUMBERS // numbers_of(model, task.length)))
     right = 0
     close = 0
@@ -94,6 +106,24 @@ def _answered(
     others = logits.scatter(-1, place, float("-inf")).amax(-1)
     lead = torch.where(asked, logits.gather(-1, place)[..., 0] - others, float("inf"))
     return right.all(1), lead.amin(1)
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """One thread, and float32 products as PyTorch has them by default: both change roundings, and
+    whoever counts again counts so.
+    """
+    threads = torch.get_num_threads()
+    precision = torch.get_float32_matmul_precision()
+    if threads != 1:
+        torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        if threads != 1:
+            torch.set_num_threads(threads)
 
 
 def numbers_of(model: Model, tokens: int) -> int:

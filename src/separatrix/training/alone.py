@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from separatrix.errors import SizeError
+from separatrix.evidence.records import Measurement
 from separatrix.model import Model
 from separatrix.training.engine import Trainer
+from separatrix.training.folder import write_folder
 from separatrix.training.packs import Pack
-from separatrix.training.record import Outcome
+from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
 
 Progress = Callable[[int, int], None]
@@ -39,6 +42,19 @@ class Trained:
     def parameters(self) -> int:
         return self.outcome.parameters
 
+    @property
+    def measurement(self) -> Measurement:
+        """The accuracy as a record of evidence. Raises CheckFailed for one that no weights can
+        have.
+        """
+        return measurement(self.run, [self.outcome])
+
+    def save(self, folder: Path | str) -> None:
+        """Writes model, training and measurement into a new folder, which `refute`, `verify` and
+        `evaluate` take. Raises OutputError where it exists or cannot be written.
+        """
+        write_folder(Path(folder), self.run, self.outcome, self.model)
+
 
 def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
     """Trains one model. The same run on the same machine gives the same result.
@@ -51,6 +67,14 @@ def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") ->
         trainer.advance(_STEPS)
         if progress is not None:
             progress(trainer.step, run.steps)
+    return ended(trainer, device)
+
+
+def ended(trainer: Trainer, device: str = "cpu") -> Trained:
+    """What the training of a single model gave, once it has ended. Raises SizeError where it
+    diverged.
+    """
+    (run,) = trainer.pack.runs
     ((key, outcome),) = trainer.outcomes().items()
     if outcome.status == "diverged":
         raise SizeError(

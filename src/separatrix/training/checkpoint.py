@@ -10,6 +10,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from separatrix.errors import EvidenceError
+from separatrix.evidence.code import code_version
 from separatrix.training.packs import Pack
 
 FORMAT = 1
@@ -23,7 +24,7 @@ ENDED = "ended."
 def packed_bytes(tensors: dict[str, Tensor], state: dict[str, Any]) -> bytes:
     """A checkpoint. `state` holds what JSON can."""
     own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    text = json.dumps({"format": FORMAT} | state)
+    text = json.dumps({"format": FORMAT, "version": code_version()} | state)
     return save(own, metadata={_STATE: text})
 
 

@@ -20,6 +20,14 @@ class Checksum(NamedTuple):
     bytes: int
 
 
+def check_new(out: Path) -> None:
+    """Raises OutputError where something stands at `out` already."""
+    if os.path.lexists(out):
+        raise OutputError(
+            f"{out}: exists already, and nothing is overwritten; choose a new folder with --out"
+        )
+
+
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """A hidden folder beside `out` that becomes `out` when the block ends well and is removed
@@ -28,10 +36,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     Raises OutputError when `out` exists or when anything cannot be written, the block's own files
     included.
     """
-    if os.path.lexists(out):
-        raise OutputError(
-            f"{out}: exists already, and nothing is overwritten; choose a new folder with --out"
-        )
+    check_new(out)
     made: Path | None = None
     new: list[Path] = []
     try:

@@ -1,0 +1,99 @@
+"""`separatrix evaluate`: how often a model in a folder answers right, at other sizes too."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import TASK_HELP, Imports, with_sizes
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.errors import SpecError
+from separatrix.progress import bar
+
+
+def evaluate(
+    context: typer.Context,
+    folder: Annotated[
+        str, typer.Argument(help="A folder that `separatrix train` or `construct` has written.")
+    ],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What to ask (default: what it was made for). {TASK_HELP}",
+            autocompletion=complete.tasks,
+        ),
+    ] = None,
+    n: Annotated[
+        list[str] | None,
+        typer.Option("--n", "-n", help="Sizes n to try, repeatable or with commas: --n 8,16,32."),
+    ] = None,
+    tested: Annotated[int, typer.Option(min=1, max=10**9, help="Fresh prompts at each size.")] = (
+        2048
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the prompts.")] = 0,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
+    chance beside it. Example: evaluate trained/ --task eva:n=16,V=64 --n 16,32,64
+    """
+    from separatrix.cli.stored import from_folder, holds_model
+
+    if not holds_model(folder):
+        raise SpecError(
+            f"'{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
+        )
+    with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
+        from separatrix.numbers.wilson import wilson
+        from separatrix.report.accuracies import chance, interval, share
+        from separatrix.stored.accuracy import evaluation_stream, fits, tally
+        from separatrix.tasks import parse_task
+        from separatrix.tasks.resized import resized
+        from separatrix.theory.trained import check_trained
+
+        found = from_folder(folder)
+        asked = parse_task(with_sizes(found.task if task is None else task, context))
+        sizes = [size.strip() for text in n or () for size in text.split(",")]
+        tasks = [resized(asked, f"n={size}")[0] for size in sizes] or [asked]
+        for one in tasks:
+            fits(found.model, one)
+        counts: list[int] = []
+        for one in tasks:
+            right = tally(found.model, one, tested, evaluation_stream(seed)).right
+            check_trained(found.model.architecture, one, [right], tested)
+            counts.append(right)
+            advance(len(counts), len(tasks))
+    if as_json:
+        print_json(
+            [
+                {
+                    "task": one.spec,
+                    "tokens": one.length,
+                    "correct": right,
+                    "total": tested,
+                    "interval": list(wilson(right, tested)),
+                    "chance": str(one.chance),
+                    "seed": seed,
+                }
+                for one, right in zip(tasks, counts, strict=True)
+            ]
+        )
+        return
+    made = "trained" if found.trained else "constructed"
+    print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
+    print_rows(
+        [
+            {
+                "task": one.spec,
+                "tokens": f"{one.length:,}",
+                "accuracy": share(right, tested),
+                "right": f"{right:,} of {tested:,}",
+                "95 % interval": interval(right, tested),
+                "chance": chance(one.chance),
+            }
+            for one, right in zip(tasks, counts, strict=True)
+        ],
+        False,
+    )

@@ -1,0 +1,44 @@
+"""What `separatrix train` writes of a model: its weights, its description, its training and what
+was measured of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.code import code_version
+from separatrix.evidence.folder import new_folder
+from separatrix.evidence.records import to_plain
+from separatrix.stored.trained import CONFIG, RECORD, TRAINING, WEIGHTS, training_envelope
+from separatrix.stored.weights import weight_bytes
+from separatrix.training.record import Outcome, measurement
+from separatrix.training.run import Run
+
+if TYPE_CHECKING:
+    from separatrix.model import Model
+
+
+def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:
+    """Writes a new folder, whole or not at all. Raises OutputError where `out` exists or cannot be
+    written, and what the record of the outcome raises.
+    """
+    run = run.canonical()
+    weights = weight_bytes(model.cpu())
+    training = training_envelope(
+        {
+            "run": run.to_json(),
+            "outcome": to_plain(asdict(outcome)),
+            "version": code_version(),
+            "weights_sha256": sha256(weights),
+        }
+    )
+    record = measurement(run, [outcome])
+    with new_folder(out) as folder:
+        write_atomic(folder / WEIGHTS, weights)
+        write_atomic(folder / CONFIG, canonical(model.config.to_json()) + "\n")
+        write_atomic(folder / TRAINING, canonical(training) + "\n")
+        write_atomic(folder / RECORD, canonical(record.envelope()) + "\n")
