@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from separatrix.cli.options import TASK_HELP, Imports, with_sizes
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
 from separatrix.errors import SpecError
 from separatrix.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.tasks import Task
 
 
 def evaluate(
@@ -48,17 +51,16 @@ def evaluate(
     with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
         from separatrix.numbers.wilson import wilson
         from separatrix.report.accuracies import chance, interval, share
-        from separatrix.stored.accuracy import evaluation_stream, fits, tally
+        from separatrix.stored.accuracy import evaluation_stream, reads, tally
         from separatrix.tasks import parse_task
-        from separatrix.tasks.resized import resized
         from separatrix.theory.trained import check_trained
 
         found = from_folder(folder)
         asked = parse_task(with_sizes(found.task if task is None else task, context))
         sizes = [size.strip() for text in n or () for size in text.split(",")]
-        tasks = [resized(asked, f"n={size}")[0] for size in sizes] or [asked]
+        tasks = [_at(asked, size) for size in sizes] or [asked]
         for one in tasks:
-            fits(found.model, one)
+            reads(found.model, parse_task(found.task), one)
         counts: list[int] = []
         for one in tasks:
             right = tally(found.model, one, tested, evaluation_stream(seed)).right
@@ -97,3 +99,10 @@ def evaluate(
         ],
         False,
     )
+
+
+def _at(task: Task, size: str) -> Task:
+    """The task with another n, or the same where it has that n already."""
+    from separatrix.tasks.resized import resized
+
+    return task if str(task.sizes().get("n")) == size else resized(task, f"n={size}").task

@@ -16,7 +16,7 @@ import typer
 from separatrix.cli import complete
 from separatrix.cli.options import TASK_HELP, Imports, stack, with_sizes
 from separatrix.cli.printing import JsonFlag, print_json, print_text
-from separatrix.errors import Stopped
+from separatrix.errors import EngineError, Stopped
 from separatrix.progress import clock, lines
 
 if TYPE_CHECKING:
@@ -112,10 +112,11 @@ def train(
 
     run = Run(architecture=architecture, task=asked, **({"seed": 0} | settings)).canonical()
     run.check()
+    where = _device(device)
     file = out.with_name(f"{out.name}.checkpoint")
     if fresh:
         file.unlink(missing_ok=True)
-    trained = _trained(run, file, device=device, compile=compile, shown=not as_json)
+    trained = _trained(run, file, device=where, compile=compile, shown=not as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
     if as_json:
@@ -128,6 +129,17 @@ def train(
         )
         return
     print_text("\n".join(_said(trained, out)))
+
+
+def _device(device: str) -> str:
+    """The device to train on. Raises EngineError for one that is not there."""
+    if device == "cpu":
+        return device
+    if not device.startswith("cuda"):
+        raise EngineError(f"there is no device '{device[:60]}'; take cpu, cuda or cuda:1")
+    from separatrix.sweeps.engines.local import devices
+
+    return devices(device)[0]
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -246,22 +258,21 @@ def _said(trained: Trained, out: Path) -> list[str]:
     task = parse_task(run.task)
 
     def counted(right: int) -> str:
-        return f"{share(right, run.tested)}  (95 % interval {interval(right, run.tested)})"
+        return f"{share(right, run.tested)} (95 % interval {interval(right, run.tested)})"
 
     why = _STOPPED[outcome.stopped].format(
         stop_at=run.stop_at, plateau=run.plateau, seconds=run.seconds
     )
-    longer = [
+    beyond = [
         f"{text}: {counted(right)}, chance {chance(one.chance)}"
         for text, right, one in zip(run.longer, outcome.longer, run.longer_tasks, strict=True)
-    ]
-    beyond = "; ".join(longer) or "not measured; --longer n=... does"
+    ] or ["not measured; --longer n=... does"]
     place = shlex.quote(str(out))
     return [
         f"trained   {run.architecture}  on  {run.task}",
         f"accuracy  {counted(outcome.correct)}, chance {chance(task.chance)}:"
         f" {outcome.correct:,} of {run.tested:,} fresh prompts",
-        f"larger n  {beyond}",
+        *(f"{'' if number else 'larger n':10}{text}" for number, text in enumerate(beyond)),
         f"stopped   at step {outcome.steps_done:,} of {run.steps:,}, {why};"
         f" {outcome.seconds:.1f} s, {outcome.parameters:,} parameters",
         f"written   {out}",

@@ -13,6 +13,7 @@ from separatrix.caches import LEAST_FLOAT32_MARGIN
 from separatrix.errors import SizeError
 from separatrix.model import Model
 from separatrix.tasks.base.task import NO_ANSWER, Task
+from separatrix.tasks.resized import unreadable
 
 DRAWN = 256
 """Prompts drawn at once: whatever model is asked, the stream gives the same ones."""
@@ -106,6 +107,20 @@ def _answered(
     others = logits.scatter(-1, place, float("-inf")).amax(-1)
     lead = torch.where(asked, logits.gather(-1, place)[..., 0] - others, float("inf"))
     return right.all(1), lead.amin(1)
+
+
+def reads(model: Model, own: Task, task: Task) -> None:
+    """Raises SizeError where a model made for the task `own` cannot read `task`: ids that stand for
+    something else or that it lacks, or prompts longer than it has places for.
+    """
+    trouble = unreadable(task, own)
+    if trouble:
+        raise SizeError(trouble)
+    if task.length > model.config.length:
+        raise SizeError(
+            f"{task.spec} has prompts of {task.length:,} tokens; this model has places for"
+            f" {model.config.length:,}: train one that has them, with --longer"
+        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import torch
 import separatrix as sx
 from separatrix.errors import SizeError
 from separatrix.model import Model
-from separatrix.stored.accuracy import count_correct, fits, numbers_of, prompt_stream, tally
+from separatrix.stored.accuracy import count_correct, fits, numbers_of, prompt_stream, reads, tally
 from separatrix.tasks.base.task import NO_ANSWER
 
 EVA = sx.parse_task("eva:n=4,V=4")
@@ -63,6 +63,19 @@ def test_streams_differ_by_seed_and_by_size() -> None:
     streams = [prompt_stream(0), prompt_stream(1), prompt_stream(0, 1), prompt_stream(0, 2)]
     streams.append(np.random.default_rng([0, 1]))
     assert len({int(stream.integers(1 << 62)) for stream in streams}) == 5
+
+
+def test_tasks_that_a_model_cannot_read() -> None:
+    longer = sx.parse_task("eva:n=6,V=8")
+    model = drawn("full @ heads=1, head_dim=8", longer)
+    reads(model, longer, longer)
+    for other, said in (
+        ("eva:n=6,V=9", "V=9"),
+        ("eva:n=7,V=8", "places for 7"),
+        ("parity:n=4", "parity"),
+    ):
+        with pytest.raises(SizeError, match=said):
+            reads(model, longer, sx.parse_task(other))
 
 
 def test_sizes_that_do_not_fit() -> None:

@@ -1,0 +1,257 @@
+"""A trained model's folder of a stranger: every damage and every edit gives one clear line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+import separatrix as sx
+from separatrix.checks import verify_path
+from separatrix.cli.main import run
+from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.records import Measurement, from_envelope
+from separatrix.numbers.wilson import wilson
+from separatrix.stored.trained import training_envelope
+
+RUN = sx.Run(
+    architecture="full @ heads=1, head_dim=4",
+    task="eva:n=4,V=8",
+    seed=1,
+    steps=6,
+    batch=16,
+    width=8,
+    hidden=0,
+    tested=300,
+    longer=("n=6",),
+)
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / "made"
+    sx.train(RUN).save(folder)
+    return folder
+
+
+@pytest.fixture(name="folder")
+def _folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "folder"))
+
+
+def refusal(capsys: pytest.CaptureFixture[str], codes: tuple[int, ...], *words: str) -> str:
+    assert run(list(words)) in codes
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert err[:-1].isprintable()
+    assert len(err) < 2_100
+    return err
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the body of a file and makes its hash fit."""
+    envelope = json.loads(path.read_text())
+    change(envelope["body"])
+    kind = envelope["kind"]
+    envelope["sha256"] = sha256(canonical({"kind": kind, "body": envelope["body"]}))
+    path.write_text(canonical(envelope))
+
+
+def set_weights(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Other weights, with a hash that fits."""
+    data = save(tensors)
+    (folder / "model.safetensors").write_bytes(data)
+    edit(folder / "training.json", lambda body: body.update(weights_sha256=sha256(data)))
+
+
+def set_record(folder: Path, change: Callable[[Measurement], Measurement]) -> None:
+    path = folder / "measurement.json"
+    record = from_envelope(json.loads(path.read_text()))
+    assert isinstance(record, Measurement)
+    path.write_text(canonical(change(record).envelope()))
+
+
+COMMANDS = (["verify"], ["refute", "--task", "eva:n=4,V=8"], ["evaluate"])
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "training.json", "measurement.json"]
+)
+def test_files_that_are_missing_cut_off_or_no_files(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / name
+    data = path.read_bytes()
+
+    def every(codes: tuple[int, ...]) -> list[str]:
+        return [refusal(capsys, codes, words[0], str(folder), *words[1:]) for words in COMMANDS]
+
+    path.unlink()
+    assert all(name in said for said in every((2,)))
+    os.mkfifo(path)
+    assert all("a pipe" in said for said in every((2,)))
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert all("a link" in said for said in every((2,)))
+    path.unlink()
+    for damaged in (b"", data[: len(data) // 2], b"[" * 5_000, b"\xff" * len(data)):
+        path.write_bytes(damaged)
+        assert all(name in said for said in every((1, 2)))
+    path.write_bytes(data)
+    assert verify_path(folder)
+
+
+@pytest.mark.parametrize("name", ["training.json", "measurement.json"])
+def test_an_edit_breaks_the_hash(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / name
+    text = path.read_text()
+    assert text.count('"batch":16') == 1
+    path.write_text(text.replace('"batch":16', '"batch":17'))
+    for words in COMMANDS:
+        said = refusal(capsys, (2,), words[0], str(folder), *words[1:])
+        assert "edited or damaged" in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("batch", 17),
+        ("steps", 7),
+        ("seed", 2),
+        ("learning_rate", 0.1),
+        ("optimiser", "adamw"),
+        ("architecture", "linear @ head_dim=4, heads=1"),
+        ("task", "eva:n=5,V=8"),
+        ("longer", []),
+        ("curriculum", ["n=2@3"]),
+        ("steps", None),
+        ("width", 10**12),
+    ],
+)
+def test_a_run_that_is_not_the_records(
+    field: str, value: object, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(folder / "training.json", lambda body: body["run"].update({field: value}))
+    assert "training.json" in refusal(capsys, (1,), "verify", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("correct", 299),
+        ("steps_done", 5),
+        ("parameters", 7),
+        ("stopped", "solved"),
+        ("longer", [1]),
+    ],
+)
+def test_an_outcome_that_is_not_the_records(
+    field: str, value: object, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(folder / "training.json", lambda body: body["outcome"].update({field: value}))
+    assert "training.json" in refusal(capsys, (1,), "verify", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("architecture", "linear @ head_dim=4, heads=1"),
+        ("architecture", "\x1b[31mred\u202e"),
+        ("vocabulary", 9),
+        ("answers", 7),
+        ("length", 3),
+        ("length", 1 << 40),
+        ("width", 16),
+        ("width", 1 << 39),
+        ("hidden", 1 << 40),
+        ("hidden", True),
+        ("norm", 1),
+        ("bos", False),
+    ],
+)
+def test_descriptions_of_other_models(
+    field: str, value: object, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    for words in COMMANDS:
+        refusal(capsys, (1, 2), words[0], str(folder), *words[1:])
+
+
+def test_weights_that_are_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    whole = load(data)
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert "changed or damaged" in refusal(capsys, (1,), "verify", str(folder))
+    for value in (float("nan"), float("inf")):
+        bad = whole | {"head.bias": torch.full_like(whole["head.bias"], value)}
+        set_weights(folder, bad)
+        assert "not finite" in refusal(capsys, (1,), "verify", str(folder))
+    set_weights(folder, {name: t for name, t in whole.items() if name != "head.bias"})
+    refusal(capsys, (1, 2), "verify", str(folder))
+    set_weights(folder, whole | {"head.bias": whole["head.bias"].half()})
+    refusal(capsys, (1, 2), "verify", str(folder))
+    # weights of the right shapes that answer something else: the count tells
+    set_weights(folder, whole | {"head.weight": -whole["head.weight"]})
+    assert "and not" in refusal(capsys, (1,), "verify", str(folder))
+    set_weights(folder, whole)
+    assert verify_path(folder)
+
+
+def test_a_count_that_the_weights_do_not_have(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All files agree with each other, every hash fits: only running the weights tells."""
+
+    def one_more(record: Measurement) -> Measurement:
+        right = record.correct[0] + 1
+        return replace(record, correct=(right,), intervals=(wilson(right, record.total),))
+
+    set_record(folder, one_more)
+    right = json.loads((folder / "measurement.json").read_text())["body"]["correct"][0]
+    edit(folder / "training.json", lambda body: body["outcome"].update(correct=right))
+    assert f"and not {right}" in refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_a_count_at_a_longer_size_that_the_weights_do_not_have(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def one_more(record: Measurement) -> Measurement:
+        right = record.longer[0]["correct"][0] + 1
+        said = {"correct": [right], "intervals": [list(wilson(right, record.total))]}
+        return replace(record, longer=(record.longer[0] | said,))
+
+    set_record(folder, one_more)
+    body = json.loads((folder / "measurement.json").read_text())["body"]
+    counts = body["longer"][0]["correct"]
+    edit(folder / "training.json", lambda body: body["outcome"].update(longer=counts))
+    assert "eva:n=6,V=8" in refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_other_evidence_in_the_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = sx.judge(sx.Architecture.parse("full"), sx.parse_task("eva:n=4,V=8"))[0]
+    (folder / "measurement.json").write_text(canonical(verdict.envelope()))
+    assert "holds a verdict" in refusal(capsys, (2,), "verify", str(folder))
+
+
+def test_two_seeds_are_no_one_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    set_record(folder, lambda record: replace(record, seeds=(1, 2)))
+    refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_what_a_hash_holds(folder: Path) -> None:
+    body = json.loads((folder / "training.json").read_text())["body"]
+    assert json.loads((folder / "training.json").read_text()) == training_envelope(body)
