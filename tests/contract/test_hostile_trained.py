@@ -87,6 +87,17 @@ COMMANDS = (["verify"], ["refute", "--task", "eva:n=4,V=8"], ["evaluate"])
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "config.json", "training.json", "measurement.json"]
 )
+def test_half_a_folder(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / name).unlink()
+    assert f"half a folder of `separatrix train`: {name}" in refusal(
+        capsys, (2,), "verify", str(folder)
+    )
+
+
+@pytest.mark.slow  # three commands on six damages of four files
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "training.json", "measurement.json"]
+)
 def test_files_that_are_missing_cut_off_or_no_files(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,17 +179,22 @@ def test_an_outcome_that_is_not_the_records(
     ("field", "value"),
     [
         ("architecture", "linear @ head_dim=4, heads=1"),
-        ("architecture", "\x1b[31mred\u202e"),
-        ("vocabulary", 9),
-        ("answers", 7),
-        ("length", 3),
-        ("length", 1 << 40),
-        ("width", 16),
         ("width", 1 << 39),
-        ("hidden", 1 << 40),
-        ("hidden", True),
-        ("norm", 1),
-        ("bos", False),
+        *(
+            pytest.param(*entry, marks=pytest.mark.slow)
+            for entry in (
+                ("architecture", "\x1b[31mred\u202e"),
+                ("vocabulary", 9),
+                ("answers", 7),
+                ("length", 3),
+                ("length", 1 << 40),
+                ("width", 16),
+                ("hidden", 1 << 40),
+                ("hidden", True),
+                ("norm", 1),
+                ("bos", False),
+            )
+        ),
     ],
 )
 def test_descriptions_of_other_models(

@@ -34,7 +34,10 @@ def weights(trainer: Trainer) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_waits_for_the_step_and_saves(sent: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupt_waits_for_the_step_and_saves(
+    sent: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_LOOK_EVERY", 0.0)
     file = tmp_path / "here.checkpoint"
     before = signal.getsignal(sent)
     stopped_at: list[int] = []
