@@ -36,23 +36,34 @@ SMALL = "full @ heads=1, head_dim=4"
 
 @cache
 def measured() -> Measurement:
-    parameters = sum(
-        p.numel() for p in sx.build(_stack(SMALL), EVA, width=8, hidden=4).parameters()
-    )
-    outcomes = [
-        Outcome(seed=s, correct=90 + s, tested=100, steps_done=10, parameters=parameters)
-        for s in (0, 1)
-    ]
     run = Run(
         architecture=SMALL,
-        task=EVA.spec,
+        task="parity:n=8",
         seed=0,
-        steps=10,
-        batch=4,
+        steps=30,
+        batch=40,
         width=8,
         hidden=4,
         tested=100,
+        curriculum=("n=4@5",),
+        longer=("n=12",),
     )
+    # places for the longest prompt
+    longest = parse_task("parity:n=12")
+    parameters = sum(
+        p.numel() for p in sx.build(_stack(SMALL), longest, width=8, hidden=4).parameters()
+    )
+    outcomes = [
+        Outcome(
+            seed=s,
+            correct=90 + s,
+            tested=100,
+            longer=(50 + s,),
+            steps_done=30,
+            parameters=parameters,
+        )
+        for s in (0, 1)
+    ]
     return measurement(run, outcomes)
 
 
@@ -157,9 +168,20 @@ def _budget(**entries: Any) -> Measurement:
         ("hidden", -1),
         ("hidden", [4]),
         ("optimiser", "SGD"),
-        ("steps_done", [10]),
-        ("steps_done", [10, 10.0]),
-        ("steps_done", 10),
+        ("steps_done", [30]),
+        ("steps_done", [30, 30.0]),
+        ("steps_done", 30),
+        ("stopped", ["steps"]),
+        ("stopped", [["steps"], "steps"]),
+        ("schedule", {}),
+        ("precision", "fp16"),
+        ("plateau", 10**40),
+        ("seconds", float("nan")),
+        ("curriculum", ["n=4@5"] * 100_000),
+        ("curriculum", [f"n={10**40}@5"]),
+        ("curriculum", ["n=4@" + "9" * 100_000]),
+        ("longer", ["n=12", "n=14"]),
+        ("longer", ["n=999999999999"]),
     ],
 )
 def test_a_budget_that_is_impossible(name: str, value: Any) -> None:
@@ -491,7 +513,7 @@ def refused_or_true(text: str, record: Evidence, folder: Path) -> bool:
     if "budget" in odd:
         changed = again["budget"]
         names = {name for name in changed if changed[name] != before["budget"][name]}
-        assert names <= {"steps", "batch", "learning_rate", "weight_decay", "stop_at", "steps_done"}
+        assert names <= {"learning_rate", "weight_decay", "stop_at", "seconds", "plateau"}
     return False
 
 

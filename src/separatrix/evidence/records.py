@@ -160,6 +160,19 @@ class Measurement(Evidence):
     """Where prompts are so few that tests repeat what training showed: a sentence that says so."""
 
     @property
+    def ended(self) -> tuple[str, ...]:
+        """What ended each seed's training; nothing in records of earlier versions."""
+        stopped = json_list(self.budget.get("stopped"))
+        if stopped is None or len(stopped) != len(self.seeds):
+            return ()
+        return tuple(map(str, stopped))
+
+    @property
+    def diverged(self) -> int:
+        """How many seeds diverged; they count with no answer right."""
+        return self.ended.count("diverged")
+
+    @property
     def solved(self) -> int:
         """How many seeds solved the task: right on at least `SOLVED` of their fresh inputs."""
         return sum(count >= SOLVED * self.total for count in self.correct)

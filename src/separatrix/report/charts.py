@@ -130,6 +130,7 @@ def accuracy_chart(
                     **common,
                     "at": aside,
                     "seed": seed,
+                    "ended": m.ended[place] if m.ended else "",
                     "accuracy": correct / m.total,
                     "low": float(low),
                     "high": float(high),
@@ -146,6 +147,7 @@ def accuracy_chart(
         alt.Tooltip("architecture:N"),
         alt.Tooltip("n:Q", format=","),
         alt.Tooltip("seed:Q"),
+        alt.Tooltip("ended:N", title="training ended"),
         *share_tips({"accuracy": "accuracy", "low": "95 % from", "high": "95 % to"}),
     ]
     guess = [

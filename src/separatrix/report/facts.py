@@ -95,8 +95,13 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
     return {key: value}
 
 
+_OPTIMISERS = {"adamw": "AdamW", "muon": "Muon"}
+
+
 def budget_words(budget: Mapping[str, Any]) -> str:
-    """What a training run was allowed, in a few words: steps, batch, parameters."""
+    """What a training run was allowed, in a few words: steps, batch, optimiser and its rate, what
+    was trained before the task itself, and parameters.
+    """
     words = []
     if "steps" in budget:
         done = budget.get("steps_done")
@@ -108,6 +113,11 @@ def budget_words(budget: Mapping[str, Any]) -> str:
         words.append(f"{taken}{notation.number(budget['steps'])} steps")
     if "batch" in budget:
         words.append(f"batch {notation.number(budget['batch'])}")
+    if "optimiser" in budget and "learning_rate" in budget:
+        name = str(budget["optimiser"]).lower()
+        words.append(f"{_OPTIMISERS.get(name, name)} at {budget['learning_rate']}")
+    if budget.get("curriculum"):
+        words.append(f"first {', '.join(budget['curriculum'])}")
     if "parameters" in budget:
         words.append(f"{notation.number(budget['parameters'])} parameters")
     return "; ".join(words)

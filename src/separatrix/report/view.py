@@ -66,8 +66,14 @@ class Cell:
 
     @property
     def training(self) -> str:
-        """How many seeds solved it at each n: "trained: 3 of 3 at n = 16, 0 of 3 at n = 32"."""
-        sizes = [f"{one['solved']} of {one['seeds']} at n = {one['n']:,}" for one in self.trained]
+        """How many seeds solved it at each n: "trained: 3 of 3 at n = 16, 0 of 3 at n = 32"; those
+        that diverged are among them, and told.
+        """
+        sizes = [
+            f"{one['solved']} of {one['seeds']} at n = {one['n']:,}"
+            + (f" ({one['diverged']} diverged)" if "diverged" in one else "")
+            for one in self.trained
+        ]
         return f"trained: {', '.join(sizes)}" if sizes else "not trained"
 
     def of(self, cls: type[R]) -> list[R]:

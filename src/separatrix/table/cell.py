@@ -87,19 +87,21 @@ def entry(cell: Cell, found: Found) -> dict[str, Any]:
         "number": decisive(main),
         "headline": main.statement,
         "story": STORIES.get((cell.row, cell.column, main.status), ""),
-        "trained": [
-            {
-                "n": _n(measured),
-                "solved": measured.solved,
-                "seeds": len(measured.seeds),
-                "parameters": measured.budget["parameters"],
-            }
-            for measured in found.measurements
-        ],
+        "trained": [_trained(measured) for measured in found.measurements],
         "reach": _reach(main, found.measurements),
         "records": list(dict.fromkeys(record.digest for record in found.all)),
         "bound": bound_curve(main) if cell.row in BOUNDED else None,
     }
+
+
+def _trained(measured: Measurement) -> dict[str, int]:
+    told = {
+        "n": _n(measured),
+        "solved": measured.solved,
+        "seeds": len(measured.seeds),
+        "parameters": measured.budget["parameters"],
+    }
+    return told | ({"diverged": measured.diverged} if measured.diverged else {})
 
 
 def _n(measured: Measurement) -> int:

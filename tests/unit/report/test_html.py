@@ -21,7 +21,7 @@ from rich.console import Console
 from support.report_bundle import fake_bundle
 
 from separatrix.errors import EvidenceError, MissingExtraError, OutputError
-from separatrix.evidence.records import Measurement, Verdict
+from separatrix.evidence.records import Measurement, Verdict, from_envelope
 from separatrix.numbers.wilson import wilson
 from separatrix.report import notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, spread, task_size
@@ -544,6 +544,54 @@ def test_budget_in_words() -> None:
         == "800, 2,000 of at most 2,000 steps; batch 64; 52,480 parameters"
     )
     assert budget_words({}) == ""
+    assert (
+        budget_words({"optimiser": "muon", "learning_rate": 0.003, "curriculum": ["n=4@100"]})
+        == "Muon at 0.003; first n=4@100"
+    )
+
+
+def with_ends() -> dict[str, Any]:
+    """A bundle of one cell, whose second seed diverged and whose others read longer prompts."""
+    body = one_cell()
+    (cell,) = body["cells"]
+    digest = next(d for d in cell["records"] if body["records"][d]["kind"] == "measurement")
+    record = from_envelope(body["records"].pop(digest))
+    assert isinstance(record, Measurement)
+    counts = [1900, 0, 31]
+    told = replace(
+        record,
+        correct=(record.correct[0], 0, record.correct[2]),
+        budget=record.budget | {"stopped": ["solved", "diverged", "steps"]},
+        longer=(
+            {
+                "task": "eva:n=99,V=64",
+                "chance": "1/64",
+                "correct": counts,
+                "intervals": [list(wilson(count, 2000)) for count in counts],
+            },
+        ),
+        repeats="eva has few prompts & training drew them",
+    )
+    body["records"][told.digest] = told.envelope()
+    cell["records"] = [told.digest if one == digest else one for one in cell["records"]]
+    cell["trained"][0]["diverged"] = 1
+    return body
+
+
+def test_seeds_that_diverged_and_longer_prompts_are_shown(html: str) -> None:
+    body = with_ends()
+    page = render_html(body)
+    assert page.count("<b>diverged</b>") == 1
+    assert "the same on longer prompts than trained" in page
+    assert "eva:n=99,V=64, chance 1/64" in page
+    # 1,900 of 2,000 with its interval: 95 %, from 0.9396 to 0.9588
+    low, high = (float(end) * 100 for end in wilson(1900, 2000))
+    assert f'<b>95.00&nbsp;%</b> <span class="quiet">({low:.2f}&nbsp;% – {high:.2f}&nbsp;%)' in page
+    assert "eva has few prompts &amp; training drew them" in page
+    (cell,) = view(body).cells.values()
+    assert "(1 diverged)" in cell.training
+    # records without them have no such column
+    assert "on longer prompts" not in html
 
 
 # Real models and the terminal
