@@ -28,8 +28,8 @@ def operations(architecture: str, task: str, length: int, width: int, hidden: in
     """Of the forward pass on one prompt of `length` tokens, its last layer counted in full."""
     total = 0.0
     for layer, times in Architecture.parse(architecture).counted():
-        for part in layer:
-            matrices = MATRICES * width * part.inner_width + 2 * width * hidden
-            # a token in the middle costs what they cost on average
-            total += times * length * (2 * matrices + part.flops(length // 2 + 1))
+        matrices = 2 * width * hidden + sum(MATRICES * width * part.inner_width for part in layer)
+        # a token in the middle costs what they cost on average
+        mixing = sum(part.flops(length // 2 + 1) for part in layer if part.mixes_tokens)
+        total += times * length * (2 * matrices + mixing)
     return total + 2 * width * parse_task(task).answers

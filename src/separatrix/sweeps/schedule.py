@@ -92,6 +92,8 @@ class _Job:
     """None where a checkpoint was found whose step is not known yet."""
     seconds: float = FIRST_SLICE
     losses: int = 0
+    found: bool = False
+    """Whether its checkpoint was found in the store and has not been gone on with yet."""
 
 
 class _Sweep:
@@ -201,7 +203,7 @@ class _Sweep:
             more = [key for key in begun.keys if key not in mine]
             held = set(self.store.claim(more, self.owner))
             step = max(self.store.run(key).step for key in held)
-            jobs.append(_Job(begun, held, self.store.checkpoint(begun), step))
+            jobs.append(_Job(begun, held, self.store.checkpoint(begun), step, found=True))
             keys = [key for key in keys if key not in held]
         if keys:
             jobs.append(_fresh(pack, set(keys)))
@@ -258,6 +260,7 @@ class _Sweep:
         job.held -= {key for key, _ in told.finished}
         job.step = update.step
         job.losses = 0
+        job.found = False
         if not job.held:
             return
         if update.halves is not None:
@@ -286,22 +289,25 @@ class _Sweep:
 
     def give_up(self, job: _Job, error: str) -> None:
         """A run is marked failed. Of several, the halves are tried alone, so that one bad run does
-        not take others with it.
+        not take others with it; and what cannot go on from a checkpoint starts again.
         """
-        if len(job.held) == 1 == len(job.pack.runs):
+        if len(job.held) == 1 == len(job.pack.runs) and not job.found:
             (key,) = job.held
             with suppress(ClaimLost):
                 self.store.fail([key], error, self.owner)
             self.tally.ended(key, "failed")
             self.tally.said(f"failed: {error}")
             return
-        self.tally.said(f"a pack of {len(job.pack.runs)} starts again as two: {error}")
-        # a checkpoint of the whole serves neither half
+        # a checkpoint of the whole serves no part of it
         nothing = Update(metrics=(), finished=(), checkpoint=None, step=0, seconds=0.0)
         self.untold.append((replace(job, held=set(job.held)), nothing))
         rest = _part(job.pack, job.held)
-        for half in (rest,) if len(rest.runs) == 1 else rest.halves():
-            self.ready.append(_fresh(half, set(half.keys), losses=min(job.losses, LOSSES - 1)))
+        parts = (rest,) if job.found or len(rest.runs) == 1 else rest.halves()
+        what = f"a pack of {len(job.pack.runs)}" if len(job.pack.runs) > 1 else "a run"
+        again = "starts again" if len(parts) == 1 else "starts again as two"
+        self.tally.said(f"{what} {again}: {error}")
+        for part in parts:
+            self.ready.append(_fresh(part, set(part.keys), losses=min(job.losses, LOSSES - 1)))
 
     def write(self) -> None:
         """Tells the store what came back."""

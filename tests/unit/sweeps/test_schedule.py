@@ -5,7 +5,9 @@ undisturbed, whatever is lost on the way.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -132,7 +134,8 @@ def test_lost_slices_are_computed_again(store: Store, share: float) -> None:
         told=seen.append,
     )
     check_all(store, runs)
-    assert any("died; its slice is computed again (1 of 5)" in line for line in seen[-1].lines)
+    lines = [line for snapshot in seen for line in snapshot.lines]
+    assert any("died; its slice is computed again (1 of 5)" in line for line in lines)
 
 
 def bad(piece: Slice) -> bool:
@@ -227,24 +230,79 @@ def finish(store: Store, pack: Pack, owner: str) -> None:
         store.tell(pack, quick(piece), owner)
 
 
-def test_a_store_that_cannot_be_written_stops_the_sweep(store: Store) -> None:
+@pytest.mark.parametrize("problem", ["full", "locked"])
+def test_a_store_that_cannot_be_written_stops_the_sweep(
+    problem: str, store: Store, tmp_path: Path
+) -> None:
     runs = pretended.runs(8)
     packs = filled(store, runs, 1)
-    tell: Callable[..., None] = store.tell
-    told: list[str] = []
+    connection = store._database._connection
+    connection.execute("PRAGMA busy_timeout = 10")
+    other = sqlite3.connect(store.path, isolation_level=None)
 
-    def full_soon(pack: Pack, update: Update, owner: str) -> None:
-        if len(told) == 3:
-            raise StoreError("runs.db: the disk is full; what was stored is kept")
-        told.append(pack.key)
-        tell(pack, update, owner)
+    def soon(piece: Slice) -> Update:
+        if len(engine.taken) == 5 and problem == "full":
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+        if len(engine.taken) == 5 and problem == "locked":
+            other.execute("BEGIN EXCLUSIVE")
+        update = quick(piece)
+        # a checkpoint of many pages, with blanks behind what counts
+        return replace(update, checkpoint=update.checkpoint and update.checkpoint.ljust(100_000))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "tell", full_soon)
-        with pytest.raises(StoreError, match="full"):
-            run_sweep(store, packs, InPlace(quick), owner="me", slice_seconds=60.0)
-    assert store.counts()["done"] == 3
-    # this process still lives, and so its claims do; another name waits for the lease, the same
-    # goes on
+    engine = InPlace(soon)
+    with pytest.raises(StoreError, match="full" if problem == "full" else "lock"):
+        run_sweep(store, packs, engine, owner="me", slice_seconds=one_step)
+    other.close()
+    connection.execute("PRAGMA max_page_count = 1000000")
+    before = {row.key: row.outcome for row in store.rows("sweep") if row.outcome is not None}
+    # this process lives, and so its claims do; the same owner goes on
     run_sweep(store, packs, InPlace(quick), owner="me")
+    check_all(store, runs)
+    assert before.items() <= {row.key: row.outcome for row in store.rows("sweep")}.items()
+
+
+def quick_from_anywhere(piece: Slice) -> Update:
+    """Checkpoints of zeros cannot be gone on with."""
+    if piece.checkpoint is not None and not piece.checkpoint.strip(bytes(1)):
+        raise ValueError("no checkpoint")
+    return quick(piece)
+
+
+def test_what_cannot_go_on_from_its_checkpoint_starts_again(store: Store) -> None:
+    runs = pretended.runs(2)
+    packs = filled(store, runs, 2)
+    store.claim(packs[0].keys, "before")
+    first = quick(Slice(pack=packs[0], checkpoint=None, seconds=0.0))
+    store.tell(packs[0], replace(first, checkpoint=bytes(9)), "before")
+    store.release("before")
+    seen: list[Snapshot] = []
+    engine = InPlace(quick_from_anywhere)
+    run_sweep(store, packs, engine, owner="me", told=seen.append)
+    check_all(store, runs)
+    assert engine.taken[0].checkpoint == bytes(9)
+    lines = [line for snapshot in seen for line in snapshot.lines]
+    assert lines == [
+        "a pack of 2 starts again: ValueError: no checkpoint (test_schedule.py,"
+        f" line {quick_from_anywhere.__code__.co_firstlineno + 3})"
+    ]
+
+
+def test_nothing_to_do(store: Store) -> None:
+    last = run_sweep(store, [], InPlace(quick), owner="me")
+    assert (last.total, last.left, last.packs) == (0, 0.0, ())
+
+
+def test_where_there_is_no_worker_it_waits_for_one(store: Store) -> None:
+    runs = pretended.runs(2)
+
+    class Growing(InPlace):
+        looks = 0
+
+        @property
+        def workers(self) -> int:
+            self.looks += 1
+            return int(self.looks > 5)
+
+    run_sweep(store, filled(store, runs), Growing(quick), owner="me")
     check_all(store, runs)
