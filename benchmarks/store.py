@@ -55,12 +55,14 @@ def told(pack: Pack, metrics: int, rng: random.Random) -> Update:
     """What a pack gives that is trained in one slice."""
     ended = []
     for run in pack.runs:
-        status, stopped = ("diverged", "diverged") if rng.random() < 0.01 else ("done", "steps")
+        diverged = rng.random() < 0.01
+        tested = 0 if diverged else run.tested
         outcome = Outcome(
             seed=run.seed,
-            status=status,
-            stopped=stopped,
-            correct=rng.randrange(run.tested + 1),
+            status="diverged" if diverged else "done",
+            stopped="diverged" if diverged else "steps",
+            correct=rng.randrange(tested + 1),
+            tested=tested,
             steps_done=run.steps,
             parameters=25_000,
             seconds=rng.uniform(1, 100),

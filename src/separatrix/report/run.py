@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeGuard
 
 from separatrix.errors import SeparatrixError, first_line
 from separatrix.numbers.accuracy import percent
@@ -92,8 +92,8 @@ def _ended(row: Stored) -> dict[str, Any]:
     return {
         "key": row.key,
         "status": row.status,
-        "outcome": None if outcome is None else vars(outcome) | {"longer": list(outcome.longer)},
-        "interval": None if outcome is None else list(wilson(outcome.correct, outcome.tested)),
+        "outcome": None if outcome is None else outcome.to_json(),
+        "interval": list(wilson(outcome.correct, outcome.tested)) if _tested(outcome) else None,
         "error": row.error,
         "version": row.version,
         "host": row.host,
@@ -131,11 +131,11 @@ def _status(row: Stored) -> str:
 
 def _measured(row: Stored) -> list[str]:
     outcome = row.outcome
-    if outcome is None:
+    if not _tested(outcome):
         return []
     run = row.run
     chance = parse_task(run.task).chance
-    lines = [
+    return [
         f"accuracy      {_right(outcome)}, chance {float(chance):.1%}",
         *(
             f"at {size:11}{_share(correct, outcome.tested)}"
@@ -143,11 +143,15 @@ def _measured(row: Stored) -> list[str]:
         ),
         f"parameters    {outcome.parameters:,}",
     ]
-    return lines
+
+
+def _tested(outcome: Outcome | None) -> TypeGuard[Outcome]:
+    """Whether there is an accuracy: what diverged was not tested."""
+    return outcome is not None and outcome.tested > 0
 
 
 def _right(outcome: Outcome | None) -> str:
-    return NONE if outcome is None else _share(outcome.correct, outcome.tested)
+    return _share(outcome.correct, outcome.tested) if _tested(outcome) else NONE
 
 
 def _share(correct: int, tested: int) -> str:

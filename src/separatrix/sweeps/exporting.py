@@ -98,8 +98,9 @@ def _cells(row: Stored) -> list[Cell]:
     run: dict[str, Any] = json.loads(row.specification)
     outcome: dict[str, Any] = json.loads(row.result) if row.result else {}
     correct = outcome.get("correct")
-    tested = outcome.get("tested")
-    low, high = (None, None) if correct is None else map(float, _interval(correct, tested))
+    # what diverged was not tested
+    tested = outcome.get("tested") or None
+    low, high = map(float, _interval(correct, tested)) if tested else (None, None)
     return [
         row.key,
         row.sweep,
@@ -107,7 +108,7 @@ def _cells(row: Stored) -> list[Cell]:
         *(run[field.name] for field in fields(Run)),
         outcome.get("stopped"),
         correct,
-        None if correct is None else correct / tested,
+        correct / tested if tested else None,
         low,
         high,
         _chance(run["task"]),

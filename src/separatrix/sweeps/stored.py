@@ -73,5 +73,4 @@ class Stored:
 
         if self.result is None:
             return None
-        data = json.loads(self.result)
-        return Outcome(**data | {"longer": tuple(data["longer"])})
+        return Outcome.from_json(json.loads(self.result))

@@ -8,7 +8,6 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from separatrix.evidence.canonical import canonical
@@ -78,7 +77,7 @@ class Telling:
                 " WHERE id = ?",
                 (
                     outcome.status,
-                    canonical(asdict(outcome)),
+                    canonical(outcome.to_json()),
                     outcome.steps_done,
                     outcome.seconds,
                     now,

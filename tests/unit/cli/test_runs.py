@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
         store.claim(five.keys[:4], "me")
         store.tell(five, update(five, 10, metrics=[]), "me")
         done = outcome(five.runs[0], 2047)
-        nan = replace(outcome(five.runs[1], 0), status="diverged", stopped="diverged")
+        nan = replace(outcome(five.runs[1], 0), status="diverged", stopped="diverged", tested=0)
         ended = ((five.keys[0], done), (five.keys[1], nan))
         told = [
             Metric(five.keys[0], 10, 1.5, 0.25, 1e-3),
@@ -85,7 +85,7 @@ def test_a_list(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # 2047 of 2048 are not all
     assert [row[6:9] for row in rows] == [
         ["done", "40/1000", "99.9 %"],
-        ["diverged", "40/1000", "0.0 %"],
+        ["diverged", "40/1000", "-"],
         ["failed", "20/1000", "-"],
         ["waiting", "20/1000", "-"],
         ["waiting", "0/1000", "-"],
@@ -102,7 +102,7 @@ def test_what_a_list_may_be_asked(path: Path, capsys: pytest.CaptureFixture[str]
     assert keys("--sweep", "second") == [LONG.key, run(0).key]
     assert keys("--status", "failed") == [run(2).key]
     assert keys("--sort=-accuracy", "--limit", "2") == [run(0).key, LONG.key]
-    assert keys("--sort", "accuracy", "--limit", "1") == [run(1).key]
+    assert keys("--sort", "accuracy", "--limit", "1") == [LONG.key]
     assert keys("--sweep", "second", "--status", "failed") == []
     out = printed(capsys, "list", "--store", str(path), "--limit", "1")
     assert out.endswith("1 failed; 1 shown, --limit 0 shows all\n")

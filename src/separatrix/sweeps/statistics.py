@@ -1,0 +1,298 @@
+"""What the runs of a sweep show, and how much of it is choice.
+
+Seeds of one setting are trained models, not draws of one proportion: an interval is each seed's
+own, over its test prompts, and among seeds stand the median, the least and the most. What may be
+pooled is how many seeds solved the task: they are independent.
+
+The best of several learning rates is chosen by its median over the same seeds that it is then
+shown with, which flatters it. So beside it stands what the choice gives where it was not made: for
+each seed the rate is chosen on the other seeds, and that seed's accuracy at it is `held out`.
+
+A diverged seed is right about nothing. A failed or unfinished one is no result: it is counted, and
+left out of every other number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+from separatrix.errors import SeparatrixError
+from separatrix.evidence.records import SOLVED
+from separatrix.numbers.wilson import wilson
+from separatrix.sweeps.cells import Cell, cells, varied
+from separatrix.sweeps.comparing import differences
+from separatrix.sweeps.proved import Proved, proved
+from separatrix.sweeps.stored import Status, Stored
+from separatrix.tasks import parse_task
+from separatrix.training.run import Run
+
+Interval = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One seed at one learning rate."""
+
+    key: str
+    seed: int
+    status: Status
+    stopped: str
+    """What ended its training; "" where it has not ended."""
+    correct: int
+    tested: int
+    """Test prompts, drawn from the seed: no two seeds share a stream. 0 where there is no model
+    to test.
+    """
+    longer: tuple[int, ...]
+    """Right answers at each longer size, of as many prompts."""
+    steps_done: int
+    parameters: int
+    seconds: float
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("done", "diverged")
+
+    @property
+    def accuracy(self) -> Fraction:
+        """0 where it diverged."""
+        return Fraction(self.correct, self.tested) if self.tested else Fraction(0)
+
+    def longer_accuracy(self, place: int) -> Fraction:
+        return Fraction(self.longer[place], self.tested) if self.tested else Fraction(0)
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 %, Wilson, over its test prompts; None where there are none."""
+        return wilson(self.correct, self.tested) if self.tested else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How something lies over seeds."""
+
+    median: Fraction
+    least: Fraction
+    most: Fraction
+
+    @classmethod
+    def of(cls, values: Sequence[Fraction]) -> Spread | None:
+        """None of no values."""
+        if not values:
+            return None
+        return cls(median=median(values), least=min(values), most=max(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A learning rate of a cell, with its seeds in order."""
+
+    learning_rate: float
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def ended(self) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.ended)
+
+    @cached_property
+    def accuracy(self) -> Spread | None:
+        return Spread.of([trial.accuracy for trial in self.ended])
+
+    def longer(self, place: int) -> Spread | None:
+        """The accuracy at the longer size of this place."""
+        return Spread.of([trial.longer_accuracy(place) for trial in self.ended])
+
+    @property
+    def solved(self) -> int:
+        return sum(trial.accuracy >= SOLVED for trial in self.ended)
+
+    @property
+    def solved_interval(self) -> Interval | None:
+        """95 %, Wilson: among how many of all seeds it would be solved."""
+        return wilson(self.solved, len(self.ended)) if self.ended else None
+
+    def count(self, status: Status) -> int:
+        return sum(trial.status == status for trial in self.trials)
+
+    @property
+    def unfinished(self) -> int:
+        return self.count("waiting") + self.count("running")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """A seed, the rate that the other seeds chose, and the seed's accuracy at that rate."""
+
+    seed: int
+    learning_rate: float
+    accuracy: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A cell: a stack on a task with everything but seed and learning rate the same."""
+
+    label: str
+    run: Run
+    """What its runs have in common."""
+    rates: tuple[Rate, ...]
+    """The grid, from the smallest on."""
+    proved: Proved | None
+    """None where the stack or the task is not known here."""
+    unlike: tuple[str, ...] = ()
+    """In what its training differs from that of the stack that it is compared with."""
+
+    @cached_property
+    def best(self) -> Rate | None:
+        """The rate with the highest median, on these same seeds; None where no seed has ended."""
+        return best([rate for rate in self.rates if rate.ended])
+
+    @cached_property
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """For each seed, the rate that the other seeds would have chosen. Empty where there is
+        nothing to choose, or only one seed to choose with.
+        """
+        if len(self.rates) < 2:
+            return ()
+        seeds = sorted({trial.seed for rate in self.rates for trial in rate.ended})
+        found = (self._without(seed) for seed in seeds)
+        return tuple(one for one in found if one is not None)
+
+    def _without(self, seed: int) -> HeldOut | None:
+        others = [
+            Rate(
+                learning_rate=rate.learning_rate,
+                trials=tuple(trial for trial in rate.ended if trial.seed != seed),
+            )
+            for rate in self.rates
+        ]
+        chosen = best([rate for rate in others if rate.ended])
+        if chosen is None:
+            return None
+        for rate in self.rates:
+            for trial in rate.ended:
+                if rate.learning_rate == chosen.learning_rate and trial.seed == seed:
+                    return HeldOut(
+                        seed=seed, learning_rate=rate.learning_rate, accuracy=trial.accuracy
+                    )
+        # that rate has not ended with this seed
+        return None
+
+    @property
+    def held_out_accuracy(self) -> Spread | None:
+        return Spread.of([one.accuracy for one in self.held_out])
+
+    @property
+    def parameters(self) -> int | None:
+        """None before a seed has ended."""
+        return next((trial.parameters for rate in self.rates for trial in rate.ended), None)
+
+    @property
+    def chance(self) -> Fraction:
+        return Fraction(parse_task(self.run.task).chance)
+
+    def count(self, status: Status) -> int:
+        return sum(rate.count(status) for rate in self.rates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a sweep shows."""
+
+    name: str
+    cells: tuple[Measured, ...]
+    versions: tuple[str, ...]
+    """Of the code that ended its runs."""
+
+    def count(self, status: Status) -> int:
+        return sum(cell.count(status) for cell in self.cells)
+
+    @property
+    def complete(self) -> bool:
+        return not any(rate.unfinished for cell in self.cells for rate in cell.rates)
+
+
+def best(rates: Sequence[Rate]) -> Rate | None:
+    """The rate with the highest median accuracy; of equals the one with the highest mean, and of
+    those the smallest. None of none.
+    """
+
+    def merit(rate: Rate) -> tuple[Fraction, Fraction, float]:
+        accuracies = [trial.accuracy for trial in rate.ended]
+        mean = sum(accuracies, Fraction(0)) / len(accuracies)
+        return median(accuracies), mean, -rate.learning_rate
+
+    return max(rates, key=merit, default=None)
+
+
+def summary(name: str, rows: Iterable[Stored]) -> Summary:
+    """What runs of a store show, cells in the order of their first runs."""
+    stored = {row.run.key: row for row in rows}
+    found = cells(row.run for row in stored.values())
+    names = varied(found)
+    measured = [_measured(cell, stored, cell.label(names)) for cell in found]
+    unlike = differences([(cell.label, cell.run, cell.parameters) for cell in measured])
+    return Summary(
+        name=name,
+        cells=tuple(
+            replace(cell, unlike=lines) for cell, lines in zip(measured, unlike, strict=True)
+        ),
+        versions=tuple(sorted({row.version for row in stored.values() if row.version})),
+    )
+
+
+def _measured(cell: Cell, stored: Mapping[str, Stored], label: str) -> Measured:
+    rates: dict[float, list[Trial]] = {}
+    for run in cell.runs:
+        rates.setdefault(run.learning_rate, []).append(_trial(stored[run.key]))
+    return Measured(
+        label=label,
+        run=cell.run,
+        rates=tuple(
+            Rate(
+                learning_rate=rate,
+                trials=tuple(sorted(rates[rate], key=lambda trial: trial.seed)),
+            )
+            for rate in sorted(rates)
+        ),
+        proved=_proved(cell.run),
+    )
+
+
+def _trial(row: Stored) -> Trial:
+    outcome = row.outcome
+    common: dict[str, Any] = {"key": row.key, "seed": row.run.seed, "status": row.status}
+    if outcome is None:
+        return Trial(
+            **common,
+            stopped="",
+            correct=0,
+            tested=0,
+            longer=(),
+            steps_done=row.step,
+            parameters=0,
+            seconds=row.seconds,
+        )
+    return Trial(
+        **common,
+        stopped=outcome.stopped,
+        correct=outcome.correct,
+        tested=outcome.tested,
+        longer=outcome.longer,
+        steps_done=outcome.steps_done,
+        parameters=outcome.parameters,
+        seconds=outcome.seconds,
+    )
+
+
+def _proved(run: Run) -> Proved | None:
+    try:
+        return proved(run.architecture, run.task)
+    except SeparatrixError:
+        # a mixer of one's own that is not imported here
+        return None
