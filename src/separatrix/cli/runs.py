@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import STORE, StoreFile
-from separatrix.cli.printing import JsonFlag, print_json, print_text, width
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, width
 from separatrix.errors import SpecError
 
 if TYPE_CHECKING:
@@ -134,3 +134,44 @@ def runs_export(
     if metrics is not None:
         write_metrics(metrics, told)
         typer.echo(f"{len(told):,} metrics written to {metrics}")
+
+
+@runs_app.command("summary")
+def runs_summary(
+    store: StoreFile = STORE,
+    sweep: Sweep = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a section of a page.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """What a sweep shows: the best learning rate of each cell and every seed, with intervals,
+    chance and what is proved.
+    """
+    if markdown and as_json:
+        raise SpecError("--markdown and --json are two forms of the same tables; give one")
+    with opened(store, sweep) as kept:
+        name = sweep if sweep is not None else _only_sweep(kept)
+        rows = kept.rows(name)
+    from separatrix.report import sweeps as tables
+    from separatrix.sweeps.statistics import summary
+
+    found = summary(name, rows)
+    if as_json:
+        print_json(tables.data(found))
+    elif markdown:
+        typer.echo(tables.markdown(found), nl=False)
+    else:
+        print_rows(tables.best_rows(found), False)
+        typer.echo()
+        print_rows(tables.seed_rows(found), False)
+        typer.echo()
+        print_text("\n".join(tables.notes(found)))
+
+
+def _only_sweep(kept: Store) -> str:
+    names = list(kept.sweeps())
+    if len(names) != 1:
+        known = f"has the sweeps {', '.join(names)}; name one with --sweep" if names else "is empty"
+        raise SpecError(f"{kept.path} {known}")
+    return names[0]

@@ -116,6 +116,12 @@ def format_count(value: int, *, shorten_from: int = 10**6) -> str:
     return f"{value:,}" if digits <= _LONGEST_WRITTEN else f"about 10^{digits - 1}"
 
 
+def format_share(part: int, whole: int) -> str:
+    """A share in percent with one decimal, rounded down: what is not all is never "100.0 %"."""
+    tenths = 1000 * part // whole
+    return f"{tenths // 10}.{tenths % 10} %"
+
+
 def format_times(value: int, unit: int) -> str:
     """How often a size is another, for people: "937 times", "1.5 times", "1.002 times"."""
     ratio = Fraction(value, unit)

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from separatrix.errors import SeparatrixError, first_line
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.wilson import wilson
-from separatrix.report.runs import NONE, accuracy, duration, moment
+from separatrix.report.runs import NONE, accuracy, duration, ends, moment
 from separatrix.report.text_plot import text_plot
 from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.proved import proved
@@ -155,10 +155,9 @@ def _right(outcome: Outcome | None) -> str:
 
 
 def _share(correct: int, tested: int) -> str:
-    low, high = wilson(correct, tested)
+    low, high = ends(*wilson(correct, tested))
     return (
-        f"{accuracy(correct, tested)} ({correct:,} of {tested:,}; 95 % interval"
-        f" {100 * float(low):.1f} to {100 * float(high):.1f} %)"
+        f"{accuracy(correct, tested)} ({correct:,} of {tested:,}; 95 % interval {low} to {high} %)"
     )
 
 

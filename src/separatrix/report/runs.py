@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
+
+from separatrix.numbers.amounts import format_share
 
 if TYPE_CHECKING:
     from separatrix.sweeps.reading import Listed
@@ -63,13 +65,17 @@ def counted(counts: Mapping[str, int]) -> str:
     return f"{total:,} run{'s' if total > 1 else ''}: {parts}"
 
 
-@cache
 def accuracy(correct: int | None, tested: int | None) -> str:
-    """A share in percent with one decimal, rounded down: what is not all is never 100.0 %."""
-    if correct is None or not tested:
-        return NONE
-    tenths = 1000 * correct // tested
-    return f"{tenths // 10}.{tenths % 10} %"
+    """What was not tested has none."""
+    return format_share(correct, tested) if correct is not None and tested else NONE
+
+
+def ends(low: str, high: str) -> tuple[str, str]:
+    """The ends of an interval of shares, in percent with one decimal, rounded outward."""
+    tenth = Decimal("0.1")
+    lower = (100 * Decimal(low)).quantize(tenth, ROUND_FLOOR)
+    upper = (100 * Decimal(high)).quantize(tenth, ROUND_CEILING)
+    return str(lower), str(upper)
 
 
 def duration(seconds: float) -> str:

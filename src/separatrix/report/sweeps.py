@@ -8,10 +8,11 @@ from typing import Any
 
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
+from separatrix.numbers.amounts import format_share
+from separatrix.report.runs import NONE, ends
 from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.statistics import Interval, Measured, Rate, Spread, Summary, Trial
 
-NONE = "-"
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""
 Row = dict[str, str]
@@ -41,15 +42,13 @@ def _best_row(cell: Measured, longer: Sequence[str], chosen: bool) -> Row:
         row[f"at {size}"] = _median(at)
     row["chance"] = _percent(cell.chance)
     proved = cell.proved
-    ceilings = any_ceiling(cell)
-    row["at most"] = NONE if ceilings is None else percent(ceilings)
-    row["proved"] = (
-        NONE if proved is None else f"{proved.status} ({theorem_name(proved.theorem)})"
-    )
+    at_most = ceiling(cell)
+    row["at most"] = NONE if at_most is None else percent(at_most)
+    row["proved"] = NONE if proved is None else f"{proved.status} ({theorem_name(proved.theorem)})"
     return row
 
 
-def any_ceiling(cell: Measured) -> int | None:
+def ceiling(cell: Measured) -> int | None:
     """Theorem A's ceiling in millionths; None where it has none."""
     return None if cell.proved is None else cell.proved.ceiling
 
@@ -61,8 +60,10 @@ def seed_rows(summary: Summary) -> list[Row]:
     for cell in summary.cells:
         for rate in cell.rates:
             trials = {trial.seed: trial for trial in rate.trials}
+            # said once for all of its rates
+            label = cell.label if rate is cell.rates[0] else ""
             mark = CHOSEN if rate is cell.best and len(cell.rates) > 1 else ""
-            row = {"cell": cell.label, "rate": f"{rate.learning_rate:g}{mark}"}
+            row = {"cell": label, "rate": f"{rate.learning_rate:g}{mark}"}
             row |= {
                 f"seed {seed}": _trial(trials[seed]) if seed in trials else "" for seed in seeds
             }
@@ -80,8 +81,8 @@ def notes(summary: Summary) -> list[str]:
             " seeds at those rates, which no choice flatters."
         )
     found.append(
-        f"solved: seeds right on at least {_percent(SOLVED)} of their own test prompts, of the seeds"
-        " that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
+        f"solved: seeds right on at least {_percent(SOLVED)} of their own test prompts, of the"
+        " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
         " interval over its test prompts, which no other seed has."
     )
     left = [
@@ -95,11 +96,18 @@ def notes(summary: Summary) -> list[str]:
             " out of every other number"
             f"{'.' if summary.complete else ', and the choice may still change.'}"
         )
+    found += [f"{text}." for text in dict.fromkeys(cell.repeats for cell in summary.cells) if text]
     for cell in summary.cells:
-        if cell.unlike:
-            found.append(f"{cell.label} is no equal comparison: {'; '.join(cell.unlike)}.")
-    if any(any_ceiling(cell) is not None for cell in summary.cells):
+        if cell.unequal is not None:
+            beside = f" beside {cell.unequal.beside}" if cell.unequal.beside else ""
+            points = "; ".join(cell.unequal.points)
+            found.append(f"No equal comparison: {cell.label}{beside}: {points}.")
+    if any(ceiling(cell) is not None for cell in summary.cells):
         found.append("at most: no weights answer more of random questions (Theorem A).")
+    if any(cell.proved is not None for cell in summary.cells):
+        found.append(
+            "proved: what weights can or cannot do, with the number formats that a stack declares."
+        )
     if len(summary.versions) > 1:
         found.append(f"The runs were ended by different code: {', '.join(summary.versions)}.")
     return found
@@ -165,7 +173,10 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
         "parameters": cell.parameters,
         "chance": str(cell.chance),
         "proved": None if cell.proved is None else vars(cell.proved),
-        "unlike": list(cell.unlike),
+        "repeats": cell.repeats,
+        "unequal": None
+        if cell.unequal is None
+        else {"beside": cell.unequal.beside, "points": list(cell.unequal.points)},
         "rates": [_rate_data(cell, rate) for rate in cell.rates],
         "best": None
         if best is None
@@ -244,8 +255,7 @@ def _trial(trial: Trial) -> str:
 
 
 def _span(interval: Interval) -> str:
-    low, high = (100 * float(end) for end in interval)
-    return f"{low:.1f}-{high:.1f}"
+    return "-".join(ends(*interval))
 
 
 def _median(spread: Spread | None) -> str:
@@ -253,6 +263,4 @@ def _median(spread: Spread | None) -> str:
 
 
 def _percent(accuracy: Fraction) -> str:
-    """Rounded down, so that what is not all is never 100.0 %."""
-    tenths = 1000 * accuracy.numerator // accuracy.denominator
-    return f"{tenths // 10}.{tenths % 10} %"
+    return format_share(accuracy.numerator, accuracy.denominator)

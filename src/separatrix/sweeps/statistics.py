@@ -25,10 +25,12 @@ from separatrix.errors import SeparatrixError
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.wilson import wilson
 from separatrix.sweeps.cells import Cell, cells, varied
-from separatrix.sweeps.comparing import differences
+from separatrix.sweeps.comparing import Unequal, differences
 from separatrix.sweeps.proved import Proved, proved
 from separatrix.sweeps.stored import Status, Stored
 from separatrix.tasks import parse_task
+from separatrix.tasks.repeats import repeats
+from separatrix.training.record import drawn
 from separatrix.training.run import Run
 
 Interval = tuple[str, str]
@@ -144,7 +146,9 @@ class Measured:
     """The grid, from the smallest on."""
     proved: Proved | None
     """None where the stack or the task is not known here."""
-    unlike: tuple[str, ...] = ()
+    repeats: str
+    """A sentence where test prompts had been trained on; "" where hardly any had."""
+    unequal: Unequal | None = None
     """In what its training differs from that of the stack that it is compared with."""
 
     @cached_property
@@ -236,11 +240,11 @@ def summary(name: str, rows: Iterable[Stored]) -> Summary:
     found = cells(row.run for row in stored.values())
     names = varied(found)
     measured = [_measured(cell, stored, cell.label(names)) for cell in found]
-    unlike = differences([(cell.label, cell.run, cell.parameters) for cell in measured])
+    unequal = differences([(cell.label, cell.run, cell.parameters) for cell in measured])
     return Summary(
         name=name,
         cells=tuple(
-            replace(cell, unlike=lines) for cell, lines in zip(measured, unlike, strict=True)
+            replace(cell, unequal=points) for cell, points in zip(measured, unequal, strict=True)
         ),
         versions=tuple(sorted({row.version for row in stored.values() if row.version})),
     )
@@ -250,6 +254,7 @@ def _measured(cell: Cell, stored: Mapping[str, Stored], label: str) -> Measured:
     rates: dict[float, list[Trial]] = {}
     for run in cell.runs:
         rates.setdefault(run.learning_rate, []).append(_trial(stored[run.key]))
+    outcomes = [row.outcome for run in cell.runs if (row := stored[run.key]).outcome is not None]
     return Measured(
         label=label,
         run=cell.run,
@@ -261,6 +266,7 @@ def _measured(cell: Cell, stored: Mapping[str, Stored], label: str) -> Measured:
             for rate in sorted(rates)
         ),
         proved=_proved(cell.run),
+        repeats=repeats(cell.run.trained, drawn(cell.run, outcomes)),
     )
 
 

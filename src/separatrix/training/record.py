@@ -113,7 +113,7 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
             _longer(run, other, [outcome.longer[place] for outcome in outcomes])
             for place, other in enumerate(run.longer_tasks)
         ),
-        repeats=repeats(task, _drawn(run, outcomes)),
+        repeats=repeats(task, drawn(run, outcomes)),
     )
 
 
@@ -145,7 +145,7 @@ def _longer(run: Run, task: Task, correct: list[int]) -> dict[str, Any]:
     }
 
 
-def _drawn(run: Run, outcomes: Sequence[Outcome]) -> int:
+def drawn(run: Run, outcomes: Sequence[Outcome]) -> int:
     """Prompts of the task itself that every seed that was tested has trained on, at least."""
     steps = [outcome.steps_done for outcome in outcomes if not outcome.diverged]
     before = run.stages[-1].until if run.stages else 0

@@ -140,6 +140,20 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["outcome"]["status"] == "diverged"
 
 
+def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "summary", "--store", str(path), "--sweep", "first")
+    assert "99.9 %" in out
+    assert "1 diverged, 1 failed, 2 waiting. A diverged seed counts as 0 %" in out
+    assert printed(
+        capsys, "summary", "--store", str(path), "--sweep", "second", "--markdown"
+    ).startswith("## second\n\n| cell | rate | median")
+    found = json.loads(
+        printed(capsys, "summary", "--store", str(path), "--sweep", "second", "--json")
+    )
+    assert [cell["run"]["task"] for cell in found["cells"]] == [LONG.task, run(0).task]
+    assert "has the sweeps first, second" in fails(capsys, "summary", "--store", str(path))
+
+
 def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for kind in ("csv", "parquet"):
