@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from separatrix.report.html import write_report
     from separatrix.reproduce import reproduce_table
     from separatrix.searches import NotFound, refute
-    from separatrix.sweeps import sweep
+    from separatrix.sweeps.sweep import sweep
     from separatrix.tasks import parse_task
     from separatrix.theory import judge
     from separatrix.training.loop import train
@@ -60,7 +60,7 @@ _HOMES = {
     "register_mechanism": "separatrix.plugins",
     "reproduce_table": "separatrix.reproduce",
     "resolve": "separatrix.architecture.resolve",
-    "sweep": "separatrix.sweeps",
+    "sweep": "separatrix.sweeps.sweep",
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.loop",
     "verify": "separatrix.checks",

@@ -50,7 +50,7 @@ def sweep(
     if dry_run:
         _say_plan(file, store, workers, device, as_json)
         return
-    from separatrix.sweeps import sweep as train_all
+    from separatrix.sweeps.sweep import sweep as train_all
     from separatrix.sweeps.board import Board
 
     try:
@@ -93,7 +93,7 @@ def _cell(line: Line) -> dict[str, Any]:
 
 
 def _say_plan(file: Path, store: Path, workers: int | None, device: str, as_json: bool) -> None:
-    from separatrix.sweeps import planned
+    from separatrix.sweeps.sweep import planned
 
     with bar("trying some steps", shown=not as_json):
         found = planned(file, store=store, workers=workers, device=device)

@@ -60,7 +60,7 @@ class Given:
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Given:
     engine = Given(pretend)
-    monkeypatch.setattr("separatrix.sweeps.chosen", engine)
+    monkeypatch.setattr("separatrix.sweeps.sweep.chosen", engine)
     return engine
 
 
