@@ -50,8 +50,8 @@ def sweep(
     if dry_run:
         _say_plan(file, store, workers, device, as_json)
         return
-    from separatrix.sweeps.sweep import sweep as train_all
     from separatrix.sweeps.board import Board
+    from separatrix.sweeps.sweep import sweep as train_all
 
     try:
         rows = train_all(
