@@ -31,6 +31,11 @@ LONG = Run(
 """Theorem A speaks of it: its state of 2 x 2 numbers of 32 bits holds 128 of 448 bits."""
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Six runs: two done, one diverged, one failed, one running, one waiting."""
