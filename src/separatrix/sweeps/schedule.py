@@ -53,7 +53,7 @@ def run_sweep(
     compile: bool = False,
     imports: Sequence[str] = (),
 ) -> Snapshot:
-    """Trains every run of `packs` that has not ended, in slices of at most `slice_seconds`, and
+    """Trains every run of `packs` that has not ended, in slices of about `slice_seconds`, and
     returns when each has: also those that another process on the same store holds.
 
     A run whose work raises, or that loses LOSSES + 1 workers in a row, is marked failed. Ctrl-C
@@ -88,8 +88,7 @@ class _Job:
     held: set[str]
     """Members that this scheduler holds and that have not ended."""
     checkpoint: bytes | None
-    step: int | None
-    """None where a checkpoint was found whose step is not known yet."""
+    step: int
     seconds: float = FIRST_SLICE
     losses: int = 0
     found: bool = False
@@ -119,7 +118,10 @@ class _Sweep:
         self.queue = deque(sorted(packs, key=lambda pack: -cost(pack)))
         self.ready: deque[_Job] = deque()
         self.going: dict[int, _Job] = {}
+        self.mine: set[str] = set()
+        """The open runs of all jobs."""
         self.elsewhere: list[Pack] = []
+        """Runs that were not to be had, and that had not ended."""
         self.untold: list[tuple[_Job, Update]] = []
         self.tally = Tally(packs)
         self.next_beat = self.next_poll = self.next_tell = 0.0
@@ -151,6 +153,7 @@ class _Sweep:
         self.store.release(self.owner)
         self.ready.clear()
         self.going.clear()
+        self.mine.clear()
 
     def now_and_then(self) -> None:
         """What is due: a sign of life, a look at what others hold, a snapshot."""
@@ -166,9 +169,9 @@ class _Sweep:
             self.told(self.snapshot())
 
     def snapshot(self) -> Snapshot:
-        going = {job.pack: (job.step or 0, job.held) for job in self.going.values()}
+        going = {job.pack: (job.step, job.held) for job in self.going.values()}
         others = {key for pack in self.elsewhere for key in pack.keys}
-        return self.tally.snapshot(going, len(others - self.mine()))
+        return self.tally.snapshot(going, len(others - self.mine))
 
     # ---- what is computed next
 
@@ -194,24 +197,21 @@ class _Sweep:
         """Jobs for those runs of a pack that nobody else trains and that have not ended. Where a
         checkpoint tells of another pack that some of them were in, that one goes on.
         """
-        mine = self.mine()
-        wanted = [key for key in pack.keys if key not in mine]
+        wanted = [key for key in pack.keys if key not in self.mine]
         keys = self.store.claim(wanted, self.owner)
         self.note_others(pack, [key for key in wanted if key not in keys])
         jobs: list[_Job] = []
         for begun in self.store.packs(keys) if keys else ():
-            more = [key for key in begun.keys if key not in mine]
+            more = [key for key in begun.keys if key not in self.mine]
             held = set(self.store.claim(more, self.owner))
             step = max(self.store.run(key).step for key in held)
             jobs.append(_Job(begun, held, self.store.checkpoint(begun), step, found=True))
+            self.tally.found(begun, held, step)
             keys = [key for key in keys if key not in held]
         if keys:
             jobs.append(_fresh(pack, set(keys)))
+        self.mine.update(*(job.held for job in jobs))
         return jobs
-
-    def mine(self) -> set[str]:
-        """The open runs of all jobs."""
-        return {key for job in (*self.ready, *self.going.values()) for key in job.held}
 
     def note_others(self, pack: Pack, keys: Sequence[str]) -> None:
         """Of runs that were not to be had: those that ended are counted, others train the rest."""
@@ -257,7 +257,9 @@ class _Sweep:
         told = _of(update, job.held)
         # as it was: what follows changes the job
         self.untold.append((replace(job, held=set(job.held)), told))
-        job.held -= {key for key, _ in told.finished}
+        ended = {key for key, _ in told.finished}
+        job.held -= ended
+        self.mine -= ended
         job.step = update.step
         job.losses = 0
         job.found = False
@@ -295,6 +297,7 @@ class _Sweep:
             (key,) = job.held
             with suppress(ClaimLost):
                 self.store.fail([key], error, self.owner)
+            self.mine.discard(key)
             self.tally.ended(key, "failed")
             self.tally.said(f"failed: {error}")
             return
@@ -324,6 +327,7 @@ class _Sweep:
     def drop(self, lost: _Job, reason: str) -> None:
         """Leaves a pack to whoever has claimed it meanwhile."""
         self.tally.said(reason)
+        self.mine -= lost.held
         self.ready = deque(job for job in self.ready if job.held.isdisjoint(lost.held))
         self.going = {
             ticket: job for ticket, job in self.going.items() if job.held.isdisjoint(lost.held)

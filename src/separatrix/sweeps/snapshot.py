@@ -74,20 +74,24 @@ class Tally:
     def ended(self, key: str, status: str, *, here: bool = True) -> None:
         """A run ended: computed here, or found so."""
         if key in self._costs and key not in self._ended:
-            self._credit(key, 1.0, here)
+            self._credit(key, 1.0, here=here)
             self._ended[key] = status
         self._newest.pop(key, None)
 
-    def heard(self, pack: Pack, keys: Iterable[str], update: Update, since: int | None) -> None:
-        """An update of some members of a pack that stood at step `since` (None: not known)."""
+    def found(self, pack: Pack, keys: Iterable[str], step: int) -> None:
+        """Members of a pack go on from a step that somebody else reached."""
+        for key in keys:
+            self._credit(key, step / pack.runs[0].steps, here=False)
+
+    def heard(self, pack: Pack, keys: Iterable[str], update: Update, since: int) -> None:
+        """An update of some members of a pack that stood at step `since`."""
         outcomes = dict(update.finished)
         self._newest |= {metric.key: metric for metric in update.metrics}
         steps = 0
         for key in keys:
             step = outcomes[key].steps_done if key in outcomes else update.step
-            # where it went on is not known before the first update
-            self._credit(key, step / pack.runs[0].steps, since is not None)
-            steps += 0 if since is None else max(0, step - since)
+            self._credit(key, step / pack.runs[0].steps, here=True)
+            steps += max(0, step - since)
         for key, outcome in update.finished:
             self.ended(key, outcome.status)
         self._steps += steps
@@ -123,7 +127,7 @@ class Tally:
             lines=lines,
         )
 
-    def _credit(self, key: str, share: float, here: bool) -> None:
+    def _credit(self, key: str, share: float, *, here: bool) -> None:
         amount = self._costs.get(key, 0.0) * (share - self._share.get(key, 0.0))
         self._share[key] = share
         self._to_do -= amount
