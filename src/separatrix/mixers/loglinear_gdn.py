@@ -105,15 +105,13 @@ def fenwick(
     tokens = q.shape[2]
     q, k, v, log_a, b, weights = (split_runs(x, chunk) for x in (q, k, v, log_a, b, weights))
     delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b, q)), chunk=chunk)
-    identity = torch.eye(chunk, dtype=q.dtype, device=q.device)
     # the share of every v_j apart (reads (I + L)^-1 diag(b)), for levels to weigh
-    y = (delta.reads @ delta.solve(delta.b * identity) * inside_chunk(weights)).tril() @ v
+    y = (delta.reads @ delta.inverse * inside_chunk(weights)).tril() @ v
     # a query as it reads the state before its run of chunks
     q = delta.queries()
     # chunks have 2^p tokens: the first level above them is that of bit p, p + 1
     level = (chunk - 1).bit_length() + 1
-    sums = delta.added
-    transition = delta.transition
+    transition, sums = delta.passed()
     while sums.shape[2] > 1:
         (even, odd), (first, second) = (
             rearrange(x, "b h (m two) d e -> two b h m d e", two=2) for x in (sums, transition)

@@ -42,7 +42,7 @@ def test_segments_change_nothing(name: str, numbers: int, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("tokens", "lengths"), [(10, [8, 2]), (8, [8]), (3, [3]), (25, [8, 8, 8, 1])]
+    ("tokens", "lengths"), [(12, [12]), (13, [8, 5]), (8, [8]), (3, [3]), (25, [8, 8, 8, 1])]
 )
 def test_segments_are_whole_chunks(
     tokens: int, lengths: list[int], monkeypatch: pytest.MonkeyPatch

@@ -303,6 +303,21 @@ def check_places(places: Tensor, x: Float[Tensor, "b t w"], before: int = 0) -> 
         )
 
 
+def plus_product(
+    x: Float[Tensor, "*b i r"], a: Float[Tensor, "*b i j"], c: Float[Tensor, "*b j r"]
+) -> Float[Tensor, "*b i r"]:
+    """x + a c, without a tensor for the product."""
+    flat = (y.flatten(0, -3) for y in (x, a, c))
+    return torch.baddbmm(*flat).unflatten(0, x.shape[:-2])
+
+
+def even(tokens: int, size: int) -> int:
+    """A length near `size` that cuts the tokens into equal chunks, of which none is mostly filled
+    up.
+    """
+    return -(-tokens // max(1, round(tokens / size)))
+
+
 def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token,
     they are seen by none.

@@ -23,9 +23,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.mixers.base.mixer import join_chunks, split_chunks
+from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks
 from separatrix.mixers.ops.decayed_scores import scores_by_halves
 from separatrix.mixers.ops.segments import in_segments
+
+CHUNK = 24
+"""Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps
+of a Mamba-2 of 2 layers, batch 64, one head of 64 numbers: of 256 tokens 171 ms in chunks of 16,
+157 of 24, 166 of 32 and 48, 171 of 64; of 64 tokens 48, 45, 46 and 41 in chunks of 16, 22, 32, 64.
+"""
 
 
 def decayed(
@@ -37,6 +43,8 @@ def decayed(
     chunk: int,
 ) -> Float[Tensor, "b h t e"]:
     """y_i of the recurrence for every i."""
+    if log_a.shape[-1] == 1:
+        chunk = even(q.shape[2], min(chunk, CHUNK))
     if q.shape[2] <= chunk:
         # one chunk: no state comes in, and none is asked for
         log_a = bounded(log_a)
@@ -55,7 +63,8 @@ def _segment(
     # R' = exp(G_c) R + added; the decay up to the end of the chunk, so at most 1
     added = (after(log_a).exp() * k).mT @ v  # b h n d e
     states, last = carry(total[:, :, :, -1:].mT.exp(), added, state)
-    return join_chunks(scores(q, k, log_a, total) @ v + (total.exp() * q) @ states, tokens), last
+    y = plus_product(scores(q, k, log_a, total) @ v, total.exp() * q, states)
+    return join_chunks(y, tokens), last
 
 
 def final(
@@ -114,6 +123,8 @@ def scores(
     total: Float[Tensor, "... c s"],
 ) -> Float[Tensor, "... c c"]:
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
+    if log_a.shape[-1] == 1:
+        return products(log_a) * (q @ k.mT)
     return lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril()
 
 
@@ -128,7 +139,12 @@ def lower_scores(
     """
     if log_a.shape[-1] > 1:
         return scores_by_halves(q, k, total)
+    kept = products(log_a)[..., None, :]
+    return kept * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])
+
+
+def products(log_a: Float[Tensor, "... c 1"]) -> Float[Tensor, "... c c"]:
+    """exp(G_i - G_j) for j <= i, else 0."""
     # log a_{j+1} + ... + log a_i summed up as it is: the difference of two sums from the start has
     # fewer digits
-    between = log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2)
-    return between.exp()[..., None, :] * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])
+    return log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2).exp().tril()

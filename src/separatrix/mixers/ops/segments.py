@@ -28,7 +28,9 @@ def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
     """
     tokens = inputs[0].shape[2]
     per_token = max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1]
-    size = tokens if inputs[0].is_cuda else max(1, NUMBERS // per_token // chunk) * chunk
+    most = max(1, NUMBERS // per_token // chunk) * chunk
+    # a little more than one segment is one: a pass over a few tokens costs more
+    size = tokens if inputs[0].is_cuda or 2 * tokens <= 3 * most else most
     state = None
     outputs = []
     for part in zip(*(x.split(size, 2) for x in inputs), strict=True):
