@@ -20,10 +20,12 @@ from separatrix.evidence.bundles import bundle_envelope
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Evidence, from_envelope
 from separatrix.reproduce import reproduce_table
-from separatrix.reproduce.jobs import Job, perform, stored
+from separatrix.reproduce.jobs import Job, perform, runs_of, stored
 from separatrix.table.body import Settings
 from separatrix.table.models import Source
 from separatrix.table.plan import KINDS, Kind
+from separatrix.training.engine import Trainer
+from separatrix.training.packs import Pack
 
 TINY = {"steps": 20, "batch": 32, "tested": 64}
 
@@ -97,7 +99,7 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     shutil.copytree(folder / ".saved", out / ".saved")
     files = {job: out / ".saved" / f"{job.key}.json" for job in jobs}
     assert set(files.values()) == set((out / ".saved").glob("*.json"))
-    cut, gone = [job for job in jobs if job.do == "train" and "linear" in str(job.architecture)]
+    cut, gone = [job for job in jobs if job.do == "train"]
     files[cut].write_text(files[cut].read_text()[:-10])
     files[gone].unlink()
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
@@ -243,6 +245,7 @@ def test_saved_results_belong_to_their_job_and_code(
         do="train",
         task="eva:n=4,V=4",
         architecture="full @ heads=1, head_dim=4",
+        seeds=(0, 1),
         training=tuple(TINY.items()),
     )
     result = perform(job, tmp_path)
@@ -254,7 +257,7 @@ def test_saved_results_belong_to_their_job_and_code(
                 task="eva:n=4,V=4",
                 architecture="full @ heads=1, head_dim=4",
                 training=job.training,
-                seed=1,
+                seeds=(0, 2),
             ),
             tmp_path,
         )
@@ -262,6 +265,34 @@ def test_saved_results_belong_to_their_job_and_code(
     )
     monkeypatch.setattr("separatrix.reproduce.jobs.code_digest", lambda: sha256("other code"))
     assert stored(job, tmp_path) is None
+
+
+def test_a_pack_that_was_stopped_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pack's checkpoint is picked up, gives what an uninterrupted one gives, and is removed."""
+    job = Job(
+        do="train",
+        task="eva:n=4,V=4",
+        architecture="full @ heads=1, head_dim=4",
+        seeds=(0, 1),
+        training=tuple(TINY.items()),
+    )
+    trainer = Trainer(Pack(runs_of(job)))
+    trainer.advance(7)
+    (tmp_path / "stopped").mkdir()
+    (tmp_path / "stopped" / f"{job.key}.checkpoint").write_bytes(trainer.checkpoint())
+    begun: list[int] = []
+    resumed = Trainer.resumed
+
+    def noted(pack: Pack, data: bytes, **options: Any) -> Trainer:
+        begun.append(resumed(pack, data).step)
+        return resumed(pack, data, **options)
+
+    monkeypatch.setattr(Trainer, "resumed", noted)
+    assert perform(job, tmp_path / "stopped") == perform(job, tmp_path / "whole")
+    assert begun == [7]
+    assert [path.suffix for path in (tmp_path / "stopped").iterdir()] == [".json"]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

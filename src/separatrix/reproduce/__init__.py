@@ -14,11 +14,11 @@ from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import bundle_envelope
 from separatrix.evidence.canonical import canonical
 from separatrix.evidence.records import Construction, Evidence, Measurement, from_envelope
-from separatrix.reproduce.jobs import Job, run_of
+from separatrix.reproduce.jobs import Job, runs_of
 from separatrix.reproduce.pool import run_jobs
 from separatrix.table.body import Settings, derive, table_cells
 from separatrix.table.classes import COLUMNS
-from separatrix.table.plan import Cell, Witness
+from separatrix.table.plan import Cell
 
 
 def reproduce_table(
@@ -71,40 +71,43 @@ def _plan(cell: Cell, settings: Settings) -> list[Job]:
             Job(do="construct", task=pair.task, architecture=pair.architecture, cost=6.0)
             for pair in cell.built()
         ),
-        *(_witness_job(cell, wanted, settings) for wanted in cell.witnesses()),
-        *(job for jobs in _trainings(cell, settings) for job in jobs),
+        *(
+            Job(
+                do="refute",
+                task=wanted.task,
+                architecture=wanted.architecture,
+                seed=settings.seed,
+                cost=1.0,
+            )
+            for wanted in cell.witnesses()
+            if wanted.form != "wrong_answer"
+        ),
+        *_trainings(cell, settings),
     ]
 
 
-def _witness_job(cell: Cell, wanted: Witness, settings: Settings) -> Job:
-    """The search for a failure: of a model drawn at random, or of a trained one."""
-    if wanted.form == "wrong_answer":
-        return _training(cell, cell.sizes[-1], settings.seed, do="refute_trained")
-    return Job(
-        do="refute",
-        task=wanted.task,
-        architecture=wanted.architecture,
-        seed=settings.seed,
-        cost=1.0,
-    )
+def _trainings(cell: Cell, settings: Settings) -> list[Job]:
+    """The trainings of a cell: at each size, all seeds together."""
+    # of a model that is only known to fail, a wrong answer is looked for after its training
+    wrong = {wanted.task for wanted in cell.witnesses() if wanted.form == "wrong_answer"}
+    return [
+        _training(cell, size, settings, refuted=cell.task_at(size) in wrong) for size in cell.sizes
+    ]
 
 
-def _trainings(cell: Cell, settings: Settings) -> list[list[Job]]:
-    """The training jobs of a cell, one for each seed, size by size."""
-    seeds = range(settings.seed, settings.seed + cell.kind.seeds)
-    return [[_training(cell, size, seed) for seed in seeds] for size in cell.sizes]
-
-
-def _training(cell: Cell, size: int, seed: int, *, do: Any = "train") -> Job:
+def _training(cell: Cell, size: int, settings: Settings, *, refuted: bool) -> Job:
     training = cell.training()
     column = COLUMNS[cell.column]
+    seeds = tuple(range(settings.seed, settings.seed + cell.kind.seeds))
+    step = column.layers * (40 + training["batch"] * size / 16) * 1e-4
     return Job(
-        do=do,
+        do="train",
         task=cell.task_at(size),
         architecture=cell.stack,
-        seed=seed,
+        seeds=seeds,
+        refuted=refuted,
         training=tuple(sorted(training.items())),
-        cost=1.0 + training["steps"] * column.layers * (40 + training["batch"] * size / 16) * 1e-4,
+        cost=1.0 + training["steps"] * len(seeds) * step,
     )
 
 
@@ -119,13 +122,13 @@ def _records(
             )
     return [
         *(from_envelope(envelope) for job in jobs for envelope in results[job].get("records", ())),
-        *(_measurement(same, results) for same in _trainings(cell, settings)),
+        *(_measurement(job, results[job]) for job in _trainings(cell, settings)),
     ]
 
 
-def _measurement(jobs: Sequence[Job], results: dict[Job, dict[str, Any]]) -> Measurement:
+def _measurement(job: Job, result: dict[str, Any]) -> Measurement:
     from separatrix.training.record import Outcome, measurement
 
-    known = ("correct", "tested", "stopped", "steps_done", "parameters")
-    outcomes = [Outcome(seed=job.seed, **{k: results[job][k] for k in known}) for job in jobs]
-    return measurement(run_of(jobs[0]), outcomes)
+    return measurement(
+        runs_of(job)[0], [Outcome.from_json(outcome) for outcome in result["outcomes"]]
+    )

@@ -5,28 +5,35 @@ JSON result that a later run picks up.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.errors import SeparatrixError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.code import code_digest
 
+if TYPE_CHECKING:
+    from separatrix.training.run import Run
+
 SEARCH_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One piece of evidence to make: `construct` weights, `refute` a drawn model, `train` one
-    seed, `refute_trained` a run's model.
+    """One piece of evidence to make: `construct` weights, `refute` a drawn model, `train` some
+    seeds as one pack, and, where it is wanted, refute what the first of them gave.
     """
 
-    do: Literal["construct", "refute", "train", "refute_trained"]
+    do: Literal["construct", "refute", "train"]
     task: str
     architecture: str | None = None
     seed: int = 0
+    seeds: tuple[int, ...] = ()
+    """Of the models that are trained."""
+    refuted: bool = False
+    """Whether a wrong answer of the first trained model is looked for, too."""
     training: tuple[tuple[str, Any], ...] = ()
     """Settings of `training.Run` besides architecture, task and seed."""
     cost: float = 1.0
@@ -70,6 +77,7 @@ def perform(job: Job, store: Path) -> dict[str, Any]:
         store / f"{job.key}.json",
         canonical({"job": job.key, "result": result, "files": files}) + "\n",
     )
+    checkpoint(job, store).unlink(missing_ok=True)
     return result
 
 
@@ -106,33 +114,21 @@ def _refute(job: Job, store: Path) -> Work:
 
 
 def _train(job: Job, store: Path) -> Work:
-    from separatrix.training.loop import train
-
-    run = run_of(job)
-    trained = train(run)
-    return {
-        "correct": trained.correct,
-        "tested": run.tested,
-        # the loop ends early for nothing else
-        "stopped": "steps" if trained.steps_done == run.steps else "solved",
-        "steps_done": trained.steps_done,
-        "parameters": trained.parameters,
-    }, []
-
-
-def _refute_trained(job: Job, store: Path) -> Work:
     from separatrix.searches import refute
     from separatrix.tasks import parse_task
-    from separatrix.training.loop import train
+    from separatrix.training.packs import Pack
+    from separatrix.training.session import saved
 
-    return (
-        _found(
-            refute(
-                train(run_of(job)).model, parse_task(job.task), budget=SEARCH_SECONDS, seed=job.seed
-            )
-        ),
-        [],
-    )
+    pack = Pack(runs_of(job))
+    trainer = saved(pack, checkpoint(job, store))
+    # a clock would make two equal results differ
+    outcomes = [replace(trainer.outcomes()[key], seconds=0.0) for key in pack.keys]
+    result: dict[str, Any] = {"outcomes": [outcome.to_json() for outcome in outcomes]}
+    if job.refuted:
+        model = trainer.model(pack.keys[0])
+        task = parse_task(job.task)
+        result |= _found(refute(model, task, budget=SEARCH_SECONDS, seed=job.seeds[0]))
+    return result, []
 
 
 def _found(found: Any) -> dict[str, Any]:
@@ -143,22 +139,24 @@ def _found(found: Any) -> dict[str, Any]:
     return {"records": [], "not_found": str(found)}
 
 
-def run_of(job: Job) -> Any:
-    """The `training.Run` of a job that trains."""
+def runs_of(job: Job) -> tuple[Run, ...]:
+    """The runs of a job that trains, a seed each."""
     from separatrix.training.run import Run
 
     assert job.architecture is not None
-    return Run(
-        architecture=job.architecture,
-        task=job.task,
-        seed=job.seed,
-        **dict(job.training),
+    return tuple(
+        Run(architecture=job.architecture, task=job.task, seed=seed, **dict(job.training))
+        for seed in job.seeds
     )
+
+
+def checkpoint(job: Job, store: Path) -> Path:
+    """Where a job that trains saves what it has done, until it has ended."""
+    return store / f"{job.key}.checkpoint"
 
 
 _WORK = {
     "construct": _construct,
     "refute": _refute,
     "train": _train,
-    "refute_trained": _refute_trained,
 }
