@@ -11,6 +11,8 @@ from separatrix.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.base.sizes import read_sizes
 from separatrix.tasks.base.task import Task
 
+_LONGEST_TEXT = 1_000
+
 
 class Resized(NamedTuple):
     """A task at other sizes."""
@@ -72,6 +74,10 @@ def _differing(
 
 def _read(task: Task, text: str) -> dict[str, Any]:
     """The sizes a text names, each a whole number."""
+    if len(text) > _LONGEST_TEXT:
+        raise SpecError(
+            f"'{text[:40]}...' has {len(text):,} letters; sizes take no more than 1,000"
+        )
     if not text.strip():
         raise SpecError("no size is named; write one such as 'n=64', or several joined by commas")
     sizes = read_sizes(f"{task.name}:{text}", task.asked.usage)

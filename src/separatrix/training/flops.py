@@ -15,6 +15,7 @@ skips what nothing asks for does less.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -103,6 +104,7 @@ def _convolution_weights(part: Mechanism) -> int:
     return sum(bits.numbers for bits in carried) // (kernel - 1) * kernel
 
 
+@lru_cache(maxsize=1024)
 def _mixing(part: Mechanism, tokens: int) -> int:
     """Of all tokens, the first seeing itself alone."""
     if not part.mixes_tokens:

@@ -120,6 +120,7 @@ def test_a_task_of_ones_own_is_read_at_its_own_ids_alone() -> None:
         ("parity:n=8", "n", SpecError, "expected size=value"),
         ("parity:n=8", "n=4,n=16", SpecError, "given twice"),
         ("parity:n=8", "N=16", UnknownNameError, "Did you mean 'n'"),
+        ("parity:n=8", "n=4" * 1000, SpecError, "has 3,000 letters"),
         ("parity:n=8", f"n={10**40}", SizeError, r"n is 10\^40"),
         ("parity:n=8", "n=-4", SizeError, "n is -4"),
         ("seqcomp:L=3,m=8,n_1=2,n_2=3", "L=4", SizeError, "n_3 is missing"),
