@@ -60,6 +60,7 @@ class Trainer:
         self._models = Step(forward, rows, pack.runs)
         self._streams = Streams(self._run, self._seeds(), torch.device(device))
         self._tried = False
+        self._clocks: Tensor | None = None
         self._watches = [Watch() for _ in pack.runs]
         self._shares = [0.0] * len(pack.runs)
         self._window = torch.zeros(2, WINDOW, len(pack.runs), device=device)
@@ -157,10 +158,11 @@ class Trainer:
         if not self._tried:
             self._tried = True
             self._models.forward.try_together(self._models.rows, prompts)
-        factor = rate(self._run.schedule, self.step, self._run.steps)
         at = self.step % WINDOW
+        if at == 0 or self._clocks is None:
+            self._clocks = self._clocks_from(self.step - at)
         self.step += 1
-        loss = self._models(prompts, self._models.clock(factor, self.step))
+        loss = self._models(prompts, self._clocks[at])
         self._window[0, at] = loss.loss
         self._window[1, at] = loss.accuracy
         due = at == WINDOW - 1 or self.step == self._run.steps
@@ -171,11 +173,19 @@ class Trainer:
         for member in self._members:
             self._shares[member] += took / len(self._members)
         if read is not None:
-            self._read(read, factor)
+            self._read(read)
 
-    def _read(self, read: Tensor, factor: float) -> None:
+    def _clocks_from(self, first: int) -> Tensor:
+        """What the optimisers need of the next `WINDOW` steps, where they need it."""
+        factors = [
+            rate(self._run.schedule, step, self._run.steps) for step in range(first, first + WINDOW)
+        ]
+        return self._models.clocks(factors, first + 1)
+
+    def _read(self, read: Tensor) -> None:
         """Notes the metrics of the last steps and ends the members that have come to an end."""
         ends: dict[int, tuple[Stopped, int]] = {}
+        factor = rate(self._run.schedule, self.step - 1, self._run.steps)
         for column, member in enumerate(self._members):
             run = self.pack.runs[member]
             losses, accuracies = read[:, :, column].tolist()

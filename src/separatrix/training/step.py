@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from separatrix.training.adamw import AdamW
+from separatrix.training.captured import Captured, Function
 from separatrix.training.forward import Forward, Loss
 from separatrix.training.muon import Muon
 from separatrix.training.run import Run
@@ -35,17 +36,23 @@ class Step:
         decays = [[run.learning_rate * run.weight_decay] for run in runs]
         self._rates = torch.tensor(rates, device=rows.device)
         self._decays = torch.tensor(decays, device=rows.device)
+        self._run = self._quickest()
 
-    @staticmethod
-    def clock(factor: float, step: int) -> Tensor:
-        """What changes from step to step, which counts from 1: the schedule's factor, and the
-        corrections of AdamW.
+    def clocks(self, factors: Sequence[float], first: int) -> Tensor:
+        """What changes from step to step, a row each: the schedule's factor, and the corrections of
+        AdamW. Steps count from 1; `first` is that of the first row.
         """
-        return torch.tensor([factor, *AdamW.corrections(step)])
+        rows = [[factor, *AdamW.corrections(first + i)] for i, factor in enumerate(factors)]
+        return torch.tensor(rows, device=self.rows.device)
 
     def __call__(self, prompts: Prompts, clock: Tensor) -> Loss:
         """One step in place, and the losses before it. Nothing waits for a number."""
-        loss = self.forward.losses(self.rows, prompts)
+        return Loss(*self._run(*prompts, clock))
+
+    def _change(
+        self, tokens: Tensor, places: Tensor | None, answers: Tensor, clock: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        loss = self.forward.losses(self.rows, Prompts(tokens, places, answers))
         (gradient,) = torch.autograd.grad(loss.loss.sum(), self.rows)
         with torch.no_grad():
             norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
@@ -54,17 +61,16 @@ class Step:
             decays = self._decays * clock[0]
             plain = self.forward.layout.plain
             rows = self.rows.detach()
-            if plain:
-                self.adamw.step(rows[:, :plain], gradient[:, :plain], rates, decays, clock[1:])
+            self.adamw.step(rows[:, :plain], gradient[:, :plain], rates, decays, clock[1:])
             if self.muon is not None:
                 self.muon.step(rows, gradient, rates, decays)
-        return Loss(loss.loss.detach(), loss.accuracy)
+        return loss.loss.detach(), loss.accuracy
 
     def keep(self, members: Tensor) -> None:
         """Goes on with these members only."""
-        self.load({name: tensor[members] for name, tensor in self.tensors().items()})
         self._rates = self._rates[members]
         self._decays = self._decays[members]
+        self.load({name: tensor[members] for name, tensor in self.tensors().items()})
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that a step changes, a row for each member."""
@@ -82,3 +88,8 @@ class Step:
         self.adamw.second = tensors["adamw.second"].to(self.rows.device)
         if self.muon is not None:
             self.muon.momentum = tensors["muon.momentum"].to(self.rows.device)
+        # what was recorded changes the tensors before
+        self._run = self._quickest()
+
+    def _quickest(self) -> Function:
+        return Captured(self._change) if self.rows.is_cuda else self._change

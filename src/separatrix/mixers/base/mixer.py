@@ -292,8 +292,13 @@ def check_places(places: Tensor, x: Float[Tensor, "b t w"], before: int = 0) -> 
         )
     if places.dtype != torch.int64:
         raise SizeError(f"places are {places.dtype}; they must be torch.int64")
-    # inside a transform there are no values to look at, and on a GPU a look would wait for it
-    if places.is_cuda or torch._C._are_functorch_transforms_active():
+    # inside a transform or a compiler there are no values to look at, and on a GPU a look would
+    # wait for it
+    if (
+        places.is_cuda
+        or torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+    ):
         return
     low, high = (int(end) for end in places.aminmax())
     if low < 0 or high >= tokens - before:
