@@ -82,12 +82,12 @@ def sweep(
 
 def _cell(line: Line) -> dict[str, Any]:
     """A cell's best run, as the keys of a table."""
-    from separatrix.sweeps.board import percent
+    from separatrix.report.runs import accuracy
 
     return {
         "cell": line.label,
         "ended": f"{line.ended}/{line.total}",
-        "best accuracy": percent(line.best),
+        "best accuracy": accuracy(line.correct, line.tested),
         "at learning rate": "" if line.rate is None else f"{line.rate:g}",
     }
 

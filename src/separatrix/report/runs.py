@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import format_share
+from separatrix.progress import clock
 
 if TYPE_CHECKING:
     from separatrix.sweeps.reading import Listed
@@ -84,9 +85,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return clock(seconds)
 
 
 def moment(seconds: float | None) -> str:

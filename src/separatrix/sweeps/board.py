@@ -26,10 +26,16 @@ class Line:
     """How far its pack is that began last."""
     accuracy: float | None = None
     """The best of the runs being trained, on the prompts they trained on."""
-    best: float | None = None
-    """The best accuracy of an ended run, on fresh instances."""
+    correct: int | None = None
+    """Right answers of the best ended run, of `tested` fresh instances."""
+    tested: int | None = None
     rate: float | None = None
     """The learning rate of that run."""
+
+    @property
+    def best(self) -> float:
+        """The accuracy of that run; below any other where there is none."""
+        return -1.0 if self.correct is None or not self.tested else self.correct / self.tested
 
 
 class Board:
@@ -94,14 +100,9 @@ class Board:
         outcome = row.outcome
         if outcome is None or row.status != "done":
             return
-        accuracy = outcome.correct / outcome.tested
-        if line.best is None or accuracy > line.best:
-            line.best = accuracy
+        if outcome.correct / outcome.tested > line.best:
+            line.correct = outcome.correct
+            line.tested = outcome.tested
             line.rate = row.run.learning_rate
-        if self.best is None or accuracy > (self.best.best or 0.0):
+        if self.best is None or line.best > self.best.best:
             self.best = line
-
-
-def percent(accuracy: float | None) -> str:
-    """In percent with one decimal, rounded down: what is not all is never 100.0 %."""
-    return "" if accuracy is None else f"{int(1000 * accuracy) / 10:.1f} %"

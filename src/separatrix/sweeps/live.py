@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from separatrix.progress import clock, shortened
-from separatrix.sweeps.board import Board, Line, percent
+from separatrix.progress import shortened
+from separatrix.report.runs import accuracy, duration
+from separatrix.sweeps.board import Board, Line
 from separatrix.sweeps.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def headline(title: str, snapshot: Snapshot) -> str:
     if snapshot.rate:
         parts.append(f"{snapshot.rate:,.0f} model-steps/s")
     if snapshot.left:
-        parts.append(f"about {clock(snapshot.left)} left")
+        parts.append(f"about {duration(snapshot.left)} left")
     return "   ".join(parts)
 
 
@@ -113,7 +114,7 @@ def drawn(title: str, board: Board, snapshot: Snapshot, console: Console) -> Ren
             Text(line.label),
             f"{line.ended}/{line.total}",
             _now(line),
-            percent(line.best),
+            accuracy(line.correct, line.tested),
             "" if line.rate is None else f"{line.rate:g}",
         )
     hidden = len(lines) - room
@@ -122,17 +123,17 @@ def drawn(title: str, board: Board, snapshot: Snapshot, console: Console) -> Ren
     return Group(head, table, *more, Text(HINT, style="dim"))
 
 
-def _urgency(line: Line) -> tuple[bool, bool, float]:
+def _urgency(line: Line) -> tuple[bool, float]:
     """Cells being trained stand first, then those with results, the best of them first."""
-    return (not line.running, line.best is None, -(line.best or 0.0))
+    return (not line.running, -line.best)
 
 
 def _now(line: Line) -> str:
     if not line.running:
         return ""
-    accuracy = "" if line.accuracy is None else f", {line.accuracy:.0%}"
-    return f"{line.running} at step {line.step:,}{accuracy}"
+    right = "" if line.accuracy is None else f", {line.accuracy:.0%}"
+    return f"{line.running} at step {line.step:,}{right}"
 
 
 def _best(line: Line) -> str:
-    return f"{percent(line.best)} ({line.label})"
+    return f"{accuracy(line.correct, line.tested)} ({line.label})"

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from separatrix.progress import clock
+from separatrix.report.runs import duration
 from separatrix.sweeps.cells import cells, varied
-from separatrix.sweeps.costs import BACKWARD, cost, operations
+from separatrix.sweeps.costs import cost
 from separatrix.sweeps.file import Sweep
+from separatrix.training.flops import training_flops
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 
@@ -40,8 +41,8 @@ class Plan:
     """Of the smallest and of the largest model."""
     steps: int
     """Model-steps: steps, summed over models, if none stops early."""
-    operations: float
-    """Floating-point operations of these, estimated from the sizes."""
+    flops: int
+    """Floating-point operations of these."""
     workers: int
     device: str
     seconds: float | None
@@ -72,7 +73,7 @@ class Plan:
             ("parameters", f"{_span(self.parameters)} a model"),
             (
                 "steps",
-                f"at most {self.steps:,} model-steps, about {self.operations:.1e} operations",
+                f"at most {self.steps:,} model-steps, {self.flops:.1e} FLOPs",
             ),
             ("time", self._time()),
         ]
@@ -82,7 +83,7 @@ class Plan:
             return "not measured"
         on = f"{_many(self.workers, 'worker')} on {self.device}"
         return (
-            f"about {clock(self.seconds)} with {on} if no run stops early; from some steps of"
+            f"about {duration(self.seconds)} with {on} if no run stops early; from some steps of"
             f" {_many(self.measured, 'pack')}, here and now"
         )
 
@@ -96,7 +97,8 @@ def plan(
     found = cells(wanted.runs)
     left = [run for pack in packs for run in pack.runs if run.key not in ended]
     sizes = [len(pack.runs) for pack in packs]
-    parameters = [_parameters(run) for run in {pack.runs[0].shape: None for pack in packs}]
+    many = Counter(run.shape for run in left)
+    parameters = {shape: _parameters(shape) for shape in many}
     seconds, measured = _seconds(packs, workers, device)
     return Plan(
         name=wanted.name,
@@ -108,19 +110,16 @@ def plan(
         learning_rates=len({run.learning_rate for run in wanted.runs}),
         packs=len(packs),
         members=_ends(sizes),
-        parameters=_ends(parameters),
+        parameters=_ends(list(parameters.values())),
         steps=sum(run.steps for run in left),
-        operations=sum(_operations(run) for run in left),
+        flops=sum(
+            count * training_flops(shape, parameters[shape]) for shape, count in many.items()
+        ),
         workers=workers,
         device=device,
         seconds=seconds,
         measured=measured,
     )
-
-
-def _operations(run: Run) -> float:
-    forward = operations(run.architecture, run.task, run.length, run.width, run.hidden)
-    return BACKWARD * run.steps * run.batch * forward
 
 
 def _parameters(run: Run) -> int:

@@ -13,7 +13,7 @@ from rich.console import Console
 from support.toy_runs import outcome, run
 
 from separatrix.evidence.canonical import canonical
-from separatrix.sweeps.board import Board, percent
+from separatrix.sweeps.board import Board
 from separatrix.sweeps.live import drawn, headline, watching
 from separatrix.sweeps.snapshot import Snapshot, Standing
 from separatrix.sweeps.stored import Stored
@@ -96,7 +96,7 @@ def test_the_board_follows_packs_and_looks_up_what_ended() -> None:
     left = standing(FULL, 50, [0.9] * 4)
     board.heard(snapshot(replace(left, metrics=left.metrics[1::2])))
     assert (full.ended, full.running, full.step) == (2, 2, 50)
-    assert (full.best, full.rate) == (2047 / 2048, 1e-2)
+    assert (full.correct, full.tested, full.rate) == (2047, 2048, 1e-2)
     assert board.best is full
     assert set(looked) == {RUNS[0].key, RUNS[2].key}
 
@@ -113,11 +113,7 @@ def test_a_pack_between_two_slices_has_not_ended() -> None:
 def test_failed_and_diverged_runs_have_ended_without_a_best() -> None:
     rows = [stored(RUNS[0], 3, "diverged"), stored(RUNS[1], status="failed")]
     (line, _) = Board(RUNS, rows).lines
-    assert (line.ended, line.best) == (2, None)
-
-
-def test_what_is_not_all_is_never_everything() -> None:
-    assert [percent(x) for x in (None, 0.0, 2047 / 2048, 1.0)] == ["", "0.0 %", "99.9 %", "100.0 %"]
+    assert (line.ended, line.correct) == (2, None)
 
 
 def test_the_headline_says_what_there_is() -> None:
@@ -138,7 +134,7 @@ def test_the_table_fits_the_terminal_and_shows_first_what_is_trained() -> None:
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert all(len(line) <= 60 for line in lines)
     assert lines[0].startswith("##--------------  two: 1/8 runs")
-    assert lines[-3].split() == ["gdn", "0/4", "1", "at", "step", "1,200,", "61%"]
+    assert lines[-3].split() == ["gdn", "0/4", "1", "at", "step", "1,200,", "61%", "-"]
     assert lines[-2].split() == ["full", "1/4", "50.0", "%", "0.001"]
     tiny = Console(file=io.StringIO(), width=60, height=6)
     tiny.print(drawn("two", board, now, tiny))

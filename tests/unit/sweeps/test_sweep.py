@@ -18,9 +18,11 @@ import separatrix as sx
 from separatrix.cli.main import INTERRUPTED
 from separatrix.cli.main import run as command
 from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.sweeps import read
 from separatrix.sweeps.engines.base import Engine, Work
 from separatrix.sweeps.engines.choice import chosen
 from separatrix.sweeps.store import Store
+from separatrix.training.flops import training_flops
 from separatrix.training.slices import Slice, Update
 
 FILE = """\
@@ -278,4 +280,7 @@ def test_a_dry_run_says_what_it_would_take_and_makes_nothing(
     ]
     assert told["parameters"] == sizes
     assert told["seconds"] > 0
+    assert told["flops"] == sum(
+        6 * training_flops(run, size) for run, size in zip(read(file).runs[::6], sizes, strict=True)
+    )
     assert [path.name for path in file.parent.iterdir()] == ["small.yaml"]
