@@ -13,6 +13,7 @@ from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
 from separatrix.errors import SpecError
 
 if TYPE_CHECKING:
+    from separatrix.sweeps.statistics import Summary
     from separatrix.sweeps.store import Store
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -157,16 +158,24 @@ def runs_summary(
     from separatrix.sweeps.statistics import summary
 
     found = summary(name, rows)
-    if as_json:
-        print_json(tables.data(found))
-    elif markdown:
+    if markdown:
         typer.echo(tables.markdown(found), nl=False)
     else:
-        print_rows(tables.best_rows(found), False)
-        typer.echo()
-        print_rows(tables.seed_rows(found), False)
-        typer.echo()
-        print_text("\n".join(tables.notes(found)))
+        print_summary(found, as_json)
+
+
+def print_summary(found: Summary, as_json: bool) -> None:
+    """What a sweep shows, as data or as tables with the notes that belong to them."""
+    from separatrix.report import sweeps as tables
+
+    if as_json:
+        print_json(tables.data(found))
+        return
+    print_rows(tables.best_rows(found), False)
+    typer.echo()
+    print_rows(tables.seed_rows(found), False)
+    typer.echo()
+    print_text("\n".join(tables.notes(found)))
 
 
 def _only_sweep(kept: Store) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from separatrix.cli.options import STORE, Imports, StoreFile
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.runs import print_summary
 from separatrix.progress import bar
-
-if TYPE_CHECKING:
-    from separatrix.sweeps.board import Line
 
 
 def sweep(
@@ -50,11 +48,10 @@ def sweep(
     if dry_run:
         _say_plan(file, store, workers, device, as_json)
         return
-    from separatrix.sweeps.board import Board
     from separatrix.sweeps.sweep import sweep as train_all
 
     try:
-        rows = train_all(
+        found = train_all(
             file,
             store=store,
             engine=engine,
@@ -69,27 +66,15 @@ def sweep(
         )
     except KeyboardInterrupt:
         raise _stopped(store) from None
-    print_rows([_cell(line) for line in Board([row.run for row in rows], rows).lines], as_json)
-    failed = sum(row.status == "failed" for row in rows)
-    if failed:
+    print_summary(found, as_json)
+    if failed := found.count("failed"):
+        where = "" if store == STORE else f" --store {store}"
         print(
-            f"{failed} of {len(rows)} runs failed; `separatrix runs list --status failed` says why,"
-            " and --retry tries them again",
+            f"{failed:,} failed: `separatrix runs list --status failed{where}` shows them,"
+            " `separatrix runs show` says why, and --retry tries them again",
             file=sys.stderr,
         )
         raise typer.Exit(1)
-
-
-def _cell(line: Line) -> dict[str, Any]:
-    """A cell's best run, as the keys of a table."""
-    from separatrix.report.runs import accuracy
-
-    return {
-        "cell": line.label,
-        "ended": f"{line.ended}/{line.total}",
-        "best accuracy": accuracy(line.correct, line.tested),
-        "at learning rate": "" if line.rate is None else f"{line.rate:g}",
-    }
 
 
 def _say_plan(file: Path, store: Path, workers: int | None, device: str, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from separatrix.sweeps.file import Sweep, python_sweep, read_sweep
 from separatrix.sweeps.live import watching
 from separatrix.sweeps.planning import Plan, plan
 from separatrix.sweeps.schedule import run_sweep
+from separatrix.sweeps.statistics import Summary, summary
 from separatrix.sweeps.store import Store
 from separatrix.sweeps.stored import Stored
 from separatrix.training.packs import Pack, packed, remaining
@@ -46,8 +47,8 @@ def sweep(
     retry: bool = False,
     fresh: bool = False,
     show: bool = True,
-) -> list[Stored]:
-    """Trains what the store does not have yet of a sweep, and returns all its runs, in its order.
+) -> Summary:
+    """Trains what the store does not have yet of a sweep, and returns what all its runs show.
 
     Interrupted, or killed, the same call goes on. `retry` tries failed runs again, and `fresh`
     trains again what another version of the code has trained. An `engine` of one's own stays open.
@@ -85,7 +86,7 @@ def sweep(
                         compile=compile,
                         imports=modules,
                     )
-        return rows_of(kept, wanted)
+        return summary(wanted.name, rows_of(kept, wanted))
 
 
 def planned(

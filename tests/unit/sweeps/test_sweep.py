@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.engines import InPlace
@@ -18,10 +19,11 @@ import separatrix as sx
 from separatrix.cli.main import INTERRUPTED
 from separatrix.cli.main import run as command
 from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.sweeps import read
 from separatrix.sweeps.engines.base import Engine, Work
 from separatrix.sweeps.engines.choice import chosen
 from separatrix.sweeps.store import Store
+from separatrix.sweeps.stored import Stored
+from separatrix.sweeps.sweep import Source, read
 from separatrix.training.flops import training_flops
 from separatrix.training.slices import Slice, Update
 
@@ -70,9 +72,17 @@ def quick(piece: Slice) -> Update:
     return pretend(piece, 0.0)
 
 
+def trained(source: Source, engine: Engine, **settings: Any) -> list[Stored]:
+    """A sweep's runs as the store has them, in the order of its summary."""
+    found = sx.sweep(source, store="s.sqlite", engine=engine, show=False, **settings)
+    trials = [trial for cell in found.cells for rate in cell.rates for trial in rate.trials]
+    with Store.read("s.sqlite") as store:
+        return [store.run(trial.key) for trial in trials]
+
+
 def test_every_run_is_trained_once_and_what_it_gave_is_returned(file: Path) -> None:
     with InPlace(quick) as engine:
-        rows = sx.sweep(file, store="s.sqlite", engine=engine, show=False)
+        rows = trained(file, engine)
         assert [(row.run.architecture, row.run.learning_rate, row.run.seed) for row in rows] == [
             (stack, rate, seed)
             for stack in ("full", "gdn")
@@ -83,35 +93,30 @@ def test_every_run_is_trained_once_and_what_it_gave_is_returned(file: Path) -> N
         assert {row.completions for row in rows} == {1}
         # six members each: rates and seeds of one stack
         assert sorted(len(piece.pack.runs) for piece in engine.taken) == [6, 6]
-        again = sx.sweep(file, store="s.sqlite", engine=engine, show=False)
+        again = trained(file, engine)
         assert [row.outcome for row in again] == [row.outcome for row in rows]
         assert len(engine.taken) == 2
 
 
 def test_what_another_sweep_has_trained_is_not_trained_again(file: Path) -> None:
     with InPlace(quick) as engine:
-        sx.sweep(
-            {"baseline": {"architecture": "full", "task": "eva:n=8", "steps": 5}},
-            store="s.sqlite",
-            engine=engine,
-            show=False,
-            name="first",
-        )
+        first = {"baseline": {"architecture": "full", "task": "eva:n=8", "steps": 5}}
+        trained(first, engine, name="first")
     with InPlace(quick) as engine:
         source = {
             "baseline": {"architecture": "full", "task": "eva:n=8", "steps": 5},
             "seeds": 5,
         }
-        rows = sx.sweep(source, store="s.sqlite", engine=engine, show=False, name="second")
+        rows = trained(source, engine, name="second")
     assert [row.status for row in rows] == ["done"] * 5
     assert [run.seed for piece in engine.taken for run in piece.pack.runs] == [3, 4]
 
 
 def test_a_shorter_file_of_the_same_name_tells_of_its_own_runs_only(file: Path) -> None:
     with InPlace(quick) as engine:
-        sx.sweep(file, store="s.sqlite", engine=engine, show=False)
+        trained(file, engine)
         file.write_text(FILE.replace("seeds: 3", "seeds: [1]"))
-        rows = sx.sweep(file, store="s.sqlite", engine=engine, show=False)
+        rows = trained(file, engine)
     assert [row.run.seed for row in rows] == [1] * 4
 
 
@@ -121,14 +126,14 @@ def test_runs_that_failed_are_tried_again_when_asked(file: Path) -> None:
         "seeds": [12, 13],
     }
     with InPlace(lambda piece: raising(piece, 0.0)) as engine:
-        rows = sx.sweep(source, store="s.sqlite", engine=engine, show=False)
+        rows = trained(source, engine)
         assert [row.status for row in rows] == ["done", "failed"]
         assert "the bad run" in rows[1].error
         before = len(engine.taken)
-        sx.sweep(source, store="s.sqlite", engine=engine, show=False)
+        trained(source, engine)
         assert len(engine.taken) == before
     with InPlace(quick) as engine:
-        rows = sx.sweep(source, store="s.sqlite", engine=engine, show=False, retry=True)
+        rows = trained(source, engine, retry=True)
     assert [row.status for row in rows] == ["done", "done"]
     assert [run.seed for piece in engine.taken for run in piece.pack.runs] == [13]
 
@@ -154,24 +159,19 @@ def test_the_command_trains_prints_and_finds_nothing_to_do(
     said = capsys.readouterr()
     assert said.err.startswith("small: 12 runs in sweeps.sqlite\n")
     assert "small: 12/12 runs" in said.err
-    assert said.out.splitlines()[0].split() == ["cell", "ended", "best", "accuracy", "at", *RATE]
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
-        ["full", "6/6"],
-        ["gdn", "6/6"],
-    ]
+    assert "rate: the best of 0.001, 0.01 by the median over the same seeds." in said.out
     assert given.asked == {"name": "local", "workers": None, "device": "cpu", "address": ""}
     assert command(["sweep", str(file), "--json"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert [row["cell"] for row in json.loads(said.out)] == ["full", "gdn"]
+    told = json.loads(said.out)
+    assert (told["sweep"], told["complete"]) == ("small", True)
+    assert [cell["label"] for cell in told["cells"]] == ["full", "gdn"]
     assert command(["sweep", str(file)]) == 0
     assert capsys.readouterr().err == (
         "small: 12 runs in sweeps.sqlite, 12 of which have ended before; nothing to do\n"
     )
     assert len(given.taken) == 2
-
-
-RATE = ("learning", "rate")
 
 
 def test_an_interrupted_command_says_how_to_go_on_and_goes_on(
@@ -201,7 +201,7 @@ def test_failed_runs_are_said_and_give_exit_code_1(
     given.work = lambda piece: raising(piece, 0.0)
     assert command(["sweep", str(file)]) == 1
     err = capsys.readouterr().err
-    assert "4 of 4 runs failed; `separatrix runs list --status failed` says why" in err
+    assert err.splitlines()[-1].startswith("4 failed: `separatrix runs list --status failed` shows")
 
 
 @pytest.mark.parametrize(
