@@ -119,7 +119,7 @@ class _Sweep:
         self.ready: deque[_Job] = deque()
         self.going: dict[int, _Job] = {}
         self.mine: set[str] = set()
-        """The open runs of all jobs."""
+        """Runs that are claimed and that the store has not been told the end of."""
         self.elsewhere: list[Pack] = []
         """Runs that were not to be had, and that had not ended."""
         self.untold: list[tuple[_Job, Update]] = []
@@ -205,8 +205,15 @@ class _Sweep:
             more = [key for key in begun.keys if key not in self.mine]
             held = set(self.store.claim(more, self.owner))
             step = max(self.store.run(key).step for key in held)
-            jobs.append(_Job(begun, held, self.store.checkpoint(begun), step, found=True))
             self.tally.found(begun, held, step)
+            live = (*self.ready, *self.going.values())
+            if (job := next((one for one in live if one.pack == begun), None)) is not None:
+                # they were lost to somebody, who has given them back: here they were trained on
+                job.held |= held
+                self.mine |= held
+            else:
+                checkpoint = self.store.checkpoint(begun)
+                jobs.append(_Job(begun, held, checkpoint, step, found=True))
             keys = [key for key in keys if key not in held]
         if keys:
             jobs.append(_fresh(pack, set(keys)))
@@ -257,9 +264,7 @@ class _Sweep:
         told = _of(update, job.held)
         # as it was: what follows changes the job
         self.untold.append((replace(job, held=set(job.held)), told))
-        ended = {key for key, _ in told.finished}
-        job.held -= ended
-        self.mine -= ended
+        job.held -= {key for key, _ in told.finished}
         job.step = update.step
         job.losses = 0
         job.found = False
@@ -322,6 +327,8 @@ class _Sweep:
                 self.drop(job, str(error))
             else:
                 self.tally.heard(job.pack, job.held, update, job.step)
+                # not before: until it is told, the store has them as claimed
+                self.mine.difference_update(key for key, _ in update.finished)
             del self.untold[0]
 
     def drop(self, lost: _Job, reason: str) -> None:

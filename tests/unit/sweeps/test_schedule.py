@@ -306,3 +306,16 @@ def test_where_there_is_no_worker_it_waits_for_one(store: Store) -> None:
 
     run_sweep(store, filled(store, runs), Growing(quick), owner="me")
     check_all(store, runs)
+
+
+def test_a_run_in_two_packs_is_trained_once(store: Store) -> None:
+    """Its checkpoint is of a pack that one claim brings, and it waits in the queue as well."""
+    runs = pretended.runs(4)
+    begun = filled(store, runs, 4)[0]
+    store.claim(begun.keys, "before")
+    store.tell(begun, quick(Slice(pack=begun, checkpoint=None, seconds=0.0)), "before")
+    store.release("before")
+    engine = InPlace(quick, workers=1)
+    run_sweep(store, [Pack((run,)) for run in runs], engine, owner="me")
+    check_all(store, runs)
+    assert [piece.pack for piece in engine.taken] == [begun]

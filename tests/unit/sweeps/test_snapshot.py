@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 from support import pretended
 
-from separatrix.sweeps import snapshot as module
 from separatrix.sweeps.costs import cost
 from separatrix.sweeps.snapshot import Tally
 from separatrix.training.packs import Pack
@@ -17,7 +17,7 @@ from separatrix.training.slices import Metric, Update
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 

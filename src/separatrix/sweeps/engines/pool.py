@@ -28,7 +28,9 @@ STARTS = 3
 """Workers in a row that may die before they are ready."""
 PATIENCE = 1.0
 """Seconds that an ended worker has to be gone."""
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+THREADS: dict[str, str] = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
+)
 
 
 @dataclass(frozen=True)
