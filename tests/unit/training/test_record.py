@@ -8,14 +8,18 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from separatrix.checks.measurement import verify_measurement
 from separatrix.errors import CheckFailed, SizeError, SpecError
 from separatrix.evidence.records import from_envelope
 from separatrix.numbers.wilson import wilson
+from separatrix.stored.accuracy import prompt_stream
+from separatrix.tasks import parse_task
 from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
+from separatrix.training.stream import TRAINING
 
 RUN = Run(
     architecture="full @ heads=1, head_dim=4",
@@ -185,3 +189,16 @@ def test_a_hostile_outcome(name: str) -> None:
         Outcome.from_json({key: value for key, value in data.items() if key != name})
     with pytest.raises(SpecError, match="with the fields seed, status"):
         Outcome.from_json(data | {"more": 1})
+
+
+def test_tests_are_drawn_from_streams_of_their_own() -> None:
+    """The streams that docs/evidence.md names; of 2^60 prompts none is drawn twice."""
+    task = parse_task("parity:n=60")
+    ours = [prompt_stream(7, longer) for longer in (0, 1, 2)]
+    named = [np.random.default_rng(entropy) for entropy in ([7, 2], [7, 2, 1], [7, 2, 2])]
+    for one, other in zip(ours, named, strict=True):
+        assert one.bit_generator.state == other.bit_generator.state
+    assert TRAINING == 1
+    streams = [np.random.default_rng([7, TRAINING]), *ours]
+    drawn = [{row.tobytes() for row in task.sample(1000, rng).tokens} for rng in streams]
+    assert len(set.union(*drawn)) == 4 * 1000
