@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from separatrix.errors import printable
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.amounts import format_share
@@ -29,7 +30,7 @@ def _best_row(cell: Measured, longer: Sequence[str], chosen: bool) -> Row:
     best = cell.best
     row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
     row |= {
-        "median": _median(best and best.accuracy),
+        "median": _median(None if best is None else best.accuracy),
         "seeds": _seeds(best, cell),
         "solved": _solved(best),
     }
@@ -144,7 +145,8 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text as Markdown shows it as it stands."""
+    """A text as Markdown shows it as it stands, in one line."""
+    text = " ".join(printable(text).split())
     for mark in ("\\", "|", "*", "_", "<", "["):
         text = text.replace(mark, f"\\{mark}")
     return text

@@ -63,7 +63,12 @@ def owners(connection: sqlite3.Connection) -> list[Owner]:
 
 
 def register(
-    connection: sqlite3.Connection, name: str, process: Process, version: str, path: Path
+    connection: sqlite3.Connection,
+    name: str,
+    process: Process,
+    version: str,
+    path: Path,
+    file: int,
 ) -> bool:
     """Says that an owner lives, and returns whether it is new. Raises StoreError where another
     living process goes by this name: both would train the same runs.
@@ -73,7 +78,6 @@ def register(
     if found is not None and found.process == process:
         connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
         return False
-    file = path.stat().st_ino
     if found is not None:
         if not found.gone(file, now):
             raise StoreError(
@@ -97,21 +101,20 @@ def register(
     return True
 
 
-def free_the_dead(connection: sqlite3.Connection, owner: str, path: Path) -> None:
+def free_the_dead(connection: sqlite3.Connection, owner: str, file: int) -> None:
     """Frees the claims of all owners but this one that are gone."""
     now = time.time()
-    file = path.stat().st_ino
     others = [one for one in owners(connection) if one.name != owner]
     free(connection, [one.name for one in others if one.gone(file, now)])
 
 
-def left_open(owners: Sequence[Owner], path: Path) -> str:
+def left_open(owners: Sequence[Owner], path: Path, file: int) -> str:
     """What it means that these owners never closed the store and nothing stands in the file beside
     it, where what is written goes first. Raises StoreError where one of them still writes.
     """
     this = this_process()
     for owner in owners:
-        if owner.process != this and owner.works_on(path.stat().st_ino):
+        if owner.process != this and owner.works_on(file):
             raise StoreError(
                 f"{path}: {owner.process} writes to this store, but its -wal file was taken away;"
                 " end that process, and what it had not stored is trained again"

@@ -42,6 +42,10 @@ class Database:
     def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
         check_file(path)
         self.path = path
+        # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
+        self.file = path.resolve()
+        self.number = self.file.stat().st_ino
+        """What tells this file from a copy."""
         self.alone = not self._beside()
         """Whether nothing stood in the file beside the store before this connection."""
         self.writing = writing
@@ -49,7 +53,7 @@ class Database:
         self._lock = threading.RLock()
         with self.told():
             self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{_mode(path, writing)}",
+                f"{self.file.as_uri()}?{_mode(self.file, writing)}",
                 uri=True,
                 timeout=wait,
                 isolation_level=None,
@@ -70,6 +74,7 @@ class Database:
         who ends a run has spent minutes on it. A claim need not outlive its process.
         """
         with self._lock, self.told():
+            self._check_place()
             connection = self._connection
             connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
             # at once: who reads first and writes then may find that another has written between
@@ -111,15 +116,30 @@ class Database:
         with self._lock, self.told():
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise damaged(self.path, str(found).partition("\n")[0])
+            # the first line only says which database
+            raise damaged(self.path, str(found).splitlines()[-1][:100])
 
     def close(self) -> None:
         with self._lock:
             self._connection.close()
 
+    def _check_place(self) -> None:
+        """Raises StoreError where the file was moved or removed since it was opened: SQLite would
+        go on writing into what nobody finds again.
+        """
+        try:
+            number = self.file.stat().st_ino
+        except OSError:
+            number = 0
+        if number != self.number:
+            raise StoreError(
+                f"{self.path}: the store was moved, removed or replaced while this process used it;"
+                " put it back with its -wal file, and the same command goes on"
+            )
+
     def _beside(self) -> bool:
         try:
-            return self.path.with_name(self.path.name + BESIDE).stat().st_size > 0
+            return self.file.with_name(self.file.name + BESIDE).stat().st_size > 0
         except FileNotFoundError:
             return False
 
@@ -132,6 +152,11 @@ class Database:
         except (sqlite3.DatabaseError, sqlite3.DataError) as error:
             waited = time.monotonic() - began
             raise explained(self.path, error, waited, writing=self.writing) from error
+        except UnicodeDecodeError as error:
+            # Python cannot even read what SQLite says of it
+            raise damaged(self.path, "its texts are no UTF-8") from error
+        except OverflowError as error:
+            raise StoreError(f"{self.path}: more than SQLite can keep at once: {error}") from error
 
     def _begin(self) -> None:
         connection = self._connection
@@ -147,7 +172,7 @@ class Database:
             return
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
-        if self.path.stat().st_size <= LOOKED_OVER:
+        if self.file.stat().st_size <= LOOKED_OVER:
             self.looks_sound()
 
 
@@ -198,6 +223,9 @@ def _write_schema(path: Path) -> None:
 def check_file(path: Path) -> None:
     """Raises StoreError for what is no SQLite file at all, without opening it as one."""
     try:
+        # to open a pipe would be to wait for whoever writes into it
+        if not path.is_file() and not path.is_dir() and path.exists():
+            raise StoreError(f"{path} is no ordinary file; a store is one")
         with path.open("rb") as file:
             start = file.read(_HEADER)
     except FileNotFoundError:
@@ -245,9 +273,10 @@ def explained(path: Path, error: sqlite3.Error, waited: float, *, writing: bool)
     """What an error of SQLite means for a store, and what to do."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _LOCKED:
+        holders = lock_holders(path.resolve())
         return StoreError(
-            f"{path}: the store is locked by {lock_holders(path)}; waited {waited:.0f} s. Nothing"
-            " was changed; try again when it is done"
+            f"{path}: the store is locked by {holders}; waited {waited:.0f} s. Nothing was changed;"
+            " try again when it is done"
         )
     if code == sqlite3.SQLITE_FULL:
         return StoreError(

@@ -95,26 +95,27 @@ def write_metrics(path: Path, rows: Iterable[Sequence[Cell]]) -> None:
 
 
 def _cells(row: Stored) -> list[Cell]:
-    run: dict[str, Any] = json.loads(row.specification)
-    outcome: dict[str, Any] = json.loads(row.result) if row.result else {}
-    correct = outcome.get("correct")
+    run = row.run
+    outcome = row.outcome
     # what diverged was not tested
-    tested = outcome.get("tested") or None
-    low, high = map(float, _interval(correct, tested)) if tested else (None, None)
+    correct, tested = (outcome.correct, outcome.tested) if outcome is not None else (None, None)
+    low, high = (
+        map(float, _interval(correct, tested)) if correct is not None and tested else (None, None)
+    )
     return [
         row.key,
         row.sweep,
         row.status,
-        *(run[field.name] for field in fields(Run)),
-        outcome.get("stopped"),
+        *(_plain_field(getattr(run, field.name)) for field in fields(Run)),
+        None if outcome is None else outcome.stopped,
         correct,
-        correct / tested if tested else None,
+        correct / tested if correct is not None and tested else None,
         low,
         high,
-        _chance(run["task"]),
-        outcome.get("longer"),
+        _chance(run.task),
+        None if outcome is None else list(outcome.longer),
         row.step,
-        outcome.get("parameters"),
+        None if outcome is None else outcome.parameters,
         row.seconds,
         row.error,
         row.version,
@@ -123,6 +124,10 @@ def _cells(row: Stored) -> list[Cell]:
         _time(row.ended),
         row.completions,
     ]
+
+
+def _plain_field(value: Any) -> Cell:
+    return list(value) if isinstance(value, tuple) else value
 
 
 @cache

@@ -67,7 +67,8 @@ def command_of(number: int) -> str:
         words = (_PROC / str(number) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return " ".join(word.decode(errors="replace") for word in words if word)[:60]
+    text = b" ".join(words).decode(errors="replace")
+    return " ".join(text.split())[:60]
 
 
 def _lives(number: int, started: str) -> bool:

@@ -75,7 +75,7 @@ def objects(
     sort: str,
     limit: int,
 ) -> list[str]:
-    columns = dict(zip(COLUMNS, _columns(sweep, COLUMNS), strict=True))
+    columns: dict[str, str] = dict(zip(COLUMNS, _columns(sweep, COLUMNS), strict=True))
     # these are JSON already
     columns["run"] = f"json({columns.pop('specification')})"
     columns["outcome"] = f"json({columns.pop('result')})"

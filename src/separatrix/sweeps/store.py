@@ -51,7 +51,7 @@ class Store:
             owners = self.owners() if database.alone else []
             # somebody may have opened the store just now
             if owners and database.still_alone():
-                self.note = claims.left_open(owners, database.path)
+                self.note = claims.left_open(owners, database.path, database.number)
                 database.looks_sound()
         except BaseException:
             database.close()
@@ -169,7 +169,7 @@ class Store:
         """
         with self._database.transaction(lasting=False) as connection:
             new = self._register(connection, owner)
-            claims.free_the_dead(connection, owner, self.path)
+            claims.free_the_dead(connection, owner, self._database.number)
             held = claims.take(connection, keys, owner)
         if new:
             # from now on the store itself says that somebody writes beside it
@@ -203,7 +203,9 @@ class Store:
 
     def _register(self, connection: Connection, owner: str) -> bool:
         self._names.add(owner)
-        return claims.register(connection, owner, this_process(), self.version, self.path)
+        return claims.register(
+            connection, owner, this_process(), self.version, self.path, self._database.number
+        )
 
     # ---- what training tells
 

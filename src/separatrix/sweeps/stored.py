@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+
+from separatrix.errors import SeparatrixError, StoreError, first_line
 
 if TYPE_CHECKING:
     from separatrix.training.record import Outcome
@@ -65,7 +69,8 @@ class Stored:
         # lists of many runs do without reading stacks and tasks
         from separatrix.training.run import Run
 
-        return Run.from_json(json.loads(self.specification))
+        with self._read("specification"):
+            return Run.from_json(json.loads(self.specification))
 
     @cached_property
     def outcome(self) -> Outcome | None:
@@ -73,4 +78,16 @@ class Stored:
 
         if self.result is None:
             return None
-        return Outcome.from_json(json.loads(self.result))
+        with self._read("outcome"):
+            return Outcome.from_json(json.loads(self.result))
+
+    @contextmanager
+    def _read(self, what: str) -> Iterator[None]:
+        """Names the run where what the store has of it cannot be read by this version."""
+        try:
+            yield
+        except (SeparatrixError, ValueError, TypeError) as error:
+            raise StoreError(
+                f"run {self.key[:12]}, by version {self.version or '?'}: its {what} cannot be read"
+                f" here: {first_line(error)}"
+            ) from error

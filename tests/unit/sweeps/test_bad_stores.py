@@ -5,6 +5,7 @@ deleted or overwritten.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -119,6 +120,43 @@ def test_what_is_no_sound_store(path: Path, damage: Callable[[Path], None], said
         assert "\n" not in str(raised.value)
         assert str(path) in str(raised.value)
         assert written(path.parent) == before
+
+
+def spoilt(data: bytes, rng: random.Random) -> bytes:
+    """Some bytes overwritten, inserted or cut off."""
+    found = bytearray(data)
+    at = rng.randrange(len(found))
+    some = rng.randbytes(rng.choice([1, 4, 64, 4096]))
+    if rng.random() < 0.2:
+        return bytes(found[:at])
+    end = at if rng.random() < 0.2 else at + len(some)
+    found[at:end] = some[: len(found) - at]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("number", [40, pytest.param(600, marks=pytest.mark.slow)])
+def test_stores_spoilt_anywhere(path: Path, number: int) -> None:
+    """Whatever was spoilt is told as a StoreError, or is nothing that a command looks at."""
+    rng = random.Random(number)
+    data = path.read_bytes()
+    told: list[str] = []
+    for _ in range(number):
+        path.write_bytes(spoilt(data, rng))
+        for open_store in (Store.open, Store.read):
+            try:
+                with open_store(path) as store:
+                    store.objects()
+                    store.listed()
+                    store.all_metrics()
+                    store.sweeps()
+                    for row in store.rows():
+                        _ = row.run, row.outcome, store.metrics(row.key)
+            except StoreError as error:
+                told.append(str(error))
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+    assert len(told) > number // 2
+    assert not any("\n" in text for text in told)
 
 
 def test_no_store(tmp_path: Path) -> None:
@@ -283,3 +321,51 @@ def test_what_stands_beside_a_store_taken_away(path: Path, monkeypatch: pytest.M
             with pytest.raises(StoreError, match=rf"process {other.pid} on .*was taken away"):
                 Store.open(path, version="1")
         other.kill()
+
+
+def test_a_store_moved_while_it_is_used(path: Path) -> None:
+    alone = pack(1)
+    with Store.open(path, version="1") as store:
+        store.claim(alone.keys, "me")
+        moved = path.rename(path.with_name("moved.db"))
+        with pytest.raises(StoreError, match="was moved, removed or replaced"):
+            store.tell(alone, update(alone, 20), "me")
+        moved.rename(path)
+        store.tell(alone, update(alone, 20), "me")
+        assert [metric.step for metric in store.metrics(alone.keys[0])] == [10, 20]
+
+
+def test_a_link_to_a_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = path.parent / "elsewhere"
+    folder.mkdir()
+    link = folder / "link.db"
+    link.symlink_to(path)
+    monkeypatch.chdir(folder)
+    with Store.open("link.db", version="1") as store:
+        store.claim([run(1).key], "me")
+        monkeypatch.chdir(path.parent)
+        # the log stands beside the file itself, so that no one takes it for lost
+        with Store.open(link, version="1") as other:
+            assert other.note == ""
+            assert other.claim([run(1).key], "you") == []
+        store.release("me")
+    assert [file.name for file in folder.iterdir()] == ["link.db"]
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="is no ordinary file"):
+        Store.read(tmp_path / "pipe")
+
+
+def test_a_run_that_this_version_cannot_read(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE runs SET specification = json_set(specification, '$.colour', 'red')"
+            " WHERE status = 'waiting'"
+        )
+    connection.close()
+    with Store.read(path) as store:
+        with pytest.raises(StoreError, match=rf"run {run(1).key[:12]}.*unknown field.*'colour'"):
+            _ = store.rows(status="waiting")[0].run
+        assert store.rows(status="done")[0].run == run(0).canonical()

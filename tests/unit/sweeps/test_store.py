@@ -12,7 +12,6 @@ import pytest
 from support.toy_runs import outcome, pack, run, update
 
 from separatrix.errors import ClaimLost, StoreError, UnknownNameError
-from separatrix.sweeps import claims
 from separatrix.sweeps.processes import Process, this_process
 from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack
@@ -121,7 +120,7 @@ def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.M
     alone = pack(0)
     store.add("a", alone.runs)
     store.claim(alone.keys, "me")
-    monkeypatch.setattr(claims.time, "time", lambda: store.owners()[0].beaten + 61)
+    monkeypatch.setattr("separatrix.sweeps.claims.time.time", lambda: store.owners()[0].beaten + 61)
     assert store.claim(alone.keys, "you") == list(alone.keys)
     monkeypatch.undo()
     with pytest.raises(ClaimLost, match="me holds no run of this pack"):
@@ -139,7 +138,7 @@ def test_who_tells_in_time_keeps_its_claims(store: Store, monkeypatch: pytest.Mo
     store.claim(alone.keys, "me")
     start = store.owners()[0].beaten
     for seconds in (59, 118, 177):
-        monkeypatch.setattr(claims.time, "time", lambda now=start + seconds: now)
+        monkeypatch.setattr("separatrix.sweeps.claims.time.time", lambda now=start + seconds: now)
         assert store.claim(alone.keys, "you") == []
         store.beat("me")
 
