@@ -299,7 +299,7 @@ def duration(seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Sweeps on a Ray cluster, measured and modelled.")
     parser.add_argument("--cores", type=int, default=16, help="cores of a machine in the table")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args(arguments)

@@ -157,6 +157,8 @@ class _Sweep:
 
     def now_and_then(self) -> None:
         """What is due: a sign of life, a look at what others hold, a snapshot."""
+        for line in self.engine.said():
+            self.tally.said(line)
         now = time.monotonic()
         if now >= self.next_beat:
             self.next_beat = now + BEAT

@@ -62,6 +62,10 @@ class Engine(ABC):
         Raises SeparatrixError where no worker can be had any more: nothing could go on.
         """
 
+    def said(self) -> list[str]:
+        """Lines for whoever watches, since the last call: a node that is not used, and why."""
+        return []
+
     @abstractmethod
     def close(self) -> None:
         """Drops what is still being computed and ends the workers, within about a second; again

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from subprocess import TimeoutExpired
 
-from separatrix.errors import EngineError, MissingExtraError
+from separatrix.errors import EngineError, MissingExtraError, SpecError
 from separatrix.sweeps.engines.base import Engine, Result, Work
 from separatrix.sweeps.engines.child import started
 from separatrix.sweeps.engines.local import train
@@ -37,9 +37,15 @@ class RayEngine(Engine):
     ) -> None:
         """Connects, and returns once a worker of each node has answered.
 
-        `work` replaces training, for tests. Raises MissingExtraError without Ray, and EngineError
-        where the address does not answer within 5 s, the versions differ, or no node has a CPU.
+        `work` replaces training, for tests. Raises SpecError for a device that is neither "cpu" nor
+        "cuda", MissingExtraError without Ray, and EngineError where the address does not answer
+        within 5 s, the versions differ, or no node has a CPU.
         """
+        if device not in ("cpu", "cuda"):
+            raise SpecError(
+                f"device '{device}' on a Ray cluster: take cpu or cuda; there each worker has one"
+                " GPU of its own"
+            )
         head = Address.parse(address)
         if find_spec("ray") is None:
             raise MissingExtraError.of("a sweep on a Ray cluster", "cluster")
@@ -48,11 +54,12 @@ class RayEngine(Engine):
         self._head = head
         self._device = device
         self._there = There(0, 0, ())
+        self._said = 0
         self._tickets = 0
         self._back: list[tuple[int, Result]] = []
         self._closed = False
         self._driver, self._pipe = started("separatrix.sweeps.engines.ray_driver", QUIET)
-        resource = "GPU" if device.startswith("cuda") else "CPU"
+        resource = "GPU" if device == "cuda" else "CPU"
         try:
             self._tell(Job(head, resource, pickle.dumps(work or train)))
             self._connect()
@@ -81,12 +88,6 @@ class RayEngine(Engine):
         self._hear(0)
         return self._there.nodes
 
-    @property
-    def refused(self) -> tuple[str, ...]:
-        """A line for each node that came later and is not used, since its code is another."""
-        self._hear(0)
-        return self._there.refused
-
     def submit(self, piece: Slice) -> int:
         self._tickets += 1
         self._tell(Task(self._tickets, replace(piece, device=self._device)))
@@ -101,6 +102,12 @@ class RayEngine(Engine):
         back = self._back
         self._back = []
         return back
+
+    def said(self) -> list[str]:
+        self._hear(0)
+        lines = list(self._there.refused[self._said :])
+        self._said += len(lines)
+        return lines
 
     def close(self) -> None:
         if self._closed:
@@ -119,7 +126,9 @@ class RayEngine(Engine):
         try:
             self._pipe.send(order)
         except OSError:
-            self._ended()
+            # its last words say more
+            self._hear(0)
+            raise self._ended() from None
 
     def _hear(self, timeout: float) -> bool:
         """Takes in what the driver says; False if it says nothing in that time."""
@@ -128,7 +137,7 @@ class RayEngine(Engine):
             try:
                 message: Message = self._pipe.recv()
             except (EOFError, OSError):
-                self._ended()
+                raise self._ended() from None
             self._take(message)
             heard = True
         return heard
@@ -142,8 +151,8 @@ class RayEngine(Engine):
             case Gone(why):
                 raise EngineError(why)
 
-    def _ended(self) -> None:
-        raise EngineError(
+    def _ended(self) -> EngineError:
+        return EngineError(
             f"the Ray cluster at {self._head} has gone, and Ray ended with it; what was told is in"
             " the store, and the same command goes on from there"
         )

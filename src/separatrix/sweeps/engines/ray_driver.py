@@ -7,12 +7,14 @@ comes back as Lost, and the scheduler submits it again from the store's last che
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import re
 import time
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -105,6 +107,8 @@ class _Slot:
     ticket: int | None = None
     pack: str = ""
     """Key of the pack that is in its memory."""
+    last: bytes = b""
+    """Digest of the checkpoint that it gave last, and has."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,11 @@ class _Cluster:
 
     def _tell(self) -> None:
         nodes = {slot.node for slot in self._slots}
-        there = There(len(self._slots), len(nodes), tuple(self._refused.values()))
+        there = There(
+            len(self._slots),
+            len(nodes),
+            tuple(f"not used: {why}" for why in self._refused.values()),
+        )
         if there != self._told:
             self._told = there
             _send(self._pipe, there)
@@ -321,9 +329,16 @@ class _Cluster:
                 slot = self._free(task.piece.pack.key if in_memory else None)
                 if slot is not None:
                     self._queue.remove(task)
-                    slot.pack = task.piece.pack.key
-                    slot.ticket = task.ticket
-                    self._expect(slot, slot.handle.compute.remote(task.piece))
+                    self._give(slot, task)
+
+    def _give(self, slot: _Slot, task: Task) -> None:
+        """A worker goes on from the checkpoint that it has; another is sent."""
+        piece = task.piece
+        last = piece.checkpoint is not None and _digest(piece.checkpoint) == slot.last
+        slot.pack = piece.pack.key
+        slot.ticket = task.ticket
+        sent = replace(piece, checkpoint=None) if last else piece
+        self._expect(slot, slot.handle.compute.remote(sent, last))
 
     def _free(self, pack: str | None) -> _Slot | None:
         """A worker with nothing to do; with `pack`, one that has it in memory."""
@@ -345,7 +360,9 @@ class _Cluster:
             assert slot.ticket is not None
             _send(self._pipe, Back(slot.ticket, arrived.value))
             slot.ticket = None
-            if isinstance(arrived.value, Failed):
+            checkpoint = None if isinstance(arrived.value, Failed) else arrived.value.checkpoint
+            slot.last = b"" if checkpoint is None else _digest(checkpoint)
+            if not slot.last:
                 slot.pack = ""
 
     def _greeted(self, slot: _Slot, hello: Hello) -> None:
@@ -367,6 +384,10 @@ class _Cluster:
                 self._refuse(slot.node, f"workers of a node do not start: {reason}")
 
 
+def _digest(checkpoint: bytes) -> bytes:
+    return sha256(checkpoint).digest()
+
+
 def _connected(head: Address) -> Any:
     """Ray, connected to the cluster."""
     import ray
@@ -377,7 +398,7 @@ def _connected(head: Address) -> Any:
             lambda: ray.init(
                 address=str(head),
                 log_to_driver=False,
-                logging_level="critical",
+                logging_level=logging.CRITICAL,
                 include_dashboard=False,
             ),
         )

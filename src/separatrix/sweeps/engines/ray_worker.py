@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from separatrix.evidence.code import code_version
 from separatrix.sweeps.engines.base import Failed, Work, attempted
@@ -32,11 +32,18 @@ class Worker:
         # before torch is loaded, which asks them once
         os.environ.update(THREADS)
         self._work = work
+        self._last: bytes | None = None
 
     def hello(self) -> Hello:
         """Says which code runs here."""
         return Hello(code_version(), socket.gethostname(), os.getpid())
 
-    def compute(self, piece: Slice) -> Update | Failed:
-        """A slice's update, or why the work raised."""
-        return attempted(self._work, piece)
+    def compute(self, piece: Slice, last: bool) -> Update | Failed:
+        """A slice's update, or why the work raised. With `last` the slice comes without its
+        checkpoint, which is the one that this worker gave last.
+        """
+        if last:
+            piece = replace(piece, checkpoint=self._last)
+        update = attempted(self._work, piece)
+        self._last = update.checkpoint if isinstance(update, Update) else None
+        return update

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from separatrix.errors import EngineError, MissingExtraError
+from separatrix.errors import EngineError, MissingExtraError, SpecError
 from separatrix.sweeps.engines import ray
 from separatrix.sweeps.engines.ray import RayEngine
 
@@ -25,3 +25,8 @@ def test_no_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         RayEngine("127.0.0.1:1")
     assert "ray" not in sys.modules
+
+
+def test_a_worker_has_one_gpu_of_its_own() -> None:
+    with pytest.raises(SpecError, match="cuda:1"):
+        RayEngine("127.0.0.1:1", device="cuda:1")
