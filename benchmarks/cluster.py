@@ -93,7 +93,8 @@ def trained(pack: Pack) -> tuple[Slice, Update]:
 def measured_bytes() -> tuple[Slice, Update]:
     """Prints what travels; returns a slice and update of one model of width 64."""
     print("\nBytes of a slice to a worker and of its update back (measured, pickled):\n")
-    print("| pack | slice | update |\n| --- | --- | --- |")
+    print("| pack | slice, to the same worker | slice, to another | update |")
+    print("| --- | --- | --- | --- |")
     kept = None
     for title, pack in (
         ("one model, full*2, width 64", Pack(tuple(runs(1)))),
@@ -102,8 +103,9 @@ def measured_bytes() -> tuple[Slice, Update]:
     ):
         piece, update = trained(pack)
         kept = kept or (piece, update)
-        sizes = [len(pickle.dumps(one, protocol=5)) for one in (piece, update)]
-        print(f"| {title} | {sizes[0]:,} | {sizes[1]:,} |", flush=True)
+        same = replace(piece, checkpoint=None)
+        sizes = [len(pickle.dumps(one, protocol=5)) for one in (same, piece, update)]
+        print(f"| {title} | {sizes[0]:,} | {sizes[1]:,} | {sizes[2]:,} |", flush=True)
     assert kept is not None
     return kept
 
@@ -129,20 +131,19 @@ def engine(address: str, work: Work | None = None) -> RayEngine:
 
 
 def round_trips(address: str, piece: Slice) -> float:
-    """Prints slices per second; returns seconds for a slice with its bytes, one at a time."""
+    """Prints slices per second; returns seconds for one with its bytes, of 4 workers at once."""
     print("\nSlices per second of the engine with work that takes no time (measured):\n")
-    print("| workers | without a checkpoint | with that of one model of width 64, both ways |")
+    print("| workers | without a checkpoint | that give one of one model of width 64 back |")
     print("| --- | --- | --- |")
-    one_by_one = 0.0
+    rates = [0.0, 0.0]
     with engine(address, pretended.bouncing) as cluster:
         for workers in (1, 2, 4):
             rates = [
                 bounced(cluster, replace(piece, checkpoint=data), workers, seconds=2.0)
                 for data in (None, piece.checkpoint)
             ]
-            one_by_one = one_by_one or 1 / rates[1]
             print(f"| {workers} | {rates[0]:,.0f} | {rates[1]:,.0f} |", flush=True)
-    return one_by_one
+    return 1 / rates[1]
 
 
 def bounced(cluster: Engine, piece: Slice, workers: int, seconds: float) -> float:
@@ -188,10 +189,12 @@ def driver(address: str, piece: Slice, update: Update, bounce: float, folder: Pa
     print("\nTime of the scheduler's process (measured, work that takes no time):\n")
     print("| what | ms |\n| --- | --- |")
     print(f"| an update with its checkpoint, written to the store | {1000 * told:.1f} |")
-    print(f"| the same slice to a worker and back | {1000 * bounce:.1f} |")
+    print(f"| its slice to a worker and back, of 4 at once | {1000 * bounce:.1f} |")
     for name, value in per_run.items():
         print(f"| a whole run of one slice, {name} | {1000 * value:.1f} |", flush=True)
-    wire = sum(len(pickle.dumps(one, protocol=5)) for one in (piece, update))
+    # a worker goes on from the checkpoint that it has
+    sent = (replace(piece, checkpoint=None), update)
+    wire = sum(len(pickle.dumps(one, protocol=5)) for one in sent)
     return Parts(wire, told + bounce, max(per_run.values()), 0.0, 0.0)
 
 

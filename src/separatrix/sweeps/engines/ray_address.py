@@ -8,24 +8,64 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from separatrix.errors import EngineError
 
 PATIENCE = 5.0
 """Seconds an address has to answer."""
 
-# a client of HTTP/2, which Ray's servers speak, opens with these; the server's settings come back
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 _HEADER = 9
-_SETTINGS = 4
-"""The kind of a frame, in the fourth byte of its header."""
+"""Bytes before a frame of HTTP/2: three of length, the kind, flags, four of the stream."""
+_DATA, _HEADERS, _SETTINGS, _GOAWAY, _CONTINUATION = 0, 1, 4, 7, 9
+_OKAY = 0x88
+"""First byte of headers with status 200, which servers of gRPC always answer with (RFC 7541)."""
+
+
+_OTHER = "what listens there is not the head of a Ray cluster"
+
+
+def _frame(kind: int, flags: int, stream: int, load: bytes = b"") -> bytes:
+    return len(load).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + load
+
+
+def _text(text: str) -> bytes:
+    return bytes((len(text),)) + text.encode()
+
+
+def _question(host: str) -> bytes:
+    """Asks a head whether it is alive: one call of gRPC, with an empty message."""
+    headers = (
+        # POST and http have numbers of their own, as have the names of the three next
+        b"\x83\x86"
+        + (b"\x04" + _text("/ray.rpc.NodeInfoGcsService/CheckAlive"))
+        + (b"\x01" + _text(host[:100]))
+        + (b"\x0f\x10" + _text("application/grpc"))
+        + (b"\x00" + _text("te") + _text("trailers"))
+    )
+    return (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + _frame(_SETTINGS, 0, 0)
+        + _frame(_HEADERS, 4, 1, headers)
+        + _frame(_DATA, 1, 1, bytes(5))
+    )
+
+
+def _status(answer: BinaryIO) -> int:
+    """First byte of the headers that answer; 0 where there are none."""
+    while len(header := answer.read(_HEADER)) == _HEADER:
+        kind = header[3]
+        if kind > _CONTINUATION or kind == _GOAWAY:
+            break
+        load = answer.read(int.from_bytes(header[:3]))
+        if kind == _HEADERS:
+            return load[0] if load else 0
+    return 0
 
 
 T = TypeVar("T")
@@ -100,22 +140,20 @@ class Address:
             return f"nothing answers within {seconds:g} s"
 
     def _silence(self, seconds: float) -> str:
-        end = time.monotonic() + seconds
         try:
-            with socket.create_connection((self.host, self.port), timeout=seconds) as connection:
-                connection.sendall(_PREFACE)
-                header = b""
-                while len(header) < _HEADER:
-                    connection.settimeout(max(0.01, end - time.monotonic()))
-                    if not (more := connection.recv(_HEADER - len(header))):
-                        break
-                    header += more
+            connection = socket.create_connection((self.host, self.port), timeout=seconds)
         except socket.gaierror:
             return f"no machine is known as {self.host}"
         except TimeoutError:
             raise
         except OSError as error:
             return (error.strerror or str(error)).lower()
-        if len(header) < _HEADER or header[3] != _SETTINGS:
-            return "what listens there is not the head of a Ray cluster"
-        return ""
+        with connection, connection.makefile("rb") as answer:
+            try:
+                connection.sendall(_question(self.host))
+                return "" if _status(answer) == _OKAY else _OTHER
+            except TimeoutError:
+                raise
+            except OSError:
+                # such as a connection that the other side cuts
+                return _OTHER

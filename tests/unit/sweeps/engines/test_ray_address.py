@@ -72,12 +72,33 @@ def test_auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Address.parse("auto") == Address("10.0.0.2", 6380)
 
 
-def test_settings_of_http_2_are_an_answer() -> None:
-    with listening(bytes((0, 0, 6, 4, 0, 0, 0, 0, 0)) + bytes(6)) as address:
+SETTINGS = bytes((0, 0, 6, 4, 0, 0, 0, 0, 0)) + bytes(6)
+"""As a server of HTTP/2 begins (RFC 9113, 6.5)."""
+
+
+def headers(status: int) -> bytes:
+    """Headers of one line only: a status by its number in the static table (RFC 7541, A)."""
+    return bytes((0, 0, 1, 1, 4, 0, 0, 0, 1, 0x80 | status))
+
+
+def test_a_server_that_answers_the_call() -> None:
+    with listening(SETTINGS + headers(8)) as address:
         assert address.silence(2.0) == ""
 
 
-@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0\r\n", b""])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"SSH-2.0-some\r\n",
+        b"",
+        SETTINGS,
+        # 404: a web server
+        SETTINGS + headers(13),
+        # it goes away
+        SETTINGS + bytes((0, 0, 8, 7, 0, 0, 0, 0, 0)) + bytes(8),
+    ],
+)
 def test_other_servers(reply: bytes) -> None:
     with listening(reply) as address:
         assert "not the head of a Ray cluster" in address.silence(2.0)
