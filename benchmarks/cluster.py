@@ -156,7 +156,8 @@ def bounced(cluster: Engine, piece: Slice, workers: int, seconds: float) -> floa
     while (spent := time.perf_counter() - begin) < seconds:
         for ticket, _ in cluster.wait(1.0):
             back += 1
-            going[cluster.submit(going.pop(ticket))] = piece
+            one = going.pop(ticket)
+            going[cluster.submit(one)] = one
     while going:
         for ticket, _ in cluster.wait(1.0):
             going.pop(ticket)
