@@ -47,8 +47,9 @@ def trained(piece):  # type: ignore[no-untyped-def]
 
         def telling(self: Trainer, steps: int) -> None:
             before = self.step
+            begin = time.time()
             advance(self, steps)
-            tell(self.pack.key, before, self.step)
+            tell(self.pack.key, before, self.step, begin)
 
         Trainer.advance = telling
     return work(piece)
@@ -58,12 +59,13 @@ def pretended(piece):  # type: ignore[no-untyped-def]
     """The same, pretended: each step turns a digest over."""
     from support.pretended import pretend
 
-    end = time.monotonic() + piece.seconds
+    end = time.time() + piece.seconds
+    begin = time.time()
     whole = pretend(replace(piece, seconds=0.0))
-    tell(piece.pack.key, whole.step - 1, whole.step)
-    while whole.checkpoint is not None and time.monotonic() < end:
+    tell(piece.pack.key, whole.step - 1, whole.step, begin)
+    while whole.checkpoint is not None and (begin := time.time()) < end:
         step = pretend(replace(piece, checkpoint=whole.checkpoint, seconds=0.0))
-        tell(piece.pack.key, step.step - 1, step.step)
+        tell(piece.pack.key, step.step - 1, step.step, begin)
         whole = replace(
             step,
             metrics=whole.metrics + step.metrics,
@@ -72,10 +74,10 @@ def pretended(piece):  # type: ignore[no-untyped-def]
     return whole
 
 
-def tell(pack: str, before: int, after: int) -> None:
+def tell(pack: str, before: int, after: int, begin: float) -> None:
     """One line, in one write, so that lines of several processes do not mix."""
     descriptor = os.open(os.environ[LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(descriptor, f"{time.time()} {pack} {before} {after}\n".encode())
+    os.write(descriptor, f"{begin} {time.time()} {pack} {before} {after}\n".encode())
     os.close(descriptor)
 
 
@@ -114,6 +116,16 @@ class Kill:
     done: int
     lost: list[tuple[int, float]] = field(default_factory=list)
     """Steps of a pack, and the seconds since its checkpoint."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A few steps of a pack: when, and from which to which."""
+
+    begin: float
+    end: float
+    before: int
+    after: int
 
 
 def specified(arguments: argparse.Namespace) -> list:
@@ -230,19 +242,17 @@ def length(log: Path) -> int:
 
 def blame(kills: Sequence[Kill], log: Path) -> None:
     """Finds the steps that were made again, and the kill before each."""
-    times: dict[str, dict[int, float]] = {}
+    made: dict[str, list[Steps]] = {}
     for line in log.read_text().splitlines():
         words = line.split()
-        now, pack, before, after = float(words[0]), words[1], int(words[2]), int(words[3])
-        made = times.setdefault(pack, {})
-        reached = max(made, default=before)
-        if before < reached:
-            guilty = max((one for one in kills if one.at <= now), key=lambda one: one.at)
-            # a pack without a checkpoint starts at its first step again
-            begun = made.get(before, min(made.values()))
-            guilty.lost.append((reached - before, made[reached] - begun))
-            times[pack] = {step: at for step, at in made.items() if step <= before}
-        times[pack][after] = now
+        steps = Steps(float(words[0]), float(words[1]), int(words[3]), int(words[4]))
+        others = made.setdefault(words[2], [])
+        again = [one for one in others if one.after > steps.before]
+        if again:
+            guilty = max((one for one in kills if one.at <= steps.end), key=lambda one: one.at)
+            lost = again[-1].after - steps.before
+            guilty.lost.append((lost, again[-1].end - again[0].begin))
+        made[words[2]] = [*others[: len(others) - len(again)], steps]
 
 
 def lines(kills: Sequence[Kill], runs: int) -> Iterator[str]:
