@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from separatrix.training.run import Run
 
 ENDED = ("done", "diverged", "failed")
 """Statuses of a run that is not trained any more."""
+
+AROUND = 10.0
+"""Seconds between two looks at what other processes have ended."""
 
 
 @dataclass(kw_only=True)
@@ -46,8 +50,11 @@ class Board:
         runs: Sequence[Run],
         rows: Iterable[Stored],
         look: Callable[[str], Stored] | None = None,
+        look_around: Callable[[], Iterable[Stored]] = tuple,
     ) -> None:
-        """`rows` is what the store had of them, and `look` gives a run as it has it now."""
+        """`rows` is what the store had of them, `look` gives a run as it has it now, and
+        `look_around` all of them.
+        """
         found = cells(runs)
         names = varied(found)
         self.lines = [Line(label=cell.label(names), total=len(cell.runs)) for cell in found]
@@ -57,6 +64,8 @@ class Board:
             run.key: line for cell, line in zip(found, self.lines, strict=True) for run in cell.runs
         }
         self._look = look
+        self._look_around = look_around
+        self._looked = time.monotonic()
         self._ended: set[str] = set()
         self._seen: set[str] = set()
         """Runs that were being trained, and whose end is not known."""
@@ -75,6 +84,10 @@ class Board:
         if self._look is not None:
             for key in self._seen - going:
                 self._take(self._look(key))
+        if snapshot.elsewhere and time.monotonic() - self._looked >= AROUND:
+            for row in self._look_around():
+                self._take(row)
+            self._looked = time.monotonic()
         self._seen = (self._seen | going) - self._ended
         for line in self.lines:
             line.running = 0

@@ -116,15 +116,16 @@ def _seeds(node: Node) -> Sequence[int]:
         if not 1 <= count <= MOST_RUNS:
             raise SizeError(f"{node.place}: seeds is {count}; a count from 1 to {MOST_RUNS:,}")
         return range(count)
-    seeds = [integer("each seed", inner) for inner in node.nodes]
-    for number, (seed, inner) in enumerate(zip(seeds, node.nodes, strict=True)):
+    seeds: dict[int, Node] = {}
+    for inner in node.nodes:
+        seed = integer("each seed", inner)
         if not 0 <= seed <= MOST_SEED:
             raise SizeError(f"{inner.place}: the seed is {seed}; it must be from 0 to 2^63 - 1")
-        if seed in seeds[:number]:
+        if seeds.setdefault(seed, inner) is not inner:
             refuse(inner.place, f"the seed {seed} stands twice")
     if not seeds:
         refuse(node.place, "seeds is an empty list: no run is left")
-    return seeds
+    return list(seeds)
 
 
 def _name(node: Node) -> str:

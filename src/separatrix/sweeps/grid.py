@@ -173,14 +173,14 @@ def _axis(name: str, node: Node) -> Axis:
         refuse(node.place, f"in a grid {name} has a list of values{advice}")
     if not node.nodes:
         refuse(node.place, f"{name} is an empty list: the grid has no run")
-    entries: list[Entry] = []
+    entries: dict[frozenset[tuple[str, Any]], Entry] = {}
     for inner in node.nodes:
         entry = _axis_entry(name, inner, flow=node.flow)
-        for before in entries:
-            if before.values == entry.values:
-                refuse(entry.place, f"this entry of {name} stands twice")
-        entries.append(entry)
-    return Axis(name, node.place, tuple(entries))
+        before = entries.setdefault(frozenset(entry.values.items()), entry)
+        if before is not entry:
+            first = within(before.place)
+            refuse(entry.place, f"this entry of {name} stands twice; it is in {first} already")
+    return Axis(name, node.place, tuple(entries.values()))
 
 
 def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:

@@ -164,8 +164,8 @@ class _Reader:
                 f"*{event.anchor} is an alias; write the value itself, or put a text"
                 " that begins with * into quotes",
             )
-        if getattr(event, "anchor", None) is not None:
-            refuse(place, f"&{event.anchor} is an anchor; write the value where it is needed")
+        if (anchor := getattr(event, "anchor", None)) is not None:
+            refuse(place, f"&{anchor} is an anchor; write the value where it is needed")
         if getattr(event, "tag", None) is not None:
             refuse(place, "a tag (!...) stands here; fields know their types, so leave it out")
         if depth > MOST_DEPTH:

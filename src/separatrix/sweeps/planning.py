@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -148,11 +148,12 @@ def _parameters(run: Run) -> int:
 def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | None, int]:
     """Seconds that all packs take, and of how many some steps were done for that."""
     costs = {pack: cost(pack) for pack in packs}
-    by_shape: Counter[Run] = Counter()
+    by_shape: defaultdict[Run, float] = defaultdict(float)
     for pack, amount in costs.items():
         by_shape[pack.runs[0].shape] += amount
     first = {pack.runs[0].shape: pack for pack in reversed(packs)}
-    chosen = [first[shape] for shape, _ in by_shape.most_common(MEASURED)]
+    dear = sorted(by_shape, key=lambda shape: -by_shape[shape])
+    chosen = [first[shape] for shape in dear[:MEASURED]]
     if not chosen:
         return None, 0
     taken = {pack.runs[0].shape: _all_steps(pack, device) for pack in chosen}

@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def sweep(
         if len(ended) < len(rows):
             with _opened(engine, workers, device, address) as there:
                 packs = to_do(kept, wanted, ended, device=device, least=there.workers)
-                board = Board(wanted.runs, ended, kept.run)
+                board = Board(wanted.runs, ended, kept.run, partial(rows_of, kept, wanted))
                 with watching(wanted.name, board, shown=show) as told:
                     run_sweep(
                         kept,

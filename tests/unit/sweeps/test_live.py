@@ -110,6 +110,20 @@ def test_a_pack_between_two_slices_has_not_ended() -> None:
     assert [line.running for line in board.lines] == [0, 4]
 
 
+def test_what_another_process_has_ended_is_looked_up_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [stored(one, 1024) for one in RUNS[:4]]
+    board = Board(RUNS, [], None, lambda: rows)
+    board.heard(snapshot(elsewhere=4))
+    assert board.lines[0].ended == 0
+    monkeypatch.setattr("separatrix.sweeps.board.AROUND", 0.0)
+    board.heard(snapshot())
+    assert board.lines[0].ended == 0
+    board.heard(snapshot(elsewhere=4))
+    assert (board.lines[0].ended, board.lines[0].best) == (4, 0.5)
+
+
 def test_failed_and_diverged_runs_have_ended_without_a_best() -> None:
     rows = [stored(RUNS[0], 3, "diverged"), stored(RUNS[1], status="failed")]
     (line, _) = Board(RUNS, rows).lines
@@ -126,7 +140,7 @@ def test_the_headline_says_what_there_is() -> None:
 
 
 def test_the_table_fits_the_terminal_and_shows_first_what_is_trained() -> None:
-    board = Board(RUNS, [stored(RUNS[0], 1024)], stored)
+    board = Board(RUNS, [stored(RUNS[0], 1024)])
     console = Console(file=io.StringIO(), width=60, height=7)
     now = snapshot(standing(GDN, 1200, [0.61]), done=1)
     board.heard(now)
