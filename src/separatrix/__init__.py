@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from separatrix.sweeps.sweep import sweep
     from separatrix.tasks import parse_task
     from separatrix.theory import judge
-    from separatrix.training.loop import train
+    from separatrix.training.alone import train
     from separatrix.training.run import Run
 
 __version__ = "0.1.0"
@@ -62,7 +62,7 @@ _HOMES = {
     "resolve": "separatrix.architecture.resolve",
     "sweep": "separatrix.sweeps.sweep",
     "tasks": "separatrix.tasks",
-    "train": "separatrix.training.loop",
+    "train": "separatrix.training.alone",
     "verify": "separatrix.checks",
     "verify_path": "separatrix.checks",
     "write_report": "separatrix.report.html",

@@ -88,7 +88,8 @@ class MLP(nn.Module):
         self.down = nn.Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
-        return self.down(F.relu(self.up(x)))
+        # in place: nothing else needs what the first map gives
+        return self.down(F.relu(self.up(x), inplace=True))
 
 
 class Block(nn.Module):

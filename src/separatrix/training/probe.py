@@ -17,10 +17,11 @@ import torch
 
 _SHAPES = (((256, 64), (64, 64)), ((4, 256, 32), (4, 32, 64)), ((16, 64, 64), (16, 64, 64)))
 """Products that training takes: of matrices, and of stacks of them."""
-_KEEP = {-3: 32 << 20, -1: (1 << 31) - 1, -2: 64 << 20}
-"""mallopt's M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD in bytes: as large as they may be,
-and growth by 64 MiB.
-"""
+_TRIM_THRESHOLD = -1
+_TOP_PAD = -2
+_MMAP_THRESHOLD = -3
+_MOST = (1 << 31) - 1
+"""Options of mallopt, as glibc's malloc.h numbers them, and its largest number of bytes."""
 _ACCURATE = 2e-6
 """Largest error of a float32 product over the largest number in it: 32 roundings."""
 
@@ -57,9 +58,13 @@ def keep_memory() -> None:
         return
     library = ctypes.CDLL(None)
     # musl has another allocator, and no such function
-    if hasattr(library, "mallopt"):
-        for option, size in _KEEP.items():
-            library.mallopt(option, size)
+    if not hasattr(library, "mallopt"):
+        return
+    library.mallopt(_TRIM_THRESHOLD, _MOST)
+    library.mallopt(_TOP_PAD, 64 << 20)
+    # some versions take no more than half of a heap for the largest buffer that is kept
+    if not library.mallopt(_MMAP_THRESHOLD, _MOST):
+        library.mallopt(_MMAP_THRESHOLD, 32 << 20)
 
 
 @cache

@@ -6,9 +6,8 @@ many parameters a model has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +15,8 @@ from torch import Tensor, nn
 from separatrix.model import Model
 
 
-class Matrices(NamedTuple):
+@dataclass(frozen=True)
+class Matrices:
     """Hidden matrices of one shape that stand one after another in a row."""
 
     start: int
@@ -27,6 +27,10 @@ class Matrices(NamedTuple):
     @property
     def end(self) -> int:
         return self.start + self.count * self.rows * self.columns
+
+    def before(self, start: int) -> Matrices:
+        """Those in rows whose first `start` numbers are left out."""
+        return replace(self, start=self.start - start)
 
     def of(self, flat: Tensor) -> Tensor:
         """Those of rows (members, numbers): (members, count, rows, columns)."""
