@@ -59,10 +59,10 @@ def seed_rows(summary: Summary) -> list[Row]:
     seeds = sorted({t.seed for cell in summary.cells for rate in cell.rates for t in rate.trials})
     found = []
     for cell in summary.cells:
-        for rate in cell.rates:
+        for place, rate in enumerate(cell.rates):
             trials = {trial.seed: trial for trial in rate.trials}
             # said once for all of its rates
-            label = cell.label if rate is cell.rates[0] else ""
+            label = cell.label if place == 0 else ""
             mark = CHOSEN if rate is cell.best and len(cell.rates) > 1 else ""
             row = {"cell": label, "rate": f"{rate.learning_rate:g}{mark}"}
             row |= {
