@@ -50,7 +50,8 @@ def evaluate(
         )
     with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
         from separatrix.numbers.wilson import wilson
-        from separatrix.report.accuracies import chance, interval, share
+        from separatrix.report.accuracies import chance, interval
+        from separatrix.report.runs import accuracy
         from separatrix.stored.accuracy import evaluation_stream, reads, tally
         from separatrix.tasks import parse_task
         from separatrix.theory.trained import check_trained
@@ -90,7 +91,7 @@ def evaluate(
             {
                 "task": one.spec,
                 "tokens": f"{one.length:,}",
-                "accuracy": share(right, tested),
+                "accuracy": accuracy(right, tested),
                 "right": f"{right:,} of {tested:,}",
                 "95 % interval": interval(right, tested),
                 "chance": chance(one.chance),

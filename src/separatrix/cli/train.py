@@ -16,7 +16,7 @@ import typer
 from separatrix.cli import complete
 from separatrix.cli.options import TASK_HELP, Imports, stack, with_sizes
 from separatrix.cli.printing import JsonFlag, print_json, print_text
-from separatrix.errors import EngineError, Stopped
+from separatrix.errors import EngineError, OutputError, Stopped
 from separatrix.progress import clock, lines
 
 if TYPE_CHECKING:
@@ -110,12 +110,13 @@ def train(
     asked = parse_task(with_sizes(task, context)).spec
     from separatrix.training.run import Run
 
-    run = Run(architecture=architecture, task=asked, **({"seed": 0} | settings)).canonical()
+    whole = {"architecture": architecture, "task": asked, "seed": 0} | settings
+    run = Run.from_json(whole).canonical()
     run.check()
     where = _device(device)
     file = out.with_name(f"{out.name}.checkpoint")
     if fresh:
-        file.unlink(missing_ok=True)
+        _forget(file)
     trained = _trained(run, file, device=where, compile=compile, shown=not as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
@@ -129,6 +130,14 @@ def train(
         )
         return
     print_text("\n".join(_said(trained, out)))
+
+
+def _forget(file: Path) -> None:
+    """Removes what an interrupted training has saved. Raises OutputError."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{file}: cannot be removed: {error.strerror or error}") from None
 
 
 def _device(device: str) -> str:
@@ -250,7 +259,8 @@ _STOPPED = {
 
 def _said(trained: Trained, out: Path) -> list[str]:
     """What came out, line by line."""
-    from separatrix.report.accuracies import chance, interval, share
+    from separatrix.report.accuracies import chance, interval
+    from separatrix.report.runs import accuracy
     from separatrix.tasks import parse_task
 
     run = trained.run
@@ -258,7 +268,7 @@ def _said(trained: Trained, out: Path) -> list[str]:
     task = parse_task(run.task)
 
     def counted(right: int) -> str:
-        return f"{share(right, run.tested)} (95 % interval {interval(right, run.tested)})"
+        return f"{accuracy(right, run.tested)} (95 % interval {interval(right, run.tested)})"
 
     why = _STOPPED[outcome.stopped].format(
         stop_at=run.stop_at, plateau=run.plateau, seconds=run.seconds

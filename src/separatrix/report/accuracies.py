@@ -1,24 +1,13 @@
-"""A counted accuracy in words: the share, what was counted, its interval, and chance beside it."""
+"""What stands beside a counted accuracy, in words: its interval, and chance."""
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 from separatrix.numbers.wilson import wilson
 
 _TENTH = Decimal("0.1")
-
-
-def share(right: int, total: int) -> str:
-    """A share in per cent, one decimal; 100 % and 0 % only where it is."""
-    percent = Decimal(100) * right / total
-    rounded = percent.quantize(_TENTH, ROUND_HALF_EVEN)
-    if rounded == 100 and right < total:
-        rounded = Decimal("99.9")
-    if not rounded and right:
-        rounded = _TENTH
-    return f"{rounded} %"
 
 
 def interval(right: int, total: int) -> str:
