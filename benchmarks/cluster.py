@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support import pretended
 from support.engines import InPlace
-from support.ray_cluster import Node, until
+from support.ray_cluster import Node, by_processor_time, until
 
 from separatrix.sweeps.engines.base import Engine, Work
 from separatrix.sweeps.engines.local import LocalEngine
@@ -62,7 +62,7 @@ class Parts:
     start: float
     """Seconds until a worker has trained its first step."""
     rate: float
-    """Steps per second of one worker while each core has one."""
+    """Steps of one worker per second of its processor time."""
 
 
 def runs(many: int, *, stack: str = "full*2", width: int = 64) -> list[Run]:
@@ -200,14 +200,17 @@ def driver(address: str, piece: Slice, update: Update, bounce: float, folder: Pa
 
 
 def rates(address: str, rounds: int) -> tuple[float, float]:
-    """Prints model-steps per second; returns those of a worker where both cores have one, and the
+    """Prints model-steps per second; returns those of a worker by its processor time, and the
     seconds until the first step.
     """
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     begin = time.perf_counter()
-    with engine(address) as cluster, LocalEngine(2) as local:
+    with (
+        engine(address, by_processor_time) as cluster,
+        LocalEngine(2, work=by_processor_time) as local,
+    ):
         first = Stepping(cluster, 1)
-        first.warm()
+        first.rate(0.1)
         start = time.perf_counter() - begin
         kinds = {
             "1 local process": Stepping(local, 1),
@@ -216,18 +219,17 @@ def rates(address: str, rounds: int) -> tuple[float, float]:
             "2 workers on Ray": Stepping(cluster, 2),
         }
         for kind in kinds.values():
-            kind.warm()
+            kind.rate(0.1)
         for _ in range(rounds):
             for name, kind in kinds.items():
                 found.setdefault(name, []).append(kind.rate(2.0))
-    print(
-        f"\nModel-steps per second, width 64, MQAR T=64, batch 64 (measured, median of {rounds}):\n"
-    )
-    print("| where | steps/s |\n| --- | --- |")
+    print(f"\nModel-steps, width 64, MQAR T=64, batch 64 (measured, medians of {rounds}):\n")
+    print("| where | a second | a second of processor time |\n| --- | --- | --- |")
     for name, values in found.items():
-        print(f"| {name} | {statistics.median(values):.1f} |")
+        wall, processor = (statistics.median(column) for column in zip(*values, strict=True))
+        print(f"| {name} | {wall:.1f} | {processor:.1f} |")
     print(f"\nFrom connecting to the first step trained: {start:.1f} s (measured)", flush=True)
-    return statistics.median(found["2 workers on Ray"]) / 2, start
+    return statistics.median(value for _, value in found["2 workers on Ray"]), start
 
 
 class Stepping:
@@ -240,23 +242,24 @@ class Stepping:
         ]
         self._steps = [0] * workers
 
-    def warm(self) -> None:
-        self.rate(0.1)
-
-    def rate(self, seconds: float) -> float:
-        """Steps per second of all packs together, in slices of this length."""
+    def rate(self, seconds: float) -> tuple[float, float]:
+        """Steps of all packs together in slices of this length: a second, and a second of the
+        workers' processor time.
+        """
         pieces = [replace(piece, seconds=seconds) for piece in self._pieces]
         begin = time.perf_counter()
         going = {self._engine.submit(piece): number for number, piece in enumerate(pieces)}
         steps = 0
+        processor = 0.0
         while going:
             for ticket, update in self._engine.wait(1.0):
                 assert isinstance(update, Update), update
                 number = going.pop(ticket)
                 steps += update.step - self._steps[number]
+                processor += update.seconds
                 self._steps[number] = update.step
                 self._pieces[number] = replace(pieces[number], checkpoint=update.checkpoint)
-        return steps / (time.perf_counter() - begin)
+        return steps / (time.perf_counter() - begin), steps / processor
 
 
 def machines(parts: Parts, cores: int) -> None:
