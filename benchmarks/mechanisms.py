@@ -3,6 +3,8 @@ recurrence, growth with t, and peak memory.
 
     python benchmarks/mechanisms.py [--only NAME ...] [--quick]
 
+`--part training` times whole training steps beside full attention's, on one thread.
+
 Prints Markdown. Times are the best of runs that alternate between the two things compared, so that
 other work on the machine slows down both; on a busy machine OMP_WAIT_POLICY=passive helps, where
 threads would wait for each other by spinning. Memory is the peak of a process of its own, less what
@@ -33,11 +35,14 @@ from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.model import Model, ModelConfig
 
 THREADS = 2
 HEADS = 4
 DIM = 64
 WIDTH = 256
+NARROW = 64
+BATCH = 64
 TOKENS = 2048
 SHORT = 8192
 LONG = 16384
@@ -159,6 +164,66 @@ def alternated(
 
 def mark(value: float, limit: float, *, at_least: bool = False) -> str:
     return "yes" if (value >= limit if at_least else value <= limit) else "**no**"
+
+
+def training(cases: Sequence[str], *, tokens: int, rounds: int) -> None:
+    """Steps of models of two layers, one head as wide as the model, which answer at 8 places."""
+    print(
+        f"\n### Training steps beside full attention's, {tokens} tokens, width {NARROW}, 2 layers,"
+        f" 1 head, batch {BATCH}, one thread, oneDNN\n"
+    )
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("medium")
+    runs = {case: training_step(case, tokens) for case in dict.fromkeys(["full", *cases])}
+    times: dict[str, list[float]] = {case: [] for case in runs}
+    for _ in range(rounds):
+        for case, run in runs.items():
+            run()
+            # time of this process: others may be on the machine
+            start = time.process_time()
+            run()
+            times[case].append(time.process_time() - start)
+    torch.set_float32_matmul_precision("highest")
+    torch.set_num_threads(THREADS)
+    full = min(times["full"])
+    table(
+        ("mechanism", "step, ms", "steps/s, of full attention's"),
+        [(case, f"{1e3 * min(t):.0f}", f"{full / min(t):.2f}") for case, t in times.items()],
+    )
+
+
+def training_step(case: str, tokens: int) -> Run:
+    name, sizes = CASES[case]
+    own = {"heads": 1, "head_dim": NARROW, "state": NARROW, "width": NARROW, "groups": 1}
+    known = {
+        field: value
+        for field, value in (SIZES | own | OWN.get(name, {}) | {"size": 64, "block": 16}).items()
+        if field in MECHANISMS[name].__dataclass_fields__
+    }
+    settings = ", ".join(f"{k}={v}" for k, v in (known | sizes).items() if v is not None)
+    config = ModelConfig(
+        architecture=f"{name}({settings})*2",
+        vocabulary=256,
+        length=tokens,
+        answers=256,
+        width=NARROW,
+        hidden=2 * NARROW,
+        norm=True,
+        bos=True,
+    )
+    generator = torch.Generator().manual_seed(0)
+    model = Model(config).reset(generator)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    prompts = torch.randint(256, (BATCH, tokens), generator=generator)
+    places = torch.randint(tokens, (BATCH, 8), generator=generator)
+    answers = torch.randint(256, (BATCH * 8,), generator=generator)
+
+    def run() -> None:
+        optimiser.zero_grad()
+        F.cross_entropy(model.at(prompts, places).flatten(0, 1), answers).backward()
+        optimiser.step()
+
+    return run
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -352,7 +417,7 @@ def main() -> None:
     parser.add_argument(
         "--part",
         nargs="+",
-        choices=("loop", "growth", "fused", "memory"),
+        choices=("loop", "growth", "fused", "memory", "training"),
         help="some of the tables",
     )
     parser.add_argument(
@@ -386,6 +451,8 @@ def main() -> None:
         growth(cases, short=short, long=long, budget=6 / scale)
     if "fused" in parts and "full" in cases:
         against_the_fused_kernel(tokens=TOKENS // scale, budget=10 / scale)
+    if "training" in parts:
+        training(cases, tokens=256 // scale, rounds=2 if options.quick else 3)
     if "memory" in parts:
         memory(cases, short=short, long=long)
 

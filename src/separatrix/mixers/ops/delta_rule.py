@@ -148,16 +148,19 @@ class Delta:
         written: list[Tensor] = []
         states: list[Tensor] = []
         fresh = state is None
-        if state is None:
-            state = self.k.new_zeros(*added.shape[:2], added.shape[3], self.u_v.shape[4])
+        now = (
+            self.k.new_zeros(*added.shape[:2], added.shape[3], self.u_v.shape[4])
+            if state is None
+            else state
+        )
         for u_v, u_r, add, keep in steps:
-            states.append(state)
+            states.append(now)
             # of the empty state nothing is read
-            written.append(u_v if fresh else plus_product(u_v, u_r, state))
+            written.append(u_v if fresh else plus_product(u_v, u_r, now))
             more = add @ written[-1]
-            state = more if fresh else torch.addcmul(more, keep, state)
+            now = more if fresh else torch.addcmul(more, keep, now)
             fresh = False
-        return torch.stack(written, 2), torch.stack(states, 2), state
+        return torch.stack(written, 2), torch.stack(states, 2), now
 
     def outputs(
         self, state: Float[Tensor, "b h d e"] | None = None

@@ -96,8 +96,8 @@ def _onednn() -> bool:
     """Whether float32 products on a CPU go through oneDNN, as
     `torch.set_float32_matmul_precision("medium")` has it.
     """
-    products = torch.backends.mkldnn.matmul
     # PyTorch 2.9 on; reading the older name fails once the newer one was set
+    products = getattr(torch.backends.mkldnn, "matmul", None)
     precision = getattr(products, "fp32_precision", None)
     if precision is None:
         return torch.get_float32_matmul_precision() == "medium"
