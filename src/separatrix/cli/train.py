@@ -168,10 +168,17 @@ def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -
         try:
             trainer = saved(Pack((run,)), file, device=device, compile=compile, told=told)
         except KeyboardInterrupt:
-            raise Stopped(f"saved in {file}; the same command goes on from there") from None
+            raise Stopped(_saved(file)) from None
+        except SystemExit:
+            print(_saved(file), file=sys.stderr)
+            raise
     if any(outcome.status == "diverged" for outcome in trainer.outcomes().values()):
         file.unlink(missing_ok=True)
     return ended(trainer)
+
+
+def _saved(file: Path) -> str:
+    return f"saved in {file}; the same command goes on from there"
 
 
 @contextmanager

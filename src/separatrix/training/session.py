@@ -30,9 +30,10 @@ def saved(
     """Trains a pack to its end, from the checkpoint in `file` on where there is one. The file stays
     until whoever has written what came out removes it.
 
-    An interrupt waits for the end of a step, then saves; a second one does not wait. Raises
-    OutputError where the file cannot be written, EvidenceError where it holds no checkpoint of this
-    pack and this version of the code, and what training raises.
+    Ctrl-C, or being told to end, waits for the end of a step and saves, then raises
+    KeyboardInterrupt, or SystemExit; a second time does not wait. Raises OutputError where the file
+    cannot be written, EvidenceError where it holds no checkpoint of this pack and this version of
+    the code, and what training raises.
     """
     trainer = _begun(pack, file, device, compile)
     if trainer.active:
@@ -51,7 +52,10 @@ def saved(
             if stopped() or before + took - last >= SAVE_EVERY:
                 write_atomic(file, trainer.checkpoint())
                 last = time.monotonic()
-            if stopped():
+            if (number := stopped()) == signal.SIGTERM:
+                # a worker that its parent ends has nothing to say
+                raise SystemExit(128 + number)
+            if number:
                 raise KeyboardInterrupt
     # tested already: what comes next is not done twice either
     write_atomic(file, trainer.checkpoint())
@@ -83,14 +87,14 @@ def _begun(pack: Pack, file: Path, device: str, compile: bool) -> Trainer:
 
 
 @contextmanager
-def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, or the process told to end, since the block began. The second
-    time interrupts at once.
+def _stoppable() -> Iterator[Callable[[], int]]:
+    """The signal of Ctrl-C, or that tells the process to end, that came since the block began; 0
+    for none. The second one interrupts at once.
     """
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         # only the main thread hears of signals
-        yield lambda: False
+        yield lambda: 0
         return
 
     def note(number: int, _: FrameType | None) -> None:
@@ -103,7 +107,7 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
     for number in heard:
         signal.signal(number, note)
     try:
-        yield lambda: bool(pressed)
+        yield lambda: pressed[0] if pressed else 0
     finally:
         for number in heard:
             signal.signal(number, before[number])

@@ -33,9 +33,14 @@ def weights(trainer: Trainer) -> list[torch.Tensor]:
     return list(trainer.model(RUN.key).state_dict().values())
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
 def test_an_interrupt_waits_for_the_step_and_saves(
-    sent: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sent: signal.Signals,
+    raised: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(session, "_LOOK_EVERY", 0.0)
     file = tmp_path / "here.checkpoint"
@@ -49,7 +54,7 @@ def test_an_interrupt_waits_for_the_step_and_saves(
 
     signal.signal(sent, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(raised):
             session.saved(PACK, file, told=told)
         assert signal.getsignal(sent) is signal.default_int_handler
     finally:
