@@ -16,6 +16,7 @@ from separatrix.table.plan import KINDS, Cell, Kind, cells
 
 TITLE = "Separatrix: what attention stacks can and cannot compute"
 MOST_MODELS = 20
+OPTIMISERS = {"muon": "Muon", "adamw": "AdamW"}
 MOST_APART = 0.03
 """The parameters of two stacks of a column differ by at most this share."""
 
@@ -114,6 +115,7 @@ def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
         "training": (
             f"{low:,} to {high:,} parameters (at each n, all stacks within {apart:.1%}), trained"
             f" alike: at most {mine[0].measurements[0].budget['steps']:,} steps of"
-            f" {column.batch} prompts, {len(mine[0].measurements[0].seeds)} seeds"
+            f" {column.batch} prompts with {OPTIMISERS[column.optimiser]},"
+            f" {len(mine[0].measurements[0].seeds)} seeds"
         ),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from separatrix.architecture import Architecture
 
@@ -38,6 +39,8 @@ class Column:
     at: int
     """The size at which stacks are judged first, and for which solving weights are written."""
     batch: int
+    optimiser: Literal["muon", "adamw"]
+    """The one with which more seeds solved the column's task, measured at the rate of all."""
     hidden: Mapping[str, int]
     """Hidden units of the MLPs of those rows whose mixers have weights of their own: for levels,
     or for places in a block.
@@ -64,6 +67,7 @@ COLUMNS = {
         block=8,
         at=1024,
         batch=128,
+        optimiser="muon",
         hidden={"loglinear": 32},
     ),
     "twosum": Column(
@@ -75,6 +79,7 @@ COLUMNS = {
         block=64,
         at=576,
         batch=256,
+        optimiser="adamw",
         hidden={"loglinear": 32, "sparse": 62},
     ),
     "seqcomp": Column(
@@ -86,6 +91,7 @@ COLUMNS = {
         block=8,
         at=16,
         batch=128,
+        optimiser="muon",
         hidden={"loglinear": 48},
     ),
 }

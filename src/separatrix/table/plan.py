@@ -37,7 +37,7 @@ class Kind:
 KINDS = {
     "quick": Kind(
         trained={"eva": (16,), "twosum": (4,), "seqcomp": (4,)},
-        steps={"eva": 300, "twosum": 400, "seqcomp": 300},
+        steps={"eva": 300, "twosum": 400, "seqcomp": 400},
         beside=False,
     ),
     "full": Kind(
@@ -188,8 +188,7 @@ class Cell:
             "tested": self.kind.tested,
             "stop_at": 0.995,
             "seconds": 0.0,
-            # measured at these sizes: Muon takes about as many steps, and each takes longer
-            "optimiser": "adamw",
+            "optimiser": self.of.optimiser,
             "schedule": "cosine",
             "precision": "fp32",
             "curriculum": (),
