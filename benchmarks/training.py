@@ -1,16 +1,18 @@
-"""The training engine: steps per second beside Zoology's loop, models trained to 99 % per hour, what
-packs gain, recurrences beside attention, and the share of the matmul peak that is used.
+"""The training engine: steps beside Zoology's loop, models at 99 % per hour, what packs gain,
+recurrences beside attention, and the share of the matmul peak that is used.
 
     python benchmarks/training.py steps --zoology PATH    both in alternating rounds of one run
     python benchmarks/training.py solve --zoology PATH    models at 99 % accuracy per hour (15 min)
     python benchmarks/training.py packs                   model-steps/s against models in a pack
     python benchmarks/training.py mixers                  recurrences beside full attention, T = 256
     python benchmarks/training.py peak                    FLOPs over the peak of a matmul
-    python benchmarks/training.py cuda --zoology PATH     the same on a CUDA device
+    python benchmarks/training.py cuda --zoology PATH     64 models together on a CUDA device
 
 MQAR, two layers, one head as wide as the model, an MLP of four times the width, batch 64, float32;
-two processes of one thread, medians of the rounds. Zoology's checkout and what it needs (pydantic,
-pandas, tqdm) are the caller's; benchmarks/zoology_loop.py says which commit.
+`steps` and `solve` in two processes of one thread, medians of the rounds. Seconds are those of the
+processor, which on an idle machine are the clock's; on CUDA they are the clock's. Zoology's
+checkout and what it needs (pydantic, pandas, tqdm) are the caller's; zoology_loop.py says which
+commit.
 """
 
 from __future__ import annotations
@@ -59,9 +61,7 @@ def mqar(tokens: int, *, vocabulary: int = 0, pairs: int = PAIRS) -> str:
     return f"mqar:vocab_size={ids},input_seq_len={tokens},num_kv_pairs={pairs}"
 
 
-def run(
-    tokens: int, *, kind: str = "full", width: int = WIDTH, task: str = "", **more: Any
-) -> Run:
+def run(tokens: int, *, kind: str = "full", width: int = WIDTH, task: str = "", **more: Any) -> Run:
     settings = {"steps": 100_000, "stop_at": NEVER, "seed": 0} | more
     return Run(
         architecture=f"{kind}*2 @ heads=1, head_dim={width}",
@@ -74,18 +74,20 @@ def run(
 
 
 def steps_per_second(trainer: Trainer, seconds: float) -> float:
-    """Optimiser steps per second, of all models of a pack together in one step."""
+    """Optimiser steps per second of processor time, of all models of a pack together in one step.
+    On an idle machine that is the clock's.
+    """
     done = trainer.step
-    start = time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    start = time.process_time()
+    while time.process_time() - start < seconds:
         trainer.advance(5)
-    return (trainer.step - done) / (time.perf_counter() - start)
+    return (trainer.step - done) / (time.process_time() - start)
 
 
-def settled(made: Run | Pack, device: str = "cpu") -> Trainer:
+def settled(made: Run | Pack) -> Trainer:
     """A trainer that has done its first steps."""
     pack = Pack(runs=(made,)) if isinstance(made, Run) else made
-    trainer = Trainer(pack, device=device)
+    trainer = Trainer(pack)
     trainer.advance(5)
     return trainer
 
@@ -194,9 +196,9 @@ def _our_model(checkout: Path, rate: float, seed: int) -> tuple[int | None, floa
     trainer = Trainer(Pack(runs=(one,)))
     spent = 0.0
     while trainer.active:
-        start = time.perf_counter()
+        start = time.process_time()
         trainer.advance(EVERY)
-        spent += time.perf_counter() - start
+        spent += time.process_time() - start
         if _accuracy(trainer.model(one.key), one) >= AT:
             return trainer.step, spent
     return None, spent
@@ -229,7 +231,8 @@ def solve(checkout: Path, seeds: int) -> None:
                 if at is not None
             }
             for rate, (at, spent) in zip(rates, first, strict=True):
-                print(f"| {name}, choosing | {rate:g} | {at is not None:d} of 1 | {at} | {spent:.1f} | |")
+                once = f"{at is not None:d} of 1"
+                print(f"| {name}, choosing | {rate:g} | {once} | {at} | {spent:.1f} | |")
             best = min(solved, key=solved.__getitem__)
             found = pool.starmap(
                 model, [(checkout, best, seed) for seed in range(seeds)], chunksize=1
@@ -248,7 +251,7 @@ def solve(checkout: Path, seeds: int) -> None:
 # packs, mixers, peak ------------------------------------------------------------------------------
 
 
-def packs(rounds: int, seconds: float, device: str = "cpu") -> None:
+def packs(rounds: int, seconds: float) -> None:
     torch.set_num_threads(1)
     print("| width | T | models in a pack | model-steps/s | against one at a time |")
     print("| --- | --- | --- | --- | --- |")
@@ -260,8 +263,7 @@ def packs(rounds: int, seconds: float, device: str = "cpu") -> None:
                     runs=tuple(
                         run(tokens, width=width, task=task, seed=seed) for seed in range(members)
                     )
-                ),
-                device,
+                )
             )
             for members in (1, 2, 4, 8, 16)
         }
@@ -271,10 +273,8 @@ def packs(rounds: int, seconds: float, device: str = "cpu") -> None:
                 speeds[members].append(members * steps_per_second(trainer, seconds))
         for members, each in speeds.items():
             ratio = statistics.median(a / b for a, b in zip(each, speeds[1], strict=True))
-            print(
-                f"| {width} | {tokens} | {members} | {statistics.median(each):.0f} | {ratio:.2f}x |",
-                flush=True,
-            )
+            speed = statistics.median(each)
+            print(f"| {width} | {tokens} | {members} | {speed:.0f} | {ratio:.2f}x |", flush=True)
 
 
 def mixers(rounds: int, seconds: float) -> None:
@@ -291,19 +291,19 @@ def mixers(rounds: int, seconds: float) -> None:
         print(f"| {kind} | {statistics.median(each):.1f} | {ratio:.2f}x |", flush=True)
 
 
-def peak(rounds: int, seconds: float, device: str = "cpu") -> None:
+def peak(rounds: int, seconds: float) -> None:
     """FLOPs of a step, as counted by torch, over the peak of a matmul in the same setting."""
     torch.set_num_threads(1)
     print("| width | T | GFLOP per step | steps/s | GFLOP/s | matmul peak | share |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for width, tokens in ((64, 64), (128, 64), (128, 256), (256, 64)):
-        trainer = settled(run(tokens, width=width), device)
+        trainer = settled(run(tokens, width=width))
         with FlopCounterMode(display=False) as counted:
             trainer.advance(1)
         flops = counted.get_total_flops()
         shares, speeds, peaks = [], [], []
         for _ in range(rounds):
-            peaks.append(matmul_peak(seconds, device))
+            peaks.append(matmul_peak(seconds))
             speeds.append(steps_per_second(trainer, seconds))
             shares.append(flops * speeds[-1] / peaks[-1])
         speed = statistics.median(speeds)
@@ -314,30 +314,71 @@ def peak(rounds: int, seconds: float, device: str = "cpu") -> None:
         )
 
 
-def matmul_peak(seconds: float, device: str, size: int = 1024) -> float:
+def matmul_peak(seconds: float, size: int = 1024) -> float:
     """FLOP/s of a product of square matrices under the setting that the engine trains with."""
-    with quick_cpu(device):
-        a = torch.randn(size, size, device=device)
+    with quick_cpu("cpu"):
+        a = torch.randn(size, size)
         a @ a
         done = 0
-        start = time.perf_counter()
-        while time.perf_counter() - start < seconds / 2:
+        start = time.process_time()
+        while time.process_time() - start < seconds / 2:
             a @ a
             done += 1
-        if device == "cuda":
+        return 2 * size**3 * done / (time.process_time() - start)
+
+
+def cuda(checkout: Path, rounds: int, seconds: float) -> None:
+    """Model-steps/s at T = 256 of 64 models together, of one alone, and of Zoology's loop."""
+    import_zoology(checkout)
+    members = 64
+    together = Pack(runs=tuple(run(256, seed=seed) for seed in range(members)))
+    theirs = Zoology(
+        tokens=256,
+        pairs=PAIRS,
+        vocabulary=vocabulary_for(256),
+        width=WIDTH,
+        batch=BATCH,
+        batches=100,
+        device="cuda",
+    )
+    trainers = {
+        "together": Trainer(together, device="cuda"),
+        "alone": Trainer(Pack(runs=(run(256),)), device="cuda"),
+    }
+
+    def clocked(trainer: Trainer) -> float:
+        done = trainer.step
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            trainer.advance(20)
             torch.cuda.synchronize()
-        return 2 * size**3 * done / (time.perf_counter() - start)
+        return len(trainer.pack.runs) * (trainer.step - done) / (time.perf_counter() - start)
+
+    for trainer in trainers.values():
+        trainer.advance(40)
+    theirs.epoch_seconds()
+    found: dict[str, list[float]] = {"zoology": [], "alone": [], "together": []}
+    for _ in range(rounds):
+        found["zoology"].append(len(theirs.train) / theirs.epoch_seconds())
+        for name, trainer in trainers.items():
+            found[name].append(clocked(trainer))
+    print("| what | model-steps/s | 64 together against it |")
+    print("| --- | --- | --- |")
+    for name, each in found.items():
+        ratio = statistics.median(a / b for a, b in zip(found["together"], each, strict=True))
+        print(f"| {name} | {statistics.median(each):.0f} | {ratio:.1f}x |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("steps", "solve", "packs", "mixers", "peak"))
+    parser.add_argument("part", choices=("steps", "solve", "packs", "mixers", "peak", "cuda"))
     parser.add_argument("--zoology", type=Path, help="Path of a checkout of Zoology.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="Of each part of a round.")
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    if given.part in ("steps", "solve") and given.zoology is None:
+    if given.part in ("steps", "solve", "cuda") and given.zoology is None:
         parser.error(f"{given.part} needs --zoology PATH")
     match given.part:
         case "steps":
@@ -350,6 +391,8 @@ def main() -> None:
             mixers(given.rounds, given.seconds)
         case "peak":
             peak(given.rounds, given.seconds)
+        case "cuda":
+            cuda(given.zoology, given.rounds, given.seconds)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
@@ -29,7 +29,7 @@ def check_new(out: Path) -> None:
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Path) -> Generator[Path, None, None]:
     """A hidden folder beside `out` that becomes `out` when the block ends well and is removed
     otherwise, on an interrupt too, with the folders above that were made for it.
 
