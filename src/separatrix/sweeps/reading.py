@@ -216,6 +216,13 @@ def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]
     return [Pack(tuple(_run(connection, key) for key in json.loads(row[0]))) for row in found]
 
 
+def begun(connection: sqlite3.Connection, pack: Pack, version: str) -> tuple[int, bytes]:
+    """Step and data of a pack's checkpoint, which is there."""
+    return connection.execute(
+        "SELECT step, data FROM checkpoints WHERE pack = ? AND version = ?", (pack.key, version)
+    ).fetchone()
+
+
 def _run(connection: sqlite3.Connection, key: str) -> Run:
     from separatrix.training.run import Run
 

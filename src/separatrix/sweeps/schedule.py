@@ -200,25 +200,22 @@ class _Sweep:
         checkpoint tells of another pack that some of them were in, that one goes on.
         """
         wanted = [key for key in pack.keys if key not in self.mine]
-        keys = self.store.claim(wanted, self.owner)
+        keys, found = self.store.take_up(wanted, self.owner)
         self.note_others(pack, [key for key in wanted if key not in keys])
         jobs: list[_Job] = []
-        for begun in self.store.packs(keys) if keys else ():
-            more = [key for key in begun.keys if key not in self.mine]
-            held = set(self.store.claim(more, self.owner))
-            step = max(self.store.run(key).step for key in held)
-            self.tally.found(begun, held, step)
-            live = (*self.ready, *self.going.values())
-            if (job := next((one for one in live if one.pack == begun), None)) is not None:
-                # they were lost to somebody, who has given them back: here they were trained on
-                job.held |= held
-                self.mine |= held
-            else:
-                checkpoint = self.store.checkpoint(begun)
-                jobs.append(_Job(begun, held, checkpoint, step, found=True))
-            keys = [key for key in keys if key not in held]
-        if keys:
-            jobs.append(_fresh(pack, set(keys)))
+        rest = set(keys)
+        told = (job for job, _ in self.untold)
+        live = {job.pack for job in (*self.ready, *self.going.values(), *told)}
+        for begun in found:
+            # others held these for a while: in a job that has left them behind they cannot go on
+            held = set(begun.held) - self.mine
+            if begun.pack in live or not held:
+                continue
+            self.tally.found(begun.pack, held, begun.step)
+            jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
+            rest -= held
+        if rest:
+            jobs.append(_fresh(pack, rest))
         self.mine.update(*(job.held for job in jobs))
         return jobs
 
@@ -302,8 +299,11 @@ class _Sweep:
         """
         if len(job.held) == 1 == len(job.pack.runs) and not job.found:
             (key,) = job.held
-            with suppress(ClaimLost):
+            try:
                 self.store.fail([key], error, self.owner)
+            except ClaimLost as lost:
+                self.drop(job, str(lost))
+                return
             self.mine.discard(key)
             self.tally.ended(key, "failed")
             self.tally.said(f"failed: {error}")

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -32,7 +33,18 @@ if TYPE_CHECKING:
     from separatrix.training.run import Run
     from separatrix.training.slices import Metric, Update
 
-__all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
+__all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A pack with a checkpoint, and how far it is."""
+
+    pack: Pack
+    held: list[str]
+    """Members that are claimed now."""
+    step: int
+    checkpoint: bytes
 
 
 class Store:
@@ -167,14 +179,33 @@ class Store:
 
         Raises StoreError where another living process has this owner's name.
         """
+        return self._claim(keys, owner, going_on=False)[0]
+
+    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
+        """Claims runs, and at once whatever is free of the packs with a checkpoint that one of them
+        was in: two processes never go on with parts of one pack. Returns those of the runs that
+        `owner` holds, and these packs.
+        """
+        return self._claim(keys, owner, going_on=True)
+
+    def _claim(
+        self, keys: Sequence[str], owner: str, *, going_on: bool
+    ) -> tuple[list[str], list[Begun]]:
+        begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
             new = self._register(connection, owner)
             claims.free_the_dead(connection, owner, self._database.number)
             held = claims.take(connection, keys, owner)
+            if going_on and held:
+                for pack in reading.packs(connection, _listed(held), self.version):
+                    members = claims.take(connection, pack.keys, owner)
+                    begun.append(
+                        Begun(pack, members, *reading.begun(connection, pack, self.version))
+                    )
         if new:
             # from now on the store itself says that somebody writes beside it
             self._database.flush()
-        return held
+        return held, begun
 
     def beat(self, owner: str) -> None:
         """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
@@ -215,16 +246,11 @@ class Store:
         Raises ClaimLost, and keeps nothing, where `owner` holds no run of the pack, or not one that
         the update tells of. A run that ended before stays as it is; its `completions` count on.
         """
-        process = this_process()
-        twice: list[str] = []
-        lost = ""
         with self._database.transaction() as connection:
-            told = telling.Telling(connection, pack, owner)
-            twice = told.ended_already(update)
-            told.count_again(twice)
+            told = telling.Telling(connection, pack, owner, self.version)
             lost = told.problem(update)
             if not lost:
-                told.keep(update, self.version, process.host)
+                told.keep(update, this_process().host)
         if lost:
             raise ClaimLost(f"{self.path}: {lost}")
 

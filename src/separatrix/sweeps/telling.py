@@ -19,37 +19,34 @@ if TYPE_CHECKING:
 
 
 class Telling:
-    """An update of a pack, told by an owner."""
+    """An update of a pack, told by an owner whose code has this version."""
 
-    def __init__(self, connection: sqlite3.Connection, pack: Pack, owner: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, pack: Pack, owner: str, version: str
+    ) -> None:
         self._connection = connection
         self._pack = pack
         self._owner = owner
+        self._version = version
         self._ids: dict[str, int] = {}
         self._held: set[str] = set()
         self._ended: set[str] = set()
+        self._anew: set[str] = set()
+        """Members that do not go on from this pack's checkpoint of this version."""
         rows = connection.execute(
-            "SELECT id, key, status, owner FROM runs WHERE replaced = 0"
-            " AND key IN (SELECT value FROM json_each(?))",
-            (json.dumps(pack.keys),),
+            "SELECT id, key, status, owner, runs.pack IS ? AND checkpoints.version IS ?"
+            " FROM runs LEFT JOIN checkpoints ON checkpoints.pack = runs.pack"
+            " WHERE replaced = 0 AND key IN (SELECT value FROM json_each(?))",
+            (pack.key, version, json.dumps(pack.keys)),
         )
-        for number, key, status, holder in rows:
+        for number, key, status, holder, goes_on in rows:
             self._ids[key] = number
+            if not goes_on:
+                self._anew.add(key)
             if status in ENDED:
                 self._ended.add(key)
             elif status == RUNNING and holder == owner:
                 self._held.add(key)
-
-    def ended_already(self, update: Update) -> list[str]:
-        """Runs that the update says have ended and that had ended before."""
-        return [key for key, _ in update.finished if key in self._ended]
-
-    def count_again(self, keys: Sequence[str]) -> None:
-        """Counts that runs ended once more than they should: nothing else of them changes."""
-        for key in keys:
-            self._connection.execute(
-                "UPDATE runs SET completions = completions + 1 WHERE id = ?", (self._ids[key],)
-            )
 
     def problem(self, update: Update) -> str:
         """Why this owner may not tell it; "" where it may."""
@@ -64,8 +61,9 @@ class Telling:
             )
         return ""
 
-    def keep(self, update: Update, version: str, host: str) -> None:
+    def keep(self, update: Update, host: str) -> None:
         now = time.time()
+        self._count_again([key for key, _ in update.finished if key in self._ended])
         self._keep_metrics([metric for metric in update.metrics if metric.key in self._held])
         finished = {key for key, _ in update.finished if key in self._held}
         for key, outcome in update.finished:
@@ -81,7 +79,7 @@ class Telling:
                     outcome.steps_done,
                     outcome.seconds,
                     now,
-                    version,
+                    self._version,
                     host,
                     self._ids[key],
                 ),
@@ -91,13 +89,25 @@ class Telling:
             "UPDATE runs SET step = ?, seconds = seconds + ? WHERE id = ?",
             [(update.step, update.seconds, self._ids[key]) for key in going],
         )
-        self._keep_checkpoints(update, going, version, now)
+        self._keep_checkpoints(update, going, now)
         self._connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, self._owner))
+
+    def _count_again(self, keys: Sequence[str]) -> None:
+        """Counts that runs ended once more than they should: nothing else of them changes."""
+        self._connection.executemany(
+            "UPDATE runs SET completions = completions + 1 WHERE id = ?",
+            [(self._ids[key],) for key in keys],
+        )
 
     def _keep_metrics(self, metrics: Sequence[Metric]) -> None:
         """From its first new step on, what was told of a run before came from a training that was
-        broken off: its metrics give way, so that a curve is of one training.
+        broken off: its metrics give way, so that a curve is of one training. All of them do where
+        the training began anew.
         """
+        self._connection.executemany(
+            "DELETE FROM metrics WHERE run = ?",
+            [(self._ids[key],) for key in self._held & self._anew],
+        )
         first: dict[str, int] = {}
         for metric in metrics:
             first[metric.key] = min(metric.step, first.get(metric.key, metric.step))
@@ -111,9 +121,9 @@ class Telling:
             [(self._ids[m.key], m.step, m.loss, m.accuracy, m.learning_rate) for m in metrics],
         )
 
-    def _keep_checkpoints(
-        self, update: Update, going: Collection[str], version: str, now: float
-    ) -> None:
+    def _keep_checkpoints(self, update: Update, going: Collection[str], now: float) -> None:
+        # members that somebody else holds: what was told of them ends before this checkpoint
+        self._connection.execute("UPDATE runs SET pack = NULL WHERE pack = ?", (self._pack.key,))
         kept: list[tuple[Pack, bytes | None]] = [(self._pack, update.checkpoint)]
         if update.halves is not None:
             kept = list(zip(update.halves, update.half_checkpoints, strict=True))
@@ -123,7 +133,7 @@ class Telling:
             if begun:
                 self._connection.execute(
                     "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
-                    (pack.key, json.dumps(pack.keys), update.step, version, now, data),
+                    (pack.key, json.dumps(pack.keys), update.step, self._version, now, data),
                 )
             self._connection.executemany(
                 "UPDATE runs SET pack = ? WHERE id = ?",

@@ -224,6 +224,46 @@ def test_a_pack_that_another_has_claimed_meanwhile_is_left_to_it(store: Store) -
     check_all(store, runs)
 
 
+def test_what_another_gives_back_does_not_join_a_pack_that_has_gone_on(store: Store) -> None:
+    """Of the steps that the pack has made meanwhile, that run has no metrics."""
+    runs = pretended.runs(2, steps=12)
+    packs = filled(store, runs)
+    store.claim(packs[0].keys, "before")
+    piece = Slice(pack=packs[0], checkpoint=None, seconds=0.0)
+    store.tell(packs[0], quick(piece), "before")
+    store.release("before")
+    store.claim([runs[1].key], "other")
+
+    def work(piece: Slice) -> Update:
+        if len(engine.taken) == 3:
+            store.release("other")
+        return quick(piece)
+
+    engine = InPlace(work, workers=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("separatrix.sweeps.schedule.POLL", 0.0)
+        run_sweep(store, packs, engine, owner="me", slice_seconds=one_step)
+    check_all(store, runs)
+    for run in runs:
+        steps = [metric.step for metric in store.metrics(run.key)]
+        assert steps == list(range(1, pretended.last(run) + 1))
+
+
+def test_a_run_that_another_has_claimed_meanwhile_has_not_failed(store: Store) -> None:
+    runs = pretended.runs(1)
+    packs = filled(store, runs)
+
+    def work(piece: Slice) -> Update:
+        store.release("me", packs[0].keys)
+        finish(store, packs[0], "other")
+        raise ValueError("too late")
+
+    last = run_sweep(store, packs, InPlace(work), owner="me")
+    store.release("other")
+    check_all(store, runs)
+    assert (last.done, last.failed) == (1, 0)
+
+
 def finish(store: Store, pack: Pack, owner: str) -> None:
     piece = Slice(pack=pack, checkpoint=None, seconds=60.0)
     if store.claim(pack.keys, owner) and store.run(pack.keys[0]).status == "running":

@@ -164,6 +164,65 @@ def test_a_part_of_a_pack_may_be_told(store: Store) -> None:
     assert [len(store.metrics(key)) for key in both.keys] == [1, 0]
 
 
+def test_who_lost_its_claim_ends_nothing_once_more(store: Store) -> None:
+    """A process that was stopped for longer than its lease, and goes on where another has been."""
+    one = pack(0)
+    store.add("a", one.runs)
+    store.claim(one.keys, "stopped")
+    store.release("stopped")
+    store.claim(one.keys, "other")
+    store.tell(one, update(one, 10, finished=[one.runs[0]]), "other")
+    before = store.rows()
+    with pytest.raises(ClaimLost, match="stopped holds no run of this pack any more"):
+        store.tell(one, update(one, 10, finished=[one.runs[0]]), "stopped")
+    assert store.rows() == before
+    assert before[0].completions == 1
+
+
+def test_packs_are_taken_up_whole(store: Store) -> None:
+    three = pack(0, 1, 2)
+    store.add("a", three.runs)
+    store.claim(three.keys, "before")
+    store.tell(three, update(three, 10, finished=[three.runs[2]]), "before")
+    store.release("before")
+    held, begun = store.take_up(three.keys[:1], "me")
+    assert held == list(three.keys[:1])
+    assert [(one.pack, one.held, one.step) for one in begun] == [(three, list(three.keys[:2]), 10)]
+    assert begun[0].checkpoint == store.checkpoint(three)
+    assert store.take_up(three.keys[1:], "other") == ([], [])
+
+
+def test_a_checkpoint_is_none_of_members_that_another_holds(store: Store) -> None:
+    """Their metrics end before it: whoever went on from there would leave a gap."""
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "before")
+    store.tell(both, update(both, 10), "before")
+    store.release("before")
+    store.claim(both.keys[1:], "other")
+    store.claim(both.keys, "me")
+    mine = [Metric(both.keys[0], 20, 1.0, 0.5, 1e-3)]
+    store.tell(both, update(both, 20, metrics=mine), "me")
+    store.release("other")
+    assert store.packs(both.keys[1:]) == []
+    assert store.packs(both.keys[:1]) == [both]
+
+
+def test_a_training_that_begins_anew_has_the_only_curve(tmp_path: Path) -> None:
+    both = pack(0, 1)
+    path = tmp_path / "runs.db"
+    for version, step in (("1", 10), ("2", 25)):
+        with Store.create(path, version=version) as store:
+            store.add("a", both.runs)
+            store.claim(both.keys, "me")
+            metrics = [Metric(key, step, 1.0, 0.5, 1e-3) for key in both.keys]
+            store.tell(both, update(both, 30, metrics=metrics), "me")
+            more = [Metric(key, 40, 1.0, 0.5, 1e-3) for key in both.keys]
+            store.tell(both, update(both, 50, metrics=more), "me")
+            for key in both.keys:
+                assert [metric.step for metric in store.metrics(key)] == [step, 40]
+
+
 def test_an_ended_run_never_changes(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
