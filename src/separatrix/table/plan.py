@@ -37,7 +37,7 @@ class Kind:
 KINDS = {
     "quick": Kind(
         trained={"eva": (16,), "twosum": (4,), "seqcomp": (4,)},
-        steps={"eva": 300, "twosum": 400, "seqcomp": 400},
+        steps={"eva": 500, "twosum": 400, "seqcomp": 400},
         beside=False,
     ),
     "full": Kind(
