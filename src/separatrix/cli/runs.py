@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import STORE, StoreFile
+from separatrix.cli.options import STORE, Imports, StoreFile
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, width
 from separatrix.errors import SpecError
 
@@ -95,6 +95,7 @@ def print_lines(lines: list[str]) -> None:
 def runs_show(
     key: Annotated[str, typer.Argument(help="A run's key, or its first letters.")],
     store: StoreFile = STORE,
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """One run: what was trained, its curve, what came of it and what is proved beside it."""
@@ -144,6 +145,7 @@ def runs_summary(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a section of a page.")
     ] = False,
+    imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
     """What a sweep shows: the best learning rate of each cell and every seed, with intervals,

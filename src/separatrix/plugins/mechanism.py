@@ -47,6 +47,10 @@ class OwnMechanism(Mechanism):
         return self.width
 
     @property
+    def model_width(self) -> int:
+        return self.width
+
+    @property
     def declares(self) -> bool:
         """Whether the module says itself how many numbers it carries."""
         return type(self).declaration is not None

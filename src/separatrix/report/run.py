@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from separatrix.errors import SeparatrixError, first_line
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.wilson import wilson
-from separatrix.report.runs import NONE, accuracy, duration, ends, moment
+from separatrix.report.runs import NONE, accuracy, duration, ends, guessed, moment
 from separatrix.report.text_plot import text_plot
 from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.proved import proved
@@ -29,7 +29,7 @@ _STOPPED = {
     "plateau": "its loss made no progress for {plateau:,} steps",
     "steps": "all its steps were done",
     "seconds": "its {seconds:g} seconds were over",
-    "diverged": "diverged: its numbers were no longer finite",
+    "diverged": "its numbers were no longer finite",
 }
 
 
@@ -134,9 +134,8 @@ def _measured(row: Stored) -> list[str]:
     if not _tested(outcome):
         return []
     run = row.run
-    chance = parse_task(run.task).chance
     return [
-        f"accuracy      {_right(outcome)}, chance {float(chance):.1%}",
+        f"accuracy      {_right(outcome)}, chance {guessed(parse_task(run.task).chance)}",
         *(
             f"at {size:11}{_share(correct, outcome.tested)}"
             for size, correct in zip(run.longer, outcome.longer, strict=True)

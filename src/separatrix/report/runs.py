@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import format_share
@@ -40,10 +41,16 @@ def listing(rows: Sequence[Listed], most: int) -> list[str]:
     }
     widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
     _shorten(widths, most, [name for name in ("sweep", "architecture", "task") if name in widths])
-    form = "  ".join(f"%-{width}.{width}s" for width in widths.values())
+    columns = {name: _cut(cells, widths[name]) for name, cells in columns.items()}
+    form = "  ".join(f"%-{width}s" for width in widths.values())
     lines = [form % tuple(columns)]
     lines += [form % cells for cells in zip(*columns.values(), strict=True)]
     return [line.rstrip() for line in lines]
+
+
+def _cut(cells: Sequence[str], width: int) -> Sequence[str]:
+    """Cells of at most some letters; what is cut ends in two dots."""
+    return [cell if len(cell) <= width else f"{cell[: width - 2]}.." for cell in cells]
 
 
 def _shorten(widths: dict[str, int], most: int, names: Sequence[str]) -> None:
@@ -69,6 +76,11 @@ def counted(counts: Mapping[str, int]) -> str:
 def accuracy(correct: int | None, tested: int | None) -> str:
     """What was not tested has none."""
     return format_share(correct, tested) if correct is not None and tested else NONE
+
+
+def guessed(chance: Fraction) -> str:
+    """What guessing gives, to the nearest tenth: rounded down it would flatter models."""
+    return f"{100 * float(chance):.1f} %"
 
 
 def ends(low: str, high: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from separatrix.errors import printable
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.amounts import format_share
-from separatrix.report.runs import NONE, ends
+from separatrix.report.runs import NONE, ends, guessed
 from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.statistics import Interval, Measured, Rate, Spread, Summary, Trial
 
@@ -41,7 +41,7 @@ def _best_row(cell: Measured, longer: Sequence[str], chosen: bool) -> Row:
         if best is not None and size in cell.run.longer:
             at = best.longer(cell.run.longer.index(size))
         row[f"at {size}"] = _median(at)
-    row["chance"] = _percent(cell.chance)
+    row["chance"] = guessed(cell.chance)
     proved = cell.proved
     at_most = ceiling(cell)
     row["at most"] = NONE if at_most is None else percent(at_most)
@@ -84,7 +84,7 @@ def notes(summary: Summary) -> list[str]:
     found.append(
         f"solved: seeds right on at least {_percent(SOLVED)} of their own test prompts, of the"
         " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
-        " interval over its test prompts, which no other seed has."
+        " interval over its test prompts, which are drawn for this seed alone."
     )
     left = [
         f"{count:,} {word}"

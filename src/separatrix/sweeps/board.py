@@ -66,6 +66,7 @@ class Board:
         self._look = look
         self._look_around = look_around
         self._looked = time.monotonic()
+        self._elsewhere = False
         self._ended: set[str] = set()
         self._seen: set[str] = set()
         """Runs that were being trained, and whose end is not known."""
@@ -84,10 +85,13 @@ class Board:
         if self._look is not None:
             for key in self._seen - going:
                 self._take(self._look(key))
-        if snapshot.elsewhere and time.monotonic() - self._looked >= AROUND:
+        # when the last one elsewhere has ended nobody would look again
+        last = self._elsewhere and not snapshot.elsewhere
+        if last or (snapshot.elsewhere and time.monotonic() - self._looked >= AROUND):
             for row in self._look_around():
                 self._take(row)
             self._looked = time.monotonic()
+        self._elsewhere = snapshot.elsewhere > 0
         self._seen = (self._seen | going) - self._ended
         for line in self.lines:
             line.running = 0

@@ -105,8 +105,11 @@ class Grid:
             )
             if any(_error(self._values(changed)) is None for changed in others):
                 found.append(places[axis.name])
-        # where nothing helps alone, the two texts do not fit
-        first, *rest = dict.fromkeys(found or [places[name] for name in NEEDED])
+        if not found:
+            # where nothing helps alone, the two texts do not fit, or the task fits no stack at all
+            alone = _error(values | {"architecture": "full"}) is not None
+            found = [places["task"]] if alone else [places[name] for name in NEEDED]
+        first, *rest = dict.fromkeys(found)
         return f"{first}, with {' and '.join(map(within, rest))}" if rest else first
 
 
@@ -199,8 +202,9 @@ def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
 def _comma_hint(name: str, node: Scalar, flow: bool) -> Iterator[None]:
     """An error of a text that may have been cut at a comma says so."""
     text = node.text
+    # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
     open_bracket = text.count("(") != text.count(")")
-    cut = name in NEEDED and ("=" in text if name == "task" else open_bracket)
+    cut = name in NEEDED and (open_bracket or ("=" in text and "(" not in text))
     try:
         yield
     except SeparatrixError as error:

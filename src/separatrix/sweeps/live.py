@@ -70,7 +70,7 @@ def _now_and_then(title: str, board: Board) -> Told:
         if (over and not ended) or now - said >= EVERY:
             said = now
             ended = over
-            best = f"   best {_best(board.best)}" if board.best else ""
+            best = f"   best run {_best(board.best)}" if board.best else ""
             print(f"{headline(title, snapshot)}{best}", file=sys.stderr, flush=True)
 
     return told

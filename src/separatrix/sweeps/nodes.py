@@ -111,8 +111,8 @@ def from_yaml(text: str, where: str) -> Node:
 _CLEARER = {
     "'\\t'": "a tab; YAML is indented with blanks",
     "mapping values are not allowed here": (
-        "a colon with a blank behind it inside a value, or a line indented by mistake; put a text"
-        " with ': ' into quotes"
+        "a colon with a blank behind it inside a value, a line indented by mistake, or a line"
+        " before it that lacks its colon; put a text with ': ' into quotes"
     ),
     "could not find expected ':'": "a line that is neither `key: value` nor `- value`",
     "expected <block end>": "a line that is indented otherwise than those it belongs to",

@@ -25,7 +25,7 @@ from separatrix.errors import SeparatrixError
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.wilson import wilson
 from separatrix.sweeps.cells import Cell, cells, varied
-from separatrix.sweeps.comparing import Unequal, differences
+from separatrix.sweeps.comparing import Tried, Unequal, differences
 from separatrix.sweeps.proved import Proved, proved
 from separatrix.sweeps.stored import Status, Stored
 from separatrix.tasks import parse_task
@@ -236,11 +236,22 @@ def best(rates: Sequence[Rate]) -> Rate | None:
 
 def summary(name: str, rows: Iterable[Stored]) -> Summary:
     """What runs of a store show, cells in the order of their first runs."""
-    stored = {row.run.key: row for row in rows}
+    stored = {row.run: row for row in rows}
     found = cells(row.run for row in stored.values())
     names = varied(found)
     measured = [_measured(cell, stored, cell.label(names)) for cell in found]
-    unequal = differences([(cell.label, cell.run, cell.parameters) for cell in measured])
+    unequal = differences(
+        [
+            Tried(
+                label=cell.label,
+                run=cell.run,
+                parameters=cell.parameters,
+                rates=len(cell.rates),
+                seeds=max(len(rate.trials) for rate in cell.rates),
+            )
+            for cell in measured
+        ]
+    )
     return Summary(
         name=name,
         cells=tuple(
@@ -250,11 +261,11 @@ def summary(name: str, rows: Iterable[Stored]) -> Summary:
     )
 
 
-def _measured(cell: Cell, stored: Mapping[str, Stored], label: str) -> Measured:
+def _measured(cell: Cell, stored: Mapping[Run, Stored], label: str) -> Measured:
     rates: dict[float, list[Trial]] = {}
     for run in cell.runs:
-        rates.setdefault(run.learning_rate, []).append(_trial(stored[run.key]))
-    outcomes = [row.outcome for run in cell.runs if (row := stored[run.key]).outcome is not None]
+        rates.setdefault(run.learning_rate, []).append(_trial(stored[run]))
+    outcomes = [row.outcome for run in cell.runs if (row := stored[run]).outcome is not None]
     return Measured(
         label=label,
         run=cell.run,
@@ -266,7 +277,7 @@ def _measured(cell: Cell, stored: Mapping[str, Stored], label: str) -> Measured:
             for rate in sorted(rates)
         ),
         proved=_proved(cell.run),
-        repeats=repeats(cell.run.trained, drawn(cell.run, outcomes)),
+        repeats=repeats(parse_task(cell.run.task), drawn(cell.run, outcomes)),
     )
 
 

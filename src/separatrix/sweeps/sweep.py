@@ -15,7 +15,7 @@ from typing import Any
 from separatrix.errors import SizeError
 from separatrix.sweeps.board import ENDED, Board
 from separatrix.sweeps.engines.base import Engine
-from separatrix.sweeps.engines.choice import chosen
+from separatrix.sweeps.engines.choice import check_choice, chosen
 from separatrix.sweeps.engines.pool import cores
 from separatrix.sweeps.file import Sweep, python_sweep, read_sweep
 from separatrix.sweeps.live import watching
@@ -59,6 +59,9 @@ def sweep(
     """
     if not slice_seconds > 0:
         raise SizeError(f"slice_seconds is {slice_seconds}; it must be above 0")
+    if isinstance(engine, str):
+        # a wrong word is told at once, even where nothing is left to do
+        check_choice(engine, workers=workers, device=device, address=address)
     modules = imported(imports)
     wanted = read(source, name)
     with Store.create(store) as kept:
@@ -96,6 +99,7 @@ def planned(
     """What a sweep would take on this machine. No store is made or changed. Raises what `sweep`
     raises.
     """
+    check_choice("local", workers=workers, device=device, address="")
     wanted = read(source)
     many = workers or cores()
     if not Path(store).exists():

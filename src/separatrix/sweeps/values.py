@@ -19,6 +19,16 @@ NEEDED = ("architecture", "task")
 MOST_DIGITS = 40
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+FAMILIAR = {
+    "lr": "learning_rate",
+    "wd": "weight_decay",
+    "d_model": "width",
+    "arch": "architecture",
+    "model": "architecture",
+}
+"""Names that other programs have for fields, whose letters are nearer to a wrong one."""
+OF_STACKS = ("heads", "head_dim", "layers", "window")
+"""What a text of an architecture says, and no field does."""
 _READERS: dict[str, Callable[[str], object]] = {
     "architecture": Architecture.parse,
     "task": parse_task,
@@ -28,12 +38,22 @@ _READERS: dict[str, Callable[[str], object]] = {
 
 def check_field(name: str, place: str, where: str) -> None:
     """Raises UnknownNameError for a name that is no field of a run."""
-    if name == "seed":
+    if name in ("seed", "seeds"):
         refuse(
             place, "seeds stand beside `baseline:` and `grid:`, as `seeds:` with a count or list"
         )
+    if name in OF_STACKS:
+        refuse(
+            place,
+            f"{name} is no field; the architecture says it, as in"
+            " 'window(size=4)*2 @ heads=1, head_dim=16'",
+        )
     if name not in HINTS:
         with placed(place):
+            if name in FAMILIAR:
+                raise UnknownNameError(
+                    f"unknown field '{name}' in {where}. Did you mean '{FAMILIAR[name]}'?"
+                )
             raise UnknownNameError.of("field", name[:60], HINTS, where=f" in {where}")
 
 

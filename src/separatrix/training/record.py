@@ -10,8 +10,9 @@ from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import json_object
 from separatrix.evidence.records import Measurement
 from separatrix.numbers.wilson import wilson
-from separatrix.tasks import Task
+from separatrix.tasks import Task, parse_task
 from separatrix.tasks.repeats import repeats
+from separatrix.tasks.stages import read_stages
 from separatrix.theory.trained import check_trained
 from separatrix.training.run import Run
 
@@ -148,5 +149,7 @@ def _longer(run: Run, task: Task, correct: list[int]) -> dict[str, Any]:
 def drawn(run: Run, outcomes: Sequence[Outcome]) -> int:
     """Prompts of the task itself that every seed that was tested has trained on, at least."""
     steps = [outcome.steps_done for outcome in outcomes if not outcome.diverged]
-    before = run.stages[-1].until if run.stages else 0
+    # the stack may be of a mixer that is not imported here
+    stages = read_stages(parse_task(run.task), run.curriculum)
+    before = stages[-1].until if stages else 0
     return run.batch * max(0, min(steps, default=0) - before)

@@ -185,6 +185,11 @@ class Run:
                 f" at most {MOST_NUMBERS:,}: take smaller sizes, or a smaller width than"
                 f" {self.width:,}"
             )
+        if self.hidden * self.width > MOST_NUMBERS:
+            raise SizeError(
+                f"each MLP would hold {self.hidden:,} x {self.width:,} numbers; at most"
+                f" {MOST_NUMBERS:,}: take a smaller hidden or width"
+            )
 
     def _changed(self, **values: Any) -> Run:
         """The canonical run with some values changed."""
@@ -252,8 +257,12 @@ def _reader(name: str, hint: Any) -> Callable[[str, Any], Any]:
 
 
 def _word(options: tuple[str, ...], name: str, value: Any) -> str:
-    if not isinstance(value, str) or value not in options:
-        raise UnknownNameError.of(f"{name} of a run", shown(value), options)
+    if not isinstance(value, str):
+        raise SpecError(
+            f"training: {name} is {shown(value)}; it must be one of {', '.join(options)}"
+        )
+    if value not in options:
+        raise UnknownNameError.of(name, value[:60], options)
     return value
 
 

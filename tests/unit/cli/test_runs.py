@@ -99,6 +99,15 @@ def test_a_list(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "6 runs: 2 waiting, 2 done, 1 diverged, 1 failed"
 
 
+def test_what_is_cut_says_so(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = printed(capsys, "list", "--store", str(path)).splitlines()
+    assert "  linear @ h..  " in lines[6]
+    assert all(".." not in line for line in lines[1:6] if "  full  " in line)
+
+
 def test_what_a_list_may_be_asked(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def keys(*words: str) -> list[str]:
         out = printed(capsys, "list", "--store", str(path), "--json", *words)
@@ -126,7 +135,7 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for said in (
         "all its steps were done",
         # Wilson, by the formula: centre (0.5 + z^2/4096) / (1 + z^2/2048) = 0.5, half width 0.0216
-        "50.0 % (1,024 of 2,048; 95 % interval 47.8 to 52.2 %), chance 0.8%",
+        "50.0 % (1,024 of 2,048; 95 % interval 47.8 to 52.2 %), chance 0.8 %",
         "at n=128      25.0 % (512 of 2,048",
         "FAILS (Theorem I)",
         "ceiling       no weights answer more than",

@@ -114,6 +114,7 @@ FULL = HEAD + "  architecture: full\n"
         (FULL + "seeds: 2\nseeds: 3\n", SpecError, "line 5", "twice; it is in line 4"),
         (FULL + "---\nseeds: 3\n", SpecError, "line 4", "a second document"),
         (FULL + "note: a: b\n", SpecError, "line 4", "a colon"),
+        ("baseline\n  task: eva\n", SpecError, "line 2", "a line before it that lacks its colon"),
         (FULL + "? [a, b]\n: 1\n", SpecError, "line 4", "where a name is due"),
         ("\0", SpecError, "line 1", "UTF-8"),
         (FULL + "name: \x07\n", SpecError, "line 4", "UTF-8"),
@@ -130,6 +131,13 @@ FULL = HEAD + "  architecture: full\n"
         (HEAD + "  widht: 32\n", UnknownNameError, "line 3", "Did you mean 'width'?"),
         (HEAD + "grid:\n  achitecture: [full]\n", UnknownNameError, "line 4", "'architecture'?"),
         (HEAD + "  seed: 3\n", SpecError, "line 3", "`seeds:` with a count or list"),
+        (FULL + "grid: {seeds: [0]}\n", SpecError, "line 4", "`seeds:` with a count or list"),
+        (FULL + "  optimiser: adam\n", UnknownNameError, "line 4", "unknown optimiser 'adam'."),
+        # what other programs say, whose letters are nearer to another field
+        (FULL + "  lr: 1e-3\n", UnknownNameError, "line 4", "Did you mean 'learning_rate'?"),
+        (FULL + "  wd: 0.1\n", UnknownNameError, "line 4", "Did you mean 'weight_decay'?"),
+        (FULL + "  d_model: 64\n", UnknownNameError, "line 4", "Did you mean 'width'?"),
+        (FULL + "  heads: 2\n", SpecError, "line 4", "the architecture says it"),
         (HEAD + "grid:\n  architecture: [full, gnd]\n", UnknownNameError, "line 4", "'gdn'"),
         ("baseline: {task: mqr}\n", UnknownNameError, "line 1", "Did you mean 'mqar'?"),
         (FULL + "  schedule: cosin\n", UnknownNameError, "line 4", "Did you mean 'cosine'?"),
@@ -184,6 +192,12 @@ FULL = HEAD + "  architecture: full\n"
             "grid:\n  architecture: [full]\n  task: [eva:n=4,V=4]\n",
             UnknownNameError,
             "line 3",
+            "a text with commas needs quotes",
+        ),
+        (
+            HEAD + "grid:\n  architecture: [full @ heads=1, head_dim=16]\n",
+            UnknownNameError,
+            "line 4",
             "a text with commas needs quotes",
         ),
         # seeds
@@ -245,12 +259,28 @@ def test_a_huge_grid_is_counted_before_it_is_expanded() -> None:
             "  curriculum: [input_seq_len=16@60]\n",
             "a.yaml, line 4, column 10, with line 5: ",
         ),
+        # no stack is trained on this task
+        (
+            "baseline:\n  architecture: full\n  task: eva:n=9999999999\n",
+            "a.yaml, line 3, column 9: ",
+        ),
+        # more numbers than memory has
+        (
+            FULL + "  width: 15\n  hidden: 999999999999\n",
+            "a.yaml, line 5, column 11: ",
+        ),
     ],
 )
 def test_an_impossible_combination_names_its_lines(text: str, places: str) -> None:
     with pytest.raises(SeparatrixError) as raised:
         read(text)
     assert str(raised.value).startswith(places)
+
+
+def test_an_error_of_one_item_does_not_speak_of_commas() -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        read(HEAD + "grid:\n  architecture: [full, windw(size=4)]\n")
+    assert "commas" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

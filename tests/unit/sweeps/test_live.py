@@ -118,9 +118,17 @@ def test_what_another_process_has_ended_is_looked_up_now_and_then(
     board.heard(snapshot(elsewhere=4))
     assert board.lines[0].ended == 0
     monkeypatch.setattr("separatrix.sweeps.board.AROUND", 0.0)
+    board.heard(snapshot(elsewhere=4))
+    assert (board.lines[0].ended, board.lines[0].best) == (4, 0.5)
+
+
+def test_the_last_run_of_another_process_is_not_forgotten() -> None:
+    rows = [stored(one, 1024) for one in RUNS[:4]]
+    board = Board(RUNS, [], None, lambda: rows)
     board.heard(snapshot())
     assert board.lines[0].ended == 0
     board.heard(snapshot(elsewhere=4))
+    board.heard(snapshot(done=4))
     assert (board.lines[0].ended, board.lines[0].best) == (4, 0.5)
 
 
@@ -165,12 +173,12 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
         assert capsys.readouterr().err == "two: worker 1 was lost\n"
         monkeypatch.setattr("separatrix.sweeps.live.EVERY", 0.0)
         told(snapshot(standing(GDN, 25, [0.5] * 4), done=4))
-        assert capsys.readouterr().err == "two: 4/8 runs   4 running   best 100.0 % (full)\n"
+        assert capsys.readouterr().err == "two: 4/8 runs   4 running   best run 100.0 % (full)\n"
         monkeypatch.setattr("separatrix.sweeps.live.EVERY", 60.0)
         over = snapshot(done=8)
         told(over)
         told(over)
-        assert capsys.readouterr().err == "two: 8/8 runs   best 100.0 % (full)\n"
+        assert capsys.readouterr().err == "two: 8/8 runs   best run 100.0 % (full)\n"
     with watching("two", board, shown=False) as told:
         told(over)
     assert capsys.readouterr().err == ""

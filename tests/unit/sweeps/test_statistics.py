@@ -195,6 +195,35 @@ def test_stacks_that_are_not_compared_equally(both: Summary) -> None:
     assert any(point.startswith("tokens ") for point in second.unequal.points)
 
 
+def test_a_choice_among_more_is_no_equal_comparison() -> None:
+    """The best of three rates is luckier than that of two."""
+    other = replace(RUN, architecture="full(conv=4)")
+    two = one({1e-3: (90, 80), 1e-2: (70, 95)})
+    three = {1e-3: (90, 80, 70), 1e-2: (70, 95, 70), 1e-1: (0, 0, 0)}
+    first, second = summary("s", [*two, *one(three, other)]).cells
+    assert first.unequal is None
+    assert second.unequal is not None
+    assert second.unequal.points[-2:] == ("learning rates to choose from 2 and 3", "seeds 2 and 3")
+    same = summary("s", [*two, *one({1e-3: (90, 80), 1e-2: (70, 95)}, other)]).cells[1].unequal
+    assert same is None or not any("learning rates" in point for point in same.points)
+
+
+def test_a_mixer_that_is_not_imported_here() -> None:
+    """Its runs are shown all the same: what is measured needs no mixer."""
+    rows = [
+        replace(row, specification=row.specification.replace('"full"', '"mine*2 @ width=8"'))
+        for row in one({1e-3: (90, 80, 10), 1e-2: (70, 95, 85)})
+    ]
+    cell = only(rows)
+    assert cell.best is not None
+    assert hundredths(cell.best.accuracy) == (85, 70, 95)
+    assert cell.proved is None
+    assert cell.unequal is not None
+    assert cell.unequal.points == (
+        "unknown mechanism 'mine', so nothing is compared; --import names it",
+    )
+
+
 def test_what_is_proved_stands_beside(both: Summary) -> None:
     first, second = both.cells
     assert first.proved is not None

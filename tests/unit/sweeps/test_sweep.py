@@ -213,6 +213,8 @@ def test_failed_runs_are_said_and_give_exit_code_1(
         (["sweep", "small.yaml", "--address", "a:1"], "take --engine ray with it"),
         (["sweep", "small.yaml", "--engine", "ray", "--workers", "2"], "leave --workers out"),
         (["sweep", "small.yaml", "--device", "cuda:99"], "no device 'cuda:99'"),
+        (["sweep", "small.yaml", "--device", "gpu"], "no device 'gpu'; take cpu, cuda or cuda:1"),
+        (["sweep", "small.yaml", "--dry-run", "--device", "gpu"], "no device 'gpu'"),
         (["sweep", "small.yaml", "--import", "nowhere"], "no module 'nowhere'"),
         (["sweep", "small.yaml", "--store", "small.yaml"], "small.yaml"),
         (["sweep", "small.yaml", "--dry-run", "--store", "small.yaml"], "small.yaml"),
@@ -225,6 +227,15 @@ def test_bad_input_is_one_line_and_exit_code_2(
     err = capsys.readouterr().err.splitlines()
     assert err[-1].startswith("error: ")
     assert words in err[-1]
+    # nothing that is wrong is marked as failed, or stored at all
+    assert [path.name for path in file.parent.iterdir()] == ["small.yaml"]
+
+
+def test_a_wrong_engine_is_told_where_nothing_is_left_to_do(file: Path) -> None:
+    with InPlace(at_once) as engine:
+        sx.sweep(file, engine=engine, show=False)
+    with pytest.raises(UnknownNameError, match="Did you mean 'local'"):
+        sx.sweep(file, engine="locl", show=False)
 
 
 def test_a_wrong_file_makes_no_store(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,8 +51,10 @@ def devices(device: str) -> list[str]:
     """What workers compute on, in turn: a device as it was named, or each of `cuda`. Raises
     EngineError for one that is not there.
     """
-    if not device.startswith("cuda"):
+    if device == "cpu":
         return [device]
+    if not device.startswith("cuda"):
+        raise EngineError(f"there is no device '{device[:60]}'; take cpu, cuda or cuda:1")
     import torch
 
     there = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
