@@ -332,7 +332,8 @@ def test_a_store_moved_while_it_is_used(path: Path) -> None:
             store.tell(alone, update(alone, 20), "me")
         moved.rename(path)
         store.tell(alone, update(alone, 20), "me")
-        assert [metric.step for metric in store.metrics(alone.keys[0])] == [10, 20]
+        # alone, the run does not go on from where its pack stood: this is the start of its curve
+        assert [metric.step for metric in store.metrics(alone.keys[0])] == [20]
 
 
 def test_a_link_to_a_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,8 @@ class Address:
     def _silence(self, seconds: float) -> str:
         try:
             connection = socket.create_connection((self.host, self.port), timeout=seconds)
-        except socket.gaierror:
+        except (socket.gaierror, UnicodeError):
+            # a part of a name that is empty or longer than 63 letters cannot even be asked for
             return f"no machine is known as {self.host}"
         except TimeoutError:
             raise

@@ -125,6 +125,11 @@ def test_no_such_machine() -> None:
     )
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, ".head"])
+def test_what_no_machine_can_be_called(host: str) -> None:
+    assert Address(host, 1).silence(2.0) == f"no machine is known as {host}"
+
+
 def test_within_hands_on_what_is_raised() -> None:
     def fail() -> None:
         raise KeyError("this")
