@@ -125,7 +125,7 @@ def runs_export(
     """All runs as one table, a row each, with typed columns; parquet needs the extra "export"."""
     from separatrix.sweeps.exporting import check_outputs, write_metrics, write_runs
 
-    check_outputs(out, metrics)
+    check_outputs(store, out, metrics)
     with opened(store, sweep) as kept:
         rows = kept.rows(sweep, status)
         if not rows:

@@ -42,13 +42,18 @@ METRICS = (
 )
 
 
-def check_outputs(*paths: Path | None) -> None:
-    """Raises SpecError for a file of another kind, and MissingExtraError where the package that
-    writes it is not installed: before anything is read.
+def check_outputs(store: Path, *paths: Path | None) -> None:
+    """Raises SpecError for a file of another kind, for one that is written twice or is the store
+    itself, and MissingExtraError where the package that writes it is not installed: before anything
+    is read.
     """
+    taken = {store.resolve()}
     for path in paths:
         if path is None:
             continue
+        if path.resolve() in taken:
+            raise SpecError(f"{path} would be overwritten by what is exported; name another file")
+        taken.add(path.resolve())
         kind = path.suffix.lower()
         if kind not in (CSV, PARQUET):
             raise SpecError(f"{path}: runs are exported to .csv or .parquet; name the file so")

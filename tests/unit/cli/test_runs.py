@@ -225,6 +225,11 @@ def test_without_pyarrow(
         (["show", "ab", "--store", "none.sqlite"], "there is no store at none.sqlite"),
         (["export", "a.csv", "--store", "none.sqlite"], "there is no store at none.sqlite"),
         (["export", "a.txt", "--store", "PATH"], "a.txt: runs are exported to .csv or .parquet"),
+        (
+            ["export", "a.csv", "--metrics", "./a.csv", "--store", "PATH"],
+            "a.csv would be overwritten",
+        ),
+        (["export", "a.csv", "--store", "a.csv"], "a.csv would be overwritten"),
         (["list", "--store", "PATH", "--status", "dun"], "Did you mean 'done'?"),
         (["list", "--store", "PATH", "--sort", "accurcy"], "Did you mean 'accuracy'?"),
         (["list", "--store", "PATH", "--sweep", "frist"], "Did you mean 'first'?"),
