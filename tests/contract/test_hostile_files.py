@@ -232,10 +232,10 @@ def test_a_file_that_would_cost_too_much(case: str) -> None:
 
 def test_a_costly_model_inside_a_cheap_record() -> None:
     model = certified().model | {"architecture": _stack("gdn*10000").spec}
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(CheckFailed, match="the model inside is"):
         verify(replace(certified(), model=model), folder=Path())
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def test_costly_states_and_tables() -> None:
