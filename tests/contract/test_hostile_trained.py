@@ -138,7 +138,7 @@ def test_an_edit_breaks_the_hash(
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("batch", 17),
+        pytest.param("batch", 17, marks=pytest.mark.slow),
         ("steps", 7),
         ("seed", 2),
         ("learning_rate", 0.1),
@@ -206,6 +206,7 @@ def test_descriptions_of_other_models(
         refusal(capsys, (1, 2), words[0], str(folder), *words[1:])
 
 
+@pytest.mark.slow
 def test_weights_that_are_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "model.safetensors"
     data = path.read_bytes()

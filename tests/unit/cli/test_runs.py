@@ -168,6 +168,7 @@ def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has the sweeps first, second" in fails(capsys, "summary", "--store", str(path))
 
 
+@pytest.mark.slow
 def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for kind in ("csv", "parquet"):

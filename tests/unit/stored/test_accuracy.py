@@ -22,7 +22,7 @@ def drawn(text: str, task: sx.tasks.Task) -> Model:
 MQAR = "mqar:input_seq_len=16,num_kv_pairs=2,vocab_size=8"
 
 
-@pytest.mark.parametrize("text", ["eva:n=4,V=4", MQAR])
+@pytest.mark.parametrize("text", [pytest.param("eva:n=4,V=4", marks=pytest.mark.slow), MQAR])
 def test_counts_are_those_of_the_definition(text: str) -> None:
     task = sx.parse_task(text)
     model = drawn("full @ heads=1, head_dim=8", task)

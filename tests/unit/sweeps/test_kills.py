@@ -56,5 +56,6 @@ def test_writers_killed_at_any_moment(folder: Path) -> None:
     assert int(script("killed_writers", folder, "moments", "50")) == 50
 
 
+@pytest.mark.slow
 def test_rivals_on_one_store(folder: Path) -> None:
     assert int(script("killed_writers", folder, "rivals", "4")) == 4

@@ -23,6 +23,7 @@ RUN = Run(
 )
 
 
+@pytest.mark.slow
 def test_a_solver_learns_and_the_run_repeats() -> None:
     first = train(RUN)
     second = train(RUN)

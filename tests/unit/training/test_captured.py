@@ -37,6 +37,7 @@ class Recorded:
         return self.outputs
 
 
+@pytest.mark.slow
 def test_recorded_steps_train_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Across lengths of a curriculum, and across the end of a member."""
     run = replace(RUN, task="eva:n=4,V=8", curriculum=("n=2@12",), stop_at=0.4, batch=32, width=16)

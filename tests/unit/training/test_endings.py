@@ -33,6 +33,7 @@ def test_members_end_one_after_another_and_a_checkpoint_knows_it() -> None:
     assert same(finished(Trainer.resumed(chosen, between.checkpoint())), whole)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_behind_the_end_of_a_member() -> None:
     """One member learns, and ends when its losses are read for the second time; one does not."""
     run = replace(RUN, stop_at=0.4, batch=32, width=16)

@@ -61,7 +61,7 @@ SLOW = pytest.mark.slow
         ("muon", 3, 13),
         pytest.param("muon", 1, 13, marks=SLOW),
         pytest.param("muon", 3, 40, marks=SLOW),
-        ("adamw", 1, 13),
+        pytest.param("adamw", 1, 13, marks=SLOW),
         pytest.param("adamw", 3, 13, marks=SLOW),
         pytest.param("adamw", 3, 40, marks=SLOW),
     ],

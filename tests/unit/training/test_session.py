@@ -34,7 +34,11 @@ def weights(trainer: Trainer) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+    ("sent", "raised"),
+    [
+        (signal.SIGINT, KeyboardInterrupt),
+        pytest.param(signal.SIGTERM, SystemExit, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupt_waits_for_the_step_and_saves(
     sent: signal.Signals,
@@ -71,6 +75,7 @@ def test_an_interrupt_waits_for_the_step_and_saves(
     assert ended.outcomes()[RUN.key].correct == alone.outcomes()[RUN.key].correct
 
 
+@pytest.mark.slow
 def test_it_saves_while_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(session, "_LOOK_EVERY", 0.0)
