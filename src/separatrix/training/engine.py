@@ -165,7 +165,9 @@ class Trainer:
         loss = self._models(prompts, self._clocks[at])
         self._window[0, at] = loss.loss
         self._window[1, at] = loss.accuracy
-        due = at == WINDOW - 1 or self.step == self._run.steps
+        spent = self.seconds + time.perf_counter() - started
+        over = 0 < self._run.seconds <= spent
+        due = over or at == WINDOW - 1 or self.step == self._run.steps
         # on a GPU, reading waits for the steps behind
         read = self._window[:, : at + 1].cpu() if due else None
         took = time.perf_counter() - started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import torch
 from unit.training.test_engine import RUN, finished, pack, same
 
 from separatrix.training.engine import Trainer
+from separatrix.training.forward import Loss
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 from separatrix.training.watch import Watch
@@ -78,8 +80,18 @@ def test_seconds_end_training() -> None:
     trainer = finished(Trainer(pack(replace(RUN, steps=10**6, seconds=0.01))))
     ends = trainer.outcomes().values()
     assert {end.stopped for end in ends} == {"seconds"}
-    assert trainer.step % 20 == 0
     assert sum(end.seconds for end in ends) == pytest.approx(trainer.seconds)
+
+
+def test_steps_that_take_long_end_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses are read in time, not only where 20 steps are over. Each look takes half a second."""
+    ticks = itertools.count()
+    monkeypatch.setattr("separatrix.training.engine.time.perf_counter", lambda: next(ticks) / 2)
+    trainer = finished(Trainer(pack(replace(RUN, seconds=5.0))))
+    assert {end.stopped for end in trainer.outcomes().values()} == {"seconds"}
+    # three looks in a step: a second each, and the second one is behind half of the sixth
+    assert trainer.step == 6
+    assert {metric.step for metric in trainer.metrics()} == {6}
 
 
 CURRICULUM = replace(RUN, task="eva:n=4,V=8", curriculum=("n=2@10", "n=3@30"), longer=("n=6",))
@@ -121,6 +133,32 @@ def test_a_plateau_is_steps_without_progress() -> None:
     # 0.895 is lower by less than 1 %; best at step 40, 60 steps later it ends
     assert flat[3:] == [(None, 80), ("plateau", 100)]
     assert ended(replace(run, plateau=0), [1.0] * 9)[-1] == (None, 180)
+
+
+def test_steps_without_progress_are_counted_on_after_a_checkpoint() -> None:
+    """No loss is better than 0, and 50 steps from step 20 on are over when step 80 is read."""
+    still = pack(replace(RUN, steps=100, batch=2, plateau=50), seeds=1)
+    part = Trainer(still)
+    part.advance(21)
+    part._watches[0].best = 0.0
+    assert part._watches[0].since == 20
+    (end,) = finished(Trainer.resumed(still, part.checkpoint())).outcomes().values()
+    assert (end.stopped, end.steps_done) == ("plateau", 80)
+
+
+def test_weights_that_are_no_numbers_are_seen_without_a_loss() -> None:
+    """Those of an id that no prompt of the last steps had."""
+    trainer = Trainer(pack(seeds=2))
+    trainer.advance(44)
+    with torch.no_grad():
+        trainer._models.rows[1, 3] = math.inf
+    trainer._models.forward.losses = lambda rows, prompts: Loss(
+        (rows[:, :1] ** 2).sum(1), rows[:, 0]
+    )
+    trainer.advance(1)
+    first, second = (trainer.outcomes()[key] for key in trainer.pack.keys)
+    assert (first.status, second.status, second.steps_done) == ("done", "diverged", 45)
+    assert len(trainer.metrics()) == 6
 
 
 def test_easier_stages_neither_solve_nor_bore() -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from separatrix.architecture import Architecture
 from separatrix.errors import EvidenceError
+from separatrix.model import build
+from separatrix.tasks import parse_task
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
@@ -89,6 +93,56 @@ def test_members_of_a_pack_learn_as_they_do_alone() -> None:
         )
         # sums of stacked products may be added up in another order
         assert all(torch.allclose(a, b, atol=1e-4) for a, b in pairs)
+
+
+def test_training_is_a_plain_loop() -> None:
+    """Losses of every step, read where they are kept: fresh prompts, gradients cut to length 1, and
+    rate and decay of each member that follow one schedule.
+    """
+    # a decay that is felt, and losses steep enough to be cut
+    run = replace(RUN, optimiser="adamw", learning_rate=0.05, weight_decay=1.0, steps=12)
+    trainer = Trainer(pack(run, 2))
+    trainer.advance(11)
+    for place, member in enumerate(trainer.pack.runs):
+        losses, longest = plain_loop(member, 11)
+        assert longest > 1.05
+        own = trainer._window[0, :11, place].tolist()
+        assert own == pytest.approx(losses, rel=1e-4)
+
+
+def plain_loop(run: Run, steps: int) -> tuple[list[float], float]:
+    """Losses of PyTorch's own AdamW, and the longest of the gradients."""
+    task = parse_task(run.task)
+    model = build(
+        Architecture.parse(run.architecture),
+        task,
+        width=run.width,
+        hidden=run.hidden,
+        seed=run.seed,
+    )
+    parameters = list(model.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": run.weight_decay},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+    stream = np.random.default_rng([run.seed, 1])
+    losses: list[float] = []
+    longest = 0.0
+    for step in range(steps):
+        # ten steps of warm-up, then half a cosine over the two that are left
+        factor = (step + 1) / 10 if step < 10 else 1.0
+        for group in optimiser.param_groups:
+            group["lr"] = run.learning_rate * factor
+        batch = task.sample(run.batch, stream)
+        logits = model.every(torch.from_numpy(batch.tokens))[:, -1]
+        loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.targets))
+        optimiser.zero_grad()
+        loss.backward()
+        longest = max(longest, float(torch.nn.utils.clip_grad_norm_(parameters, 1.0)))
+        optimiser.step()
+        losses.append(loss.item())
+    return losses, longest
 
 
 def test_a_checkpoint_belongs_to_its_pack() -> None:

@@ -135,7 +135,7 @@ def refusal(name: str, value: object) -> str:
         ({"learning_rate": 0}, SizeError, "learning_rate is 0; it must be a number above 0"),
         ({"learning_rate": "3e-3"}, SizeError, "learning_rate is '3e-3'"),
         ({"seconds": math.nan}, SizeError, "seconds is nan"),
-        ({"optimiser": "moun"}, UnknownNameError, "Did you mean 'muon'"),
+        ({"optimiser": "moun"}, UnknownNameError, "optimiser 'moun'. Did you mean 'muon'"),
         ({"schedule": "cosin"}, UnknownNameError, "Did you mean 'cosine'"),
         ({"precision": "fp16"}, UnknownNameError, "Did you mean 'fp32'|bf16"),
         ({"longer": "n=64"}, SpecError, "longer is 'n=64'; it must be a list of texts"),
