@@ -149,6 +149,7 @@ def test_an_edit_breaks_the_hash(
         ("curriculum", ["n=2@3"]),
         ("steps", None),
         ("width", 10**12),
+        ("unknown", 1),
     ],
 )
 def test_a_run_that_is_not_the_records(
@@ -166,6 +167,12 @@ def test_a_run_that_is_not_the_records(
         ("parameters", 7),
         ("stopped", "solved"),
         ("longer", [1]),
+        ("seed", 3),
+        ("status", "diverged"),
+        ("tested", 299),
+        ("seconds", -1),
+        ("seconds", "long"),
+        ("unknown", 1),
     ],
 )
 def test_an_outcome_that_is_not_the_records(

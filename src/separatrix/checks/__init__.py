@@ -196,7 +196,10 @@ def _file(path: Path) -> Path:
         if path.is_dir():
             found = [path / name for name in FILES if (path / name).is_file()]
             if not found:
-                raise EvidenceError(f"{path}: a folder without {', '.join(FILES)}")
+                raise EvidenceError(
+                    f"{path}: a folder without {', '.join(FILES)}, and none that `separatrix train`"
+                    " has written"
+                )
             path = found[0]
         if not stat.S_ISREG(path.stat().st_mode):
             # a pipe or a device may never end

@@ -6,6 +6,8 @@ has it not.
 
 from __future__ import annotations
 
+import math
+
 from separatrix.architecture import Architecture
 from separatrix.checks.budget import Cost, answering
 from separatrix.checks.measurement import NOT_RUN, verify_measurement
@@ -15,6 +17,11 @@ from separatrix.model import Model
 from separatrix.stored.accuracy import prompt_stream, tally
 from separatrix.stored.trained import RECORD, TRAINING, Stored
 from separatrix.tasks import Task, parse_task
+
+_OF_OUTCOME = ("steps_done", "stopped", "parameters")
+"""Entries of a record's budget that are an outcome's."""
+_OUTCOME = {"seed", "status", "correct", "tested", "longer", "seconds", *_OF_OUTCOME}
+"""What an outcome says."""
 
 
 def trained_cost(stored: Stored) -> Cost:
@@ -56,6 +63,23 @@ def _same(stored: Stored) -> None:
     """Raises CheckFailed where the run or its outcome are others than the record says."""
     record = stored.record
     outcome = stored.outcome
+    run = {*record.budget} - {*_OF_OUTCOME} | {"architecture", "task", "seed"}
+    odd = run ^ {*stored.run} | _OUTCOME ^ {*outcome}
+    if odd:
+        raise CheckFailed(
+            f"{TRAINING} has missing or unknown entries: {', '.join(sorted(odd))[:80]}"
+        )
+    seconds = outcome["seconds"]
+    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+        raise CheckFailed(f"{TRAINING} says seconds {canonical(seconds)[:60]}")
+    # a training that diverged leaves no folder
+    ended = {"seed": record.seeds[0], "status": "done", "tested": record.total}
+    for name, value in ended.items():
+        if canonical(outcome[name]) != canonical(value):
+            raise CheckFailed(
+                f"{TRAINING} says {name} {canonical(outcome[name])[:60]} of an outcome that can"
+                f" only have {canonical(value)}"
+            )
     said = {
         **stored.run,
         "steps_done": [outcome.get("steps_done")],
