@@ -108,6 +108,10 @@ def test_training_is_a_plain_loop() -> None:
         assert longest > 1.05
         own = trainer._window[0, :11, place].tolist()
         assert own == pytest.approx(losses, rel=1e-4)
+    trainer.advance(1)
+    # half of a cosine from 1 to 0.1
+    told = [metric.learning_rate for metric in trainer.metrics()]
+    assert told == pytest.approx([0.55 * 0.05, 0.55 * 0.025])
 
 
 def plain_loop(run: Run, steps: int) -> tuple[list[float], float]:
