@@ -199,17 +199,19 @@ class _Sweep:
         """Jobs for those runs of a pack that nobody else trains and that have not ended. Where a
         checkpoint tells of another pack that some of them were in, that one goes on.
         """
-        wanted = [key for key in pack.keys if key not in self.mine]
-        keys, found = self.store.take_up(wanted, self.owner)
-        self.note_others(pack, [key for key in wanted if key not in keys])
+        # others held members of a job's pack for a while: they wait until that pack has ended,
+        # which has left them behind
+        told = (job for job, _ in self.untold)
+        live = (*self.ready, *self.going.values(), *told)
+        busy = self.mine.union(*(job.pack.keys for job in live))
+        keys, found = self.store.take_up([key for key in pack.keys if key not in busy], self.owner)
+        others = [key for key in pack.keys if key not in self.mine and key not in keys]
+        self.note_others(pack, others)
         jobs: list[_Job] = []
         rest = set(keys)
-        told = (job for job, _ in self.untold)
-        live = {job.pack for job in (*self.ready, *self.going.values(), *told)}
         for begun in found:
-            # others held these for a while: in a job that has left them behind they cannot go on
-            held = set(begun.held) - self.mine
-            if begun.pack in live or not held:
+            held = set(begun.held) - busy
+            if not held:
                 continue
             self.tally.found(begun.pack, held, begun.step)
             jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))

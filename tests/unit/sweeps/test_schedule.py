@@ -224,8 +224,13 @@ def test_a_pack_that_another_has_claimed_meanwhile_is_left_to_it(store: Store) -
     check_all(store, runs)
 
 
-def test_what_another_gives_back_does_not_join_a_pack_that_has_gone_on(store: Store) -> None:
-    """Of the steps that the pack has made meanwhile, that run has no metrics."""
+@pytest.mark.parametrize("slices", [1, 3])
+def test_what_another_gives_back_does_not_join_a_pack_that_has_gone_on(
+    slices: int, store: Store
+) -> None:
+    """Of the steps that the pack has made meanwhile, that run has no metrics. After one slice these
+    are not written yet when the run is claimed.
+    """
     runs = pretended.runs(2, steps=12)
     packs = filled(store, runs)
     store.claim(packs[0].keys, "before")
@@ -235,14 +240,16 @@ def test_what_another_gives_back_does_not_join_a_pack_that_has_gone_on(store: St
     store.claim([runs[1].key], "other")
 
     def work(piece: Slice) -> Update:
-        if len(engine.taken) == 3:
+        if len(engine.taken) == slices:
             store.release("other")
+            engine._workers = 2
         return quick(piece)
 
     engine = InPlace(work, workers=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("separatrix.sweeps.schedule.POLL", 0.0)
-        run_sweep(store, packs, engine, owner="me", slice_seconds=one_step)
+        later = Pack((runs[1],))
+        run_sweep(store, [*packs, later], engine, owner="me", slice_seconds=one_step)
     check_all(store, runs)
     for run in runs:
         steps = [metric.step for metric in store.metrics(run.key)]
