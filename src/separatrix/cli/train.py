@@ -187,7 +187,7 @@ def _live(run: Run, file: Path, shown: bool) -> Iterator[Callable[[Trainer], Non
         yield lambda trainer: None
         return
     if file.exists():
-        print(f"train: goes on from {file}", file=sys.stderr, flush=True)
+        print(f"train: an earlier run saved {file}", file=sys.stderr, flush=True)
     if not sys.stderr.isatty():
         said = [time.monotonic()]
 
