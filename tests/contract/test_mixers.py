@@ -261,7 +261,20 @@ _CORNERS = frozenset(
 the short comparison of its forms here.
 """
 _LATER = frozenset(
-    {"alone", "chunks", "formats", "long", "monotone", "NaN", "saved", "split", "stacks"}
+    {
+        "alone",
+        "chunks",
+        "derivatives",
+        "finite",
+        "formats",
+        "long",
+        "monotone",
+        "NaN",
+        "rows",
+        "saved",
+        "split",
+        "stacks",
+    }
 )
 """Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
 _KINDS = ("full rope sink conv", "gdn")

@@ -101,7 +101,7 @@ def test_step_every_and_forward_agree_and_the_cache_is_as_declared(
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("bos", [True, False])
+@pytest.mark.parametrize("bos", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_at_is_every_at_the_places(spec: str, bos: bool) -> None:
     model = _model(spec, bos=bos)
     prompts = _prompts(2, 20)

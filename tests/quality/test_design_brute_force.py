@@ -238,7 +238,7 @@ GRIDS = {
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
 }
 
-SLOW = ("composition", "deeper composition")
+SLOW = ("composition", "composition that one layer fails", "deeper composition")
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ def test_the_largest_stack_is_read() -> None:
     assert Architecture.parse("full*10_000").spec == "full*10000"
 
 
+@pytest.mark.slow
 def test_a_short_text_asks_for_no_more_kinds_of_heads_than_it_may() -> None:
     """265 letters of 400,000 parts cost 34 s, and 5 kB of ten million parts 6 GiB."""
     layer = "|".join(["full", "linear", "sparse", "gdn"])

@@ -37,6 +37,13 @@ COMMANDS = (
     "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 200MiB --base lfm2-1.2b",
     "audit eva:n=8,V=8 --fitted 100 --tested 100",
 )
+SECOND = (
+    "theorems count:eva",
+    "tasks seqcomp",
+    "analyze qwen3-next-80b",
+    "analyze deepseek-v3.2 --context 128k",
+    "compare deepseek-v3.2 mamba-2.8b",
+)
 
 
 def printed(
@@ -56,7 +63,14 @@ def check(narrow: str, wide: str) -> None:
     assert [word for word in narrow.split() if word not in set(wide.split())] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        # a second one of a kind waits
+        pytest.param(command, marks=[pytest.mark.slow] if command in SECOND else [])
+        for command in COMMANDS
+    ],
+)
 def test_no_word_is_broken_and_no_line_ends_in_blanks(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_far_too_deep_in_half_formats_stays_wrong() -> None:
         assert answers(in_format(built, dtype), np.concatenate([there, flat])) == [0, 1]
 
 
+@pytest.mark.slow
 def test_any_change_of_a_weight_is_refused_or_does_no_harm() -> None:
     """A number of every tensor of the model changed in turn; what is still proved is still right
     on every prompt.

@@ -583,6 +583,7 @@ def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
     assert set(result.rests_on) <= set(assumptions(result))
 
 
+@pytest.mark.slow
 def test_placements_are_told_apart_where_theorems_vi_and_vii_may_speak() -> None:
     """Three readers of h = 2 in five layers: every gap counts for the corollary's task, which
     fails; of short tables none of them speaks.

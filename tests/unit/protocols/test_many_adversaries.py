@@ -298,6 +298,7 @@ def test_a_rectangle_by_hand() -> None:
     assert found.together == 13
 
 
+@pytest.mark.slow
 def test_the_example_of_the_module() -> None:
     results = doctest.testmod(protocols)
     assert results.attempted > 0

@@ -158,6 +158,7 @@ def test_every_chart_is_drawn_and_can_be_upgraded(html: str, page: Page) -> None
     assert html.count('<svg xmlns="http://www.w3.org/2000/svg"') == len(drawn)
 
 
+@pytest.mark.slow
 def test_equal_bundles_give_equal_pages() -> None:
     assert render_html(one_cell()) == render_html(copy.deepcopy(one_cell()))
 
@@ -213,6 +214,7 @@ def test_a_missing_extra_is_named(missing: str, monkeypatch: pytest.MonkeyPatch)
         render_html(one_cell())
 
 
+@pytest.mark.slow
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "new" / "report.html"
     write_report(one_cell(), target)

@@ -42,6 +42,7 @@ def _one_cell() -> dict[str, object]:
     return body
 
 
+@pytest.mark.slow
 def test_a_body_read_from_a_file_gives_the_page_of_the_body_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -92,6 +92,7 @@ def test_with_and_without_a_start_token(bos: bool) -> None:
     verify_certificate(found)
 
 
+@pytest.mark.slow
 def test_declared_bits_are_those_of_theorem_one() -> None:
     """18 = (2*2 numbers of S + 2 of Z) * 3 bits; 8 tokens of log-linear attention and a start
     token fill 4 slots of 4 numbers.

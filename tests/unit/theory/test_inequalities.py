@@ -142,6 +142,7 @@ def test_theorem_v_exact_and_in_floats(drawn: tuple[v.Parameters, v.Sizes]) -> N
     _agree(v.ThreeStepsSearch(s).inequalities(p), floats)
 
 
+@pytest.mark.slow
 @given(one_of(10**9), BITS, st.data())
 def test_the_fewest_places_are_the_fewest(values: int, bits: int, data: st.DataObject) -> None:
     kept = data.draw(st.integers(1, values))
