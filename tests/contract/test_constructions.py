@@ -169,7 +169,10 @@ def test_every_file_is_one_construction() -> None:
         assert files == {name.replace("-", "_") for name in table}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name == "brackets" else []) for name in NAMES],
+)
 def test_what_is_built_is_what_the_checker_derives(name: str, tmp_path: Path) -> None:
     made = builds(name)
     assert made

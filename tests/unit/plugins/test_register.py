@@ -488,7 +488,11 @@ class StandInLayer(nn.Module):
 
 @pytest.mark.parametrize(
     ("law", "in_place"),
-    [(law, False) for law in LAWS if law != "chunks"]
+    [
+        pytest.param(law, False, marks=[pytest.mark.slow] if law in ("formats", "long") else [])
+        for law in LAWS
+        if law != "chunks"
+    ]
     + [
         pytest.param(
             law, True, marks=[] if law in ("split", "cache", "reset") else pytest.mark.slow

@@ -20,7 +20,9 @@ def status(spec: str, task: Task) -> str:
     return judge(Architecture.parse(spec), task)[0].status
 
 
-@pytest.mark.parametrize("task", [Eva(n=64, V=4), QUERY, PAIR, Equality(n=64)])
+@pytest.mark.parametrize(
+    "task", [Eva(n=64, V=4), pytest.param(QUERY, marks=pytest.mark.slow), PAIR, Equality(n=64)]
+)
 def test_open_gates_solve_what_full_attention_solves(task: Task) -> None:
     assert status("fox*2 @ heads=1, head_dim=16", task) == "SOLVABLE"
     verdict = judge(Architecture.parse("fox*2 @ heads=1, head_dim=16"), task)[0]
