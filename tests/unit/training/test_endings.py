@@ -16,7 +16,7 @@ from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 from separatrix.training.watch import Watch
 
-EASY = replace(RUN, steps=160, stop_at=0.9, batch=32, width=16)
+EASY = replace(RUN, steps=320, stop_at=0.9, batch=32, width=16)
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_members_end_one_after_another_and_a_checkpoint_knows_it() -> None:
     whole = finished(Trainer(chosen))
     ends = [whole.outcomes()[key] for key in chosen.keys]
     assert [end.stopped for end in ends] == ["solved", "solved", "steps"]
-    assert ends[0].steps_done < ends[1].steps_done < ends[2].steps_done == 160
+    assert ends[0].steps_done < ends[1].steps_done < ends[2].steps_done == 320
     assert ends[0].correct > 0.85 * RUN.tested > ends[2].correct
     between = Trainer(chosen)
     between.advance(ends[0].steps_done + 3)
