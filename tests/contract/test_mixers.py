@@ -257,8 +257,8 @@ _CORNERS = frozenset(
         ),
     }
 )
-"""Other sizes of a mechanism that stands in the table anyway: every law by `make test-slow`, and
-the short comparison of its forms here.
+"""Other sizes of a mechanism that stands in the table anyway: every law and the comparison of its
+forms by `make test-slow`.
 """
 _LATER = frozenset(
     {
@@ -315,13 +315,8 @@ def test_law_at_its_own_sizes(case: str, law: str) -> None:
     _keeps(case, law)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[pytest.mark.slow] if number % 2 else [])
-        for number, case in enumerate(sorted(_CORNERS))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(_CORNERS))
 def test_forms_of_a_corner(case: str) -> None:
     """Outputs beyond one chunk, window and block, and the cache they leave; gradients of a few
     tokens in chunks of two.

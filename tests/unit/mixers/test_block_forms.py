@@ -87,6 +87,7 @@ def test_law_on_the_tiled_form_at_its_own_sizes(
     LAWS[law](made(name, **sizes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_tiled_form_equals_the_masked_one(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, sizes = CASES[case]

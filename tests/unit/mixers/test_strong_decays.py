@@ -142,6 +142,7 @@ def test_float32_forms_agree_under_strong_gates(name: str, monkeypatch: pytest.M
         assert (found - exact).abs().max() < 1e-4 * exact.abs().max()
 
 
+@pytest.mark.slow
 @strong
 @PERIODS
 @torch.no_grad()

@@ -199,6 +199,7 @@ def test_no_pair_of_places_tells() -> None:
     assert abs(share - 1 / 64).max() < 0.004
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "task",
     [IsTree(n=64), IsTree(n=80), IsTree(n=12, shift="recursive"), IsTree(n=12, shift="local")],

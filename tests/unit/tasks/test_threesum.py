@@ -178,6 +178,7 @@ def new_tokens(tokens: np.ndarray) -> np.ndarray:
     return (np.diff(np.sort(tokens, axis=1)) != 0).sum(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "M"), [(3, 5), (3, 12), (4, 9), (6, 18), (7, 32), (12, 72)])
 def test_neither_values_nor_places_nor_repeats_tell_a_decision(n: int, M: int) -> None:
     task = ThreeSum(n=n, M=M, form="decision")
