@@ -338,6 +338,28 @@ class Model(nn.Module):
         return [b for b in self.blocks if isinstance(b, Block)]
 
 
+def trained_config(
+    architecture: str, task: Task, *, width: int, hidden: int, length: int
+) -> ModelConfig:
+    """What a model that is trained for a task is built from: with norms and a start token."""
+    return ModelConfig(
+        architecture=architecture,
+        vocabulary=task.vocabulary,
+        length=length,
+        answers=task.answers,
+        width=width,
+        hidden=hidden,
+        norm=True,
+        bos=True,
+    )
+
+
+def parameter_count(config: ModelConfig) -> int:
+    """Parameters of a model, which is built without numbers for that. Raises what building does."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in Model(config).parameters())
+
+
 def build(
     architecture: Architecture,
     task: Task,
@@ -358,15 +380,12 @@ def build(
     """
     if width is None:
         width = max(part.inner_width for layer in architecture for part in layer) or 64
-    config = ModelConfig(
-        architecture=architecture.spec,
-        vocabulary=task.vocabulary,
-        length=task.length if length is None else length,
-        answers=task.answers,
+    config = trained_config(
+        architecture.spec,
+        task,
         width=width,
         hidden=2 * width if hidden is None else hidden,
-        norm=True,
-        bos=True,
+        length=task.length if length is None else length,
     )
     model = Model(config).reset(torch.Generator().manual_seed(seed))
     model.exact_state = exact_state

@@ -7,14 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from separatrix.architecture import Architecture
 from separatrix.checks.training_budget import MOST, Trained, read_budget
 from separatrix.errors import EvidenceError, first_line
 from separatrix.evidence.canonical import json_list
 from separatrix.evidence.records import Measurement
-from separatrix.model import Model, ModelConfig
+from separatrix.model import parameter_count, trained_config
 from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import Task, parse_task
@@ -151,20 +149,15 @@ def count_parameters(record: Measurement, task: Task) -> None:
 
 
 def _same_parameters(record: Measurement, task: Task, length: int) -> None:
-    config = ModelConfig(
-        architecture=record.architecture,
-        vocabulary=task.vocabulary,
-        length=length,
-        answers=task.answers,
+    config = trained_config(
+        record.architecture,
+        task,
         width=record.budget["width"],
         hidden=record.budget["hidden"],
-        norm=True,
-        bos=True,
+        length=length,
     )
     try:
-        # shapes only: no numbers are drawn
-        with torch.device("meta"):
-            found = sum(p.numel() for p in Model(config).parameters())
+        found = parameter_count(config)
     except (RuntimeError, OverflowError) as error:
         raise EvidenceError(f"the model trained cannot be built: {first_line(error)}") from None
     if found != record.budget["parameters"]:

@@ -123,26 +123,14 @@ def plan(
 
 
 def _parameters(run: Run) -> int:
-    """Counted on a model without numbers."""
-    import torch
+    """Of the model that a run trains."""
+    from separatrix.model import parameter_count, trained_config
 
-    from separatrix.architecture import Architecture
-    from separatrix.model import Model, ModelConfig
-    from separatrix.tasks import parse_task
-
-    task = parse_task(run.task)
-    config = ModelConfig(
-        architecture=Architecture.parse(run.architecture).spec,
-        vocabulary=task.vocabulary,
-        length=run.length,
-        answers=task.answers,
-        width=run.width,
-        hidden=run.hidden,
-        norm=True,
-        bos=True,
+    return parameter_count(
+        trained_config(
+            run.stack.spec, run.trained, width=run.width, hidden=run.hidden, length=run.length
+        )
     )
-    with torch.device("meta"):
-        return sum(parameter.numel() for parameter in Model(config).parameters())
 
 
 def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | None, int]:

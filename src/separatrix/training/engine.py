@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -118,7 +117,7 @@ class Trainer:
             "shares": self._shares,
             "watches": [(watch.best, watch.since) for watch in self._watches],
             "streams": self._streams.state() if self._members else None,
-            "outcomes": {key: asdict(outcome) for key, outcome in self._outcomes.items()},
+            "outcomes": {key: outcome.to_json() for key, outcome in self._outcomes.items()},
         }
         return packed_bytes(tensors | ended, state)
 
@@ -145,8 +144,7 @@ class Trainer:
         if self._members:
             self._streams.restore(state["streams"])
         self._outcomes = {
-            key: Outcome(**outcome | {"longer": tuple(outcome["longer"])})
-            for key, outcome in state["outcomes"].items()
+            key: Outcome.from_json(outcome) for key, outcome in state["outcomes"].items()
         }
         self._ended = {key: tensors[f"{ENDED}{key}"] for key in self._outcomes}
         self._models.load(tensors)
