@@ -116,7 +116,7 @@ def by_processor_time(piece: Slice) -> Update:
 
 
 def until(
-    true: Callable[[], object], seconds: float = 30.0, otherwise: Callable[[], str] | None = None
+    true: Callable[[], object], seconds: float = 120.0, otherwise: Callable[[], str] | None = None
 ) -> None:
     """Waits for something to become true. Raises AssertionError with the text of `otherwise`."""
     end = time.monotonic() + seconds
