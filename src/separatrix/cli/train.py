@@ -78,6 +78,13 @@ def train(
         typer.Option(help="Sizes to measure accuracy at, too: n=64, repeatable (default: none)."),
     ] = None,
     tested: Annotated[int | None, typer.Option(help="Fresh test prompts (default: 2048).")] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Number formats (bf16, fp16) that carried states are rounded to in a further test,"
+            " repeatable (default: none)."
+        ),
+    ] = None,
     stop_at: Annotated[
         float | None,
         typer.Option(

@@ -53,9 +53,9 @@ def recorded(record: Measurement) -> Allowance:
     return allowance(run, record.budget["parameters"])
 
 
-BESIDE = ("architecture", "hidden", "seed", "learning_rate", "weight_decay")
+BESIDE = ("architecture", "hidden", "seed", "learning_rate", "weight_decay", "formats")
 """Fields in which two stacks may differ and be compared at equal budgets: the stack, the hidden
-units that even its parameters out, and what is chosen for each stack anew.
+units that even its parameters out, what is chosen for each stack anew, and further tests.
 """
 
 

@@ -41,6 +41,12 @@ REALS = {
 """Other numbers of a run, each with the range it lies in. Accuracies are at most 1, so that
 training never stops early at 2.
 """
+ROUNDED = ("bf16", "fp16")
+"""Number formats that what recurrent layers carry can be rounded to when a model is tested."""
+LATER = ("formats",)
+"""Fields that runs of earlier versions do not have: left out of JSON where they are empty, so that
+one run has one key.
+"""
 POSITIVE = ("learning_rate", "stop_at")
 """Numbers of `REALS` that are not 0 either."""
 
@@ -75,6 +81,10 @@ class Run:
     """Sizes at which accuracy is measured too: each "n=64", the task with these sizes changed."""
     tested: int = 2048
     """Fresh instances the accuracy is measured on."""
+    formats: tuple[str, ...] = ()
+    """Number formats in which what recurrent layers carry is rounded after every token when the
+    model is tested once more: "bf16", "fp16". Training stays as it is.
+    """
     stop_at: float = 0.995
     """Training ends early when the running accuracy of 20 steps reaches this."""
     plateau: int = 0
@@ -106,10 +116,11 @@ class Run:
         return cls(**given)
 
     def to_json(self) -> dict[str, Any]:
-        """Every field as JSON has it."""
+        """Every field as JSON has it; one of `LATER` only where it says something."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in ((name, getattr(self, name)) for name, _ in _fields())
+            if value or name not in LATER
         }
 
     def canonical(self) -> Run:
@@ -249,6 +260,8 @@ def _reader(name: str, hint: Any) -> Callable[[str, Any], Any]:
     """What gives a field's value as its type has it, or raises an error that names the field."""
     if get_origin(hint) is Literal:
         return partial(_word, get_args(hint))
+    if name == "formats":
+        return _formats
     if get_origin(hint) is tuple:
         return _texts
     if hint is str:
@@ -270,6 +283,15 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
         raise SpecError(f"training: {name} is {shown(value)}; it must be a list of texts")
     return tuple(value)
+
+
+def _formats(name: str, value: Any) -> tuple[str, ...]:
+    found = _texts(name, value)
+    for text in found:
+        _word(ROUNDED, name, text)
+    if len(set(found)) < len(found):
+        raise SpecError(f"training: {name} is {shown(value)}; each format stands there once")
+    return found
 
 
 def _text(name: str, value: Any) -> str:

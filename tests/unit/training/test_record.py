@@ -17,7 +17,7 @@ from separatrix.evidence.records import from_envelope
 from separatrix.numbers.wilson import wilson
 from separatrix.stored.accuracy import prompt_stream
 from separatrix.tasks import parse_task
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import FormatOutcome, Outcome, measurement
 from separatrix.training.run import Run
 from separatrix.training.stream import TRAINING
 
@@ -56,6 +56,17 @@ DIVERGED = outcome(
     2, status="diverged", stopped="diverged", correct=0, tested=0, longer=(0, 0), steps_done=7
 )
 SEEDS = [outcome(0), outcome(1, stopped="solved", steps_done=55, correct=200), DIVERGED]
+COUNTED = outcome(
+    0,
+    right=750,
+    due=800,
+    bits=0.1,
+    bits_squares=0.07,
+    longer_right=(700, 600),
+    longer_due=(800, 900),
+    formats=(FormatOutcome(format="bf16", correct=119, right=740, due=800, bits=0.2),),
+)
+"""Where four answers are due in each prompt of the task."""
 
 
 def test_the_record_holds_every_seed() -> None:
@@ -146,22 +157,61 @@ def test_what_no_weights_can_have_at_longer_sizes() -> None:
 
 
 def test_an_outcome_comes_back_from_json() -> None:
-    for one in SEEDS:
+    for one in [*SEEDS, COUNTED]:
         assert Outcome.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
-@pytest.mark.parametrize("name", [*outcome(0).to_json()])
+def test_an_outcome_of_an_earlier_version_lacks_single_answers() -> None:
+    """As such versions wrote it."""
+    data = {
+        "seed": 0,
+        "status": "done",
+        "stopped": "steps",
+        "correct": 120,
+        "tested": 200,
+        "longer": [110, 100],
+        "steps_done": 60,
+        "parameters": PARAMETERS,
+        "seconds": 0.0,
+    }
+    assert Outcome.from_json(data) == outcome(0)
+    # all of what is new, or nothing
+    for name in Outcome.later:
+        with pytest.raises(SpecError, match="with the fields seed, status"):
+            Outcome.from_json(data | {name: COUNTED.to_json()[name]})
+
+
+def test_a_hostile_format() -> None:
+    data = COUNTED.to_json()
+    (good,) = data["formats"]
+    bad = [{"format": "fp8"}, {"format": []}, {"correct": -1}, {"right": True}, {"due": 1.5}]
+    for change in (*bad, {"bits": math.nan}, {"bits": -1.0}, {"bits": "1"}, {"more": 1}):
+        with pytest.raises(SpecError, match="another type or range"):
+            Outcome.from_json(data | {"formats": [good | change]})
+    with pytest.raises(SpecError, match="another type or range"):
+        Outcome.from_json(data | {"formats": [{"format": "bf16"}]})
+
+
+@pytest.mark.parametrize("name", [*COUNTED.to_json()])
 def test_a_hostile_outcome(name: str) -> None:
-    data = outcome(0).to_json()
+    data = COUNTED.to_json()
     fits = {
         "seed": (2**63,),
         "correct": (0, 5),
         "tested": (0, 5),
         "longer": ([],),
+        "right": (0, 5),
+        "due": (0, 5),
+        "bits": (0, 5, 1e300),
+        "bits_squares": (0, 5, 1e300),
+        "longer_right": ([],),
+        "longer_due": ([],),
+        "formats": ([],),
         "steps_done": (0, 5),
         "parameters": (0, 5),
         "seconds": (0, 5, 1e300),
     }
+    others = ("status", "stopped", "longer", "longer_right", "longer_due", "formats")
     values = (
         None,
         True,
@@ -180,7 +230,7 @@ def test_a_hostile_outcome(name: str) -> None:
         {},
     )
     for value in values:
-        if type(value) is int and value >= 0 and name not in ("status", "stopped", "longer"):
+        if type(value) is int and value >= 0 and name not in others:
             assert Outcome.from_json(data | {name: value})
         elif not any(value == one for one in fits.get(name, ())) and value != data[name]:
             with pytest.raises(SpecError, match="an outcome"):

@@ -49,6 +49,7 @@ CHANGES: dict[str, Any] = {
     "curriculum": ("n=4@100", "n=8@200"),
     "longer": ("n=32",),
     "tested": 100,
+    "formats": ("fp16", "bf16"),
     "stop_at": 2.0,
     "plateau": 50,
 }
