@@ -198,6 +198,10 @@ class Mechanism:
     """
     compresses_blocks: ClassVar[bool] = False
     """Whether each full block of tokens leaves one key and one value that scores choose by."""
+    another_recurrence: ClassVar[tuple[str, ...]] = ()
+    """Options with which its state follows another rule: what was measured of one rule says nothing
+    of the other.
+    """
 
     format: str = number_format(
         "fp32",
@@ -302,6 +306,17 @@ class Mechanism:
         return all(
             getattr(self, f.name) == f.default for f in fields(self) if f.metadata.get("alters")
         )
+
+    @property
+    def measured_as(self) -> str:
+        """The name under which experiments measure it, with the options that make another
+        recurrence of it where they are not its own: "gdn", "gdn(negative=true)".
+        """
+        own = {f.name: f.default for f in fields(self) if f.name in self.another_recurrence}
+        values = {name: getattr(self, name) for name, usual in own.items()}
+        given = [name for name in own if values[name] != own[name]]
+        said = ", ".join(f"{name}={str(values[name]).lower()}" for name in sorted(given))
+        return f"{self.name}({said})" if given else self.name
 
     @property
     def is_diagonal(self) -> bool:

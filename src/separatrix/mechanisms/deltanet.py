@@ -19,6 +19,7 @@ class DeltaNet(MatrixState):
     title: ClassVar[str] = "DeltaNet"
     symbol: ClassVar[str] = "d"
     source: ClassVar[str] = "Schlag, Irie, Schmidhuber 2021; Yang et al. 2024, arXiv 2406.06484"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("negative",)
     facts: ClassVar[Facts] = Facts(
         carried=MATRIX,
         elsewhere="fla: DeltaNet",

@@ -19,6 +19,7 @@ class DeltaProduct(MatrixState):
     title: ClassVar[str] = "Gated DeltaProduct"
     symbol: ClassVar[str] = "p"
     source: ClassVar[str] = "Siems et al. 2025, arXiv 2502.10297"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("householders", "negative")
     facts: ClassVar[Facts] = Facts(
         carried=MATRIX,
         elsewhere="fla: GatedDeltaProduct",

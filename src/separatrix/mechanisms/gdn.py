@@ -19,6 +19,7 @@ class GatedDeltaNet(MatrixState):
     title: ClassVar[str] = "Gated DeltaNet"
     symbol: ClassVar[str] = "g"
     source: ClassVar[str] = "Yang, Kautz, Hatamizadeh 2024, arXiv 2412.06464"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("negative",)
     facts: ClassVar[Facts] = Facts(
         carried=MATRIX,
         elsewhere=(

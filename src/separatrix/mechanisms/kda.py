@@ -19,6 +19,7 @@ class KDA(MatrixState):
     title: ClassVar[str] = "Kimi Delta Attention"
     symbol: ClassVar[str] = "k"
     source: ClassVar[str] = "Kimi Team 2025 (Kimi Linear), arXiv 2510.26692"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("negative",)
     facts: ClassVar[Facts] = Facts(
         carried=MATRIX,
         elsewhere="transformers: linear_attention of kimi_linear; fla: KimiDeltaAttention",

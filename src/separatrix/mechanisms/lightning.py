@@ -21,6 +21,7 @@ class Lightning(MatrixState):
     source: ClassVar[str] = (
         "Qin et al. 2024, arXiv 2401.04658; MiniMax 2025 (MiniMax-01), arXiv 2501.08313"
     )
+    another_recurrence: ClassVar[tuple[str, ...]] = ("rotated",)
     facts: ClassVar[Facts] = Facts(
         carried=MATRIX,
         elsewhere="transformers: linear_attention of minimax; fla: LightningAttention",

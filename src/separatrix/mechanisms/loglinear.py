@@ -20,6 +20,7 @@ class LogLinear(MatrixState):
     title: ClassVar[str] = "log-linear attention"
     symbol: ClassVar[str] = "o"
     source: ClassVar[str] = "Guo et al. 2025, arXiv 2506.04761"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("base",)
     facts: ClassVar[Facts] = Facts(
         carried=f"{MATRIX} (floor(log2(t)) + 1)",
         elsewhere="fla: LogLinearMamba2",

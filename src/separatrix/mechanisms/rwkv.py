@@ -21,6 +21,7 @@ class RWKV(MatrixState):
     title: ClassVar[str] = "RWKV"
     symbol: ClassVar[str] = "v"
     source: ClassVar[str] = "Peng et al. 2024, arXiv 2404.05892; 2025, arXiv 2503.14456"
+    another_recurrence: ClassVar[tuple[str, ...]] = ("version",)
     facts: ClassVar[Facts] = Facts(
         carried=f"{MATRIX} + shifts width",
         elsewhere="fla: RWKV6Attention, RWKV7Attention",
