@@ -34,7 +34,7 @@ III = [
     (2, 1, 2, 4, 1, UP_TO_4, 0, 1),
     (2, 1, 2, 1, 3, UP_TO_4, 1, 2),
     (2, 1, 2, 1, 4, UP_TO_4, 0, 1),
-    (3, 1, 1, 1, 1, (1, 25, 26, 27), 26, 27),
+    pytest.param(3, 1, 1, 1, 1, (1, 25, 26, 27), 26, 27, marks=pytest.mark.slow),
     pytest.param(3, 1, 1, 1, 1, range(1, 28), 26, 27, marks=pytest.mark.slow),
     pytest.param(3, 1, 3, 1, 1, (25, 26, 27), 26, 27, marks=pytest.mark.slow),
     (3, 1, 1, 2, 1, range(1, 6), 4, 5),

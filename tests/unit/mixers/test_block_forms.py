@@ -65,7 +65,7 @@ print(peak() - before)
 
 
 @pytest.mark.usefixtures("tiled")
-@pytest.mark.parametrize("law", ["step=forward", "last"])
+@pytest.mark.parametrize("law", [pytest.param("step=forward", marks=pytest.mark.slow), "last"])
 @pytest.mark.parametrize("case", FAST)
 def test_law_on_the_tiled_form(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "LENGTHS", (1, 64, 75))

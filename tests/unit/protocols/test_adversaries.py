@@ -83,6 +83,7 @@ def test_random_protocols_of_iii_always_collide(sizes: OneReadingSizes, seeds: r
         confirm(OneReading(sizes, random_tables(seed)), sizes.task, adversary_iii(line, r=r))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(FEW, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("sizes", TWO, ids=str)
 def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: range) -> None:

@@ -61,6 +61,7 @@ def check(sizes: BlockMessageSizes) -> None:
         assert find_block_messages(few) is None, few
 
 
+@pytest.mark.slow
 def test_there_is_a_protocol_exactly_where_the_theorem_does_not_say_fails() -> None:
     for sizes in grid():
         if work(sizes) <= 4_000:

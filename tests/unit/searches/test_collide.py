@@ -36,7 +36,7 @@ TASKS = [
     pytest.param("eva:n=16,V=4", marks=pytest.mark.slow),
     "seqcomp:L=2,m=4,n_1=2",
     pytest.param("seqcomp:L=3,m=2,n_1=2,n_2=1", marks=pytest.mark.slow),
-    "twosum:n=8,M=16",
+    pytest.param("twosum:n=8,M=16", marks=pytest.mark.slow),
     pytest.param("twosum:n=8,M=16,form=decision", marks=pytest.mark.slow),
 ]
 

@@ -121,7 +121,7 @@ def test_a_number_of_partitions_that_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        IsTree(n=64),
+        pytest.param(IsTree(n=64), marks=pytest.mark.slow),
         IsTree(n=70),
         IsTree(n=7, shift="recursive"),
         IsTree(n=9, shift="recursive"),

@@ -267,7 +267,7 @@ def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
     [
         pytest.param("twosum:n=16,M=1031", marks=pytest.mark.slow),
         "twosum:n=16,M=1031,form=decision",
-        "threesum:n=12,M=1031",
+        pytest.param("threesum:n=12,M=1031", marks=pytest.mark.slow),
         pytest.param("threesum:n=10,M=499,form=decision", marks=pytest.mark.slow),
     ],
 )

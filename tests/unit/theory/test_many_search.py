@@ -137,7 +137,10 @@ VI = ManyLayersSearch(0, Sizes((40, 40), (160, 160, 160), (0, 0)))
 VII = ManyLayersSearch(1, Sizes((40, 40, 40), (0, 160, 160, 160), (0, 0, 0)))
 
 
-@pytest.mark.parametrize(("search", "printed"), [(VI, 417_181_347), (VII, 1959 * 10**12)])
+@pytest.mark.parametrize(
+    ("search", "printed"),
+    [(VI, 417_181_347), pytest.param(VII, 1959 * 10**12, marks=pytest.mark.slow)],
+)
 def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> None:
     """theory.md, section 11: (1,4,8), R = 2 with layers everywhere, and R = 3 with a head in the
     first; found twice alike, and found again at their own sizes and at larger ones.
@@ -157,7 +160,7 @@ def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> No
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
-@pytest.mark.parametrize("h", [1, 2, 40])
+@pytest.mark.parametrize("h", [1, 2, pytest.param(40, marks=pytest.mark.slow)])
 def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: int) -> None:
     """With one content at every level w receives R h bits: n is about 2^(R h) at the most."""
     readers = 5 if h == 40 else 3
