@@ -18,7 +18,7 @@ FLOORS = {
     "ground": {"errors", "progress", "numbers"},
     "records": {"evidence", "proofs"},
     "declarations": {"mechanisms", "tasks"},
-    "stacks": {"architecture"},
+    "stacks": {"architecture", "practice"},
     "theory, layers": {"theory", "mixers"},
     "cards, models": {"cards", "design", "laws", "model", "table"},
     "extensions": {"caches", "derivations", "plugins", "stored"},
@@ -50,6 +50,7 @@ TORCH_FREE = {
     "mechanisms",
     "tasks",
     "architecture",
+    "practice",
     "exports",
 }
 """Rooms that never import torch, beside the deciders."""

@@ -18,9 +18,8 @@ import separatrix as sx
 from separatrix.checks import verify_path
 from separatrix.cli.main import run
 from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.records import Measurement, from_envelope
+from separatrix.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.numbers.wilson import wilson
-from separatrix.stored.trained import training_envelope
 
 RUN = sx.Run(
     architecture="full @ heads=1, head_dim=4",
@@ -278,4 +277,4 @@ def test_two_seeds_are_no_one_model(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_what_a_hash_holds(folder: Path) -> None:
     body = json.loads((folder / "training.json").read_text())["body"]
-    assert json.loads((folder / "training.json").read_text()) == training_envelope(body)
+    assert json.loads((folder / "training.json").read_text()) == enveloped("training", body)

@@ -7,19 +7,29 @@ without the code that found it.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, cast, get_type_hints
 
 from separatrix.errors import EvidenceError
 from separatrix.evidence.canonical import canonical, json_list, json_object, sha256
+from separatrix.evidence.typed import listed, typed
 
 FORMAT_VERSION = 1
 SOLVED = Fraction(99, 100)
 """The accuracy from which a trained model counts as having solved a task."""
 Status = Literal["FAILS", "SOLVABLE", "OPEN"]
+
+
+def enveloped(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body as it is written to a file: format version, kind, content hash, body."""
+    return {
+        "separatrix": FORMAT_VERSION,
+        "kind": kind,
+        "sha256": sha256(canonical({"kind": kind, "body": body})),
+        "body": dict(body),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +53,11 @@ class Evidence:
     @property
     def digest(self) -> str:
         """sha256 of the canonical body and kind, in hex."""
-        return sha256(canonical({"kind": self.kind, "body": self.body()}))
+        return enveloped(self.kind, self.body())["sha256"]
 
     def envelope(self) -> dict[str, Any]:
-        """The record as it is written to a file: format version, kind, content hash, body."""
-        return {
-            "separatrix": FORMAT_VERSION,
-            "kind": self.kind,
-            "sha256": self.digest,
-            "body": self.body(),
-        }
+        """The record as it is written to a file."""
+        return enveloped(self.kind, self.body())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,52 +198,6 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Field names from a file as they may stand in a message: printable, on one line, not too
-    many.
-    """
-    words = [
-        name if name.isidentifier() and len(name) <= 60 else repr(name)[:60] for name in names[:12]
-    ]
-    return ", ".join(words) + (", ..." if len(names) > 12 else "")
-
-
-def _fits(value: Any, hint: Any, where: str) -> Any:
-    """`value` as the annotated type, or EvidenceError naming the field."""
-    origin = get_origin(hint)
-    args = get_args(hint)
-    entries = json_list(value)
-    mapping = json_object(value)
-    if hint is Any:
-        return value
-    if origin is Literal:
-        # True == 1, so the type has to agree too
-        if value in args and type(value) in {type(a) for a in args}:
-            return value
-    elif origin in (Union, types.UnionType):
-        for arm in args:
-            try:
-                return _fits(value, arm, where)
-            except EvidenceError:
-                continue
-    elif origin is tuple and entries is not None:
-        arms = [args[0]] * len(entries) if args[-1] is Ellipsis else list(args)
-        if len(arms) == len(entries):
-            return tuple(_fits(v, a, where) for v, a in zip(entries, arms, strict=True))
-    elif origin is list and entries is not None:
-        return [_fits(v, args[0], where) for v in entries]
-    elif origin is dict and mapping is not None:
-        return {k: _fits(v, args[1], f"{where}.{_listed([k])}") for k, v in mapping.items()}
-    elif hint is type(None) and value is None:
-        return None
-    elif isinstance(hint, type) and type(value) is hint:
-        return value
-    raise EvidenceError(
-        f"field '{where}' holds {str(value)[:60]!r}, which is no {getattr(hint, '__name__', hint)};"
-        " the file was edited or damaged"
-    )
-
-
 def from_envelope(data: object) -> Evidence:
     """The record in an envelope. Raises EvidenceError for another version, an unknown kind or
     field, a wrong type or a wrong hash.
@@ -257,7 +216,7 @@ def from_envelope(data: object) -> Evidence:
     if set(envelope) != {"separatrix", "kind", "sha256", "body"}:
         raise EvidenceError(
             "an evidence record has the fields separatrix, kind, sha256, body; this one has"
-            f" {_listed(sorted(map(str, envelope)))}"
+            f" {listed(sorted(map(str, envelope)))}"
         )
     kind = envelope["kind"]
     body = json_object(envelope["body"])
@@ -272,11 +231,11 @@ def from_envelope(data: object) -> Evidence:
     if body is None or set(body) != names:
         odd = ["body"] if body is None else sorted(names.symmetric_difference(body))
         raise EvidenceError(
-            f"a {kind} must have exactly its own fields; missing or unknown: {_listed(odd)}; a file"
+            f"a {kind} must have exactly its own fields; missing or unknown: {listed(odd)}; a file"
             " of an earlier version must be written again"
         )
     hints = get_type_hints(cls)
-    record = cls(**{name: _fits(body[name], hints[name], name) for name in names})
+    record = cls(**{name: typed(body[name], hints[name], name) for name in names})
     if record.digest != envelope["sha256"]:
         raise EvidenceError(
             f"the content hash of this {kind} does not match its content: it was edited or damaged"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
 
 from separatrix.errors import SizeError
 
@@ -10,9 +11,13 @@ Z95 = Decimal("1.959963984540054")
 """The 97.5 % point of the normal distribution."""
 
 
-def wilson(correct: int, total: int) -> tuple[str, str]:
+def wilson(correct: int | Fraction, total: int) -> tuple[str, str]:
     """The 95 % Wilson score interval for `correct` of `total`, six decimals rounded outward. Raises
     SizeError unless 0 <= correct <= total, total >= 1.
+
+    Where each of `total` independent prompts is right by a share, `correct` is the sum of these. A
+    mean of shares varies at most as a coin with that mean does, so the interval is too wide rather
+    than too narrow.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference,
     1927.
@@ -22,7 +27,7 @@ def wilson(correct: int, total: int) -> tuple[str, str]:
     with localcontext() as context:
         context.prec = 40
         n = Decimal(total)
-        share = Decimal(correct) / total
+        share = Decimal(correct.numerator) / correct.denominator / total
         z2 = Z95 * Z95
         centre = (share + z2 / (2 * n)) / (1 + z2 / n)
         half = (share * (1 - share) / n + z2 / (4 * n * n)).sqrt() * Z95 / (1 + z2 / n)

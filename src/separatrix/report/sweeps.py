@@ -10,9 +10,10 @@ from separatrix.errors import printable
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.amounts import format_share
+from separatrix.numbers.seeds import Spread
 from separatrix.report.runs import NONE, ends, guessed
 from separatrix.report.theorem_names import theorem_name
-from separatrix.sweeps.statistics import Interval, Measured, Rate, Spread, Summary, Trial
+from separatrix.sweeps.statistics import Interval, Measured, Rate, Summary, Trial
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""

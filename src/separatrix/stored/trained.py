@@ -9,14 +9,13 @@ measured of it. Whoever reads it takes it for a stranger's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
 from separatrix.evidence.canonical import canonical, json_object, sha256
-from separatrix.evidence.records import FORMAT_VERSION, Measurement, from_envelope
+from separatrix.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.evidence.strict import parse_json
 from separatrix.model import Model, ModelConfig
 from separatrix.stored.accuracy import fits
@@ -28,19 +27,11 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 TRAINING = "training.json"
 RECORD = "measurement.json"
+KIND = "training"
+"""Of what training.json holds."""
 FILES = (WEIGHTS, CONFIG, TRAINING, RECORD)
 _MOST_JSON = 1 << 20
 _TRAINING_FIELDS = {"run", "outcome", "version", "weights_sha256"}
-
-
-def training_envelope(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What training.json holds: format version, kind, content hash, body."""
-    return {
-        "separatrix": FORMAT_VERSION,
-        "kind": "training",
-        "sha256": sha256(canonical({"kind": "training", "body": body})),
-        "body": dict(body),
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +136,7 @@ def _training(path: Path) -> dict[str, Any]:
         or not isinstance(body["weights_sha256"], str)
     ):
         raise EvidenceError(f"{path}: not what `separatrix train` writes, or of another version")
-    if canonical(envelope) != canonical(training_envelope(body)):
+    if canonical(envelope) != canonical(enveloped(KIND, body)):
         raise EvidenceError(
             f"{path}: the content hash does not match the content: it was edited or damaged"
         )

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 from separatrix.errors import SeparatrixError
 from separatrix.evidence.records import SOLVED
+from separatrix.numbers.seeds import Spread, best_rate
 from separatrix.numbers.wilson import wilson
 from separatrix.sweeps.cells import Cell, cells, varied
 from separatrix.sweeps.comparing import Tried, Unequal, differences
@@ -72,22 +72,6 @@ class Trial:
     def interval(self) -> Interval | None:
         """95 %, Wilson, over its test prompts; None where there are none."""
         return wilson(self.correct, self.tested) if self.tested else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """How something lies over seeds."""
-
-    median: Fraction
-    least: Fraction
-    most: Fraction
-
-    @classmethod
-    def of(cls, values: Sequence[Fraction]) -> Spread | None:
-        """None of no values."""
-        if not values:
-            return None
-        return cls(median=median(values), least=min(values), most=max(values))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,16 +206,12 @@ class Summary:
 
 
 def best(rates: Sequence[Rate]) -> Rate | None:
-    """The rate with the highest median accuracy; of equals the one with the highest mean, and of
-    those the smallest. None of none.
-    """
-
-    def merit(rate: Rate) -> tuple[Fraction, Fraction, float]:
-        accuracies = [trial.accuracy for trial in rate.ended]
-        mean = sum(accuracies, Fraction(0)) / len(accuracies)
-        return median(accuracies), mean, -rate.learning_rate
-
-    return max(rates, key=merit, default=None)
+    """The rate that `best_rate` chooses. None of none."""
+    found = {rate.learning_rate: rate for rate in rates}
+    chosen = best_rate(
+        {value: [trial.accuracy for trial in rate.ended] for value, rate in found.items()}
+    )
+    return None if chosen is None else found[chosen]
 
 
 def summary(name: str, rows: Iterable[Stored]) -> Summary:

@@ -12,8 +12,8 @@ from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.code import code_version
 from separatrix.evidence.folder import new_folder
-from separatrix.evidence.records import to_plain
-from separatrix.stored.trained import CONFIG, RECORD, TRAINING, WEIGHTS, training_envelope
+from separatrix.evidence.records import enveloped, to_plain
+from separatrix.stored.trained import CONFIG, KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.stored.weights import weight_bytes
 from separatrix.training.record import Outcome, measurement
 from separatrix.training.run import Run
@@ -28,13 +28,14 @@ def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:
     """
     run = run.canonical()
     weights = weight_bytes(model.cpu())
-    training = training_envelope(
+    training = enveloped(
+        KIND,
         {
             "run": run.to_json(),
             "outcome": to_plain(asdict(outcome)),
             "version": code_version(),
             "weights_sha256": sha256(weights),
-        }
+        },
     )
     record = measurement(run, [outcome])
     with new_folder(out) as folder:

@@ -37,3 +37,12 @@ def test_ends_solve_the_score_equation(correct: int) -> None:
 def test_bad_counts(correct: int, total: int) -> None:
     with pytest.raises(SizeError, match="right of"):
         wilson(correct, total)
+
+
+def test_shares_of_prompts_count_as_prompts() -> None:
+    """400 of 1,000 answers right in 250 prompts are as 100 prompts of 250; a half is no prompt."""
+    assert wilson(Fraction(400, 1000) * 250, 250) == wilson(100, 250)
+    low, high = (Fraction(end) for end in wilson(Fraction(1, 2), 1))
+    # by hand: the centre is 1/2 and the half width z sqrt(1/4 + z^2/4) / (1 + z^2), z^2 = 3.841459
+    assert low + high == 1
+    assert abs(high - low - Fraction("0.890758")) < Fraction(1, 10**5)

@@ -1,0 +1,349 @@
+"""Tables of trained runs: what an experiment found, with every seed, and where it comes from.
+
+A file holds an envelope with a content hash, and a row a line. Nothing in it is computed from
+anything else in it: accuracies, intervals and the choice among learning rates are derived here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from separatrix.errors import EvidenceError, SpecError, UnknownNameError
+from separatrix.evidence.canonical import canonical, json_object
+from separatrix.evidence.records import SOLVED, enveloped, to_plain
+from separatrix.evidence.strict import parse_json
+from separatrix.evidence.typed import typed
+from separatrix.numbers.seeds import Spread, best_rate
+from separatrix.numbers.wilson import wilson
+from separatrix.tasks import Task, parse_task
+
+RESULTS = Path(__file__).parent / "results"
+"""A file for each experiment of which the package holds results."""
+KIND = "practice"
+SCALES = ("smoke", "laptop", "gpu")
+Scale = Literal["smoke", "laptop", "gpu"]
+Label = str | int
+
+
+class Longer(NamedTuple):
+    """What a trained model gave at another size of its task."""
+
+    size: str
+    """As the run names it, such as "n=64"."""
+    correct: int
+    right: int
+    due: int
+
+    @property
+    def accuracy(self) -> Fraction:
+        return share(self.right, self.due)
+
+
+class Rounded(NamedTuple):
+    """What a trained model gave with what its recurrent layers carry rounded to a format."""
+
+    format: str
+    correct: int
+    right: int
+    due: int
+    bits: float
+
+    @property
+    def accuracy(self) -> Fraction:
+        return share(self.right, self.due)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One seed at one learning rate. A seed that diverged is not tested: none of its answers is
+    right.
+    """
+
+    seed: int
+    stopped: str
+    """What ended its training: solved, plateau, steps, seconds or diverged."""
+    steps: int
+    """Done."""
+    correct: int
+    """Test prompts with every answer right."""
+    tested: int
+    """Test prompts; 0 where it diverged."""
+    right: int
+    """Answers right, of all that were due in the test prompts."""
+    due: int
+    bits: float
+    """Mean over all answers due of -log2 p(right answer); 0 where none was due."""
+    bits_squares: float
+    """Mean over the prompts of the square of (mean over the prompt's answers of -log2 p)."""
+    longer: tuple[Longer, ...] = ()
+    formats: tuple[Rounded, ...] = ()
+    parameters: int
+    seconds: float
+
+    @property
+    def diverged(self) -> bool:
+        return self.stopped == "diverged"
+
+    @property
+    def accuracy(self) -> Fraction:
+        """Per answer; 0 where it diverged."""
+        return share(self.right, self.due)
+
+    @property
+    def interval(self) -> tuple[Fraction, Fraction]:
+        """95 %, Wilson, with the number of prompts: answers of one prompt are not independent. All
+        there is where nothing was tested.
+        """
+        return interval(self.accuracy, self.tested)
+
+    def at(self, size: str) -> Longer | None:
+        """What it gave at a longer size; None where it was not tested there."""
+        return next((one for one in self.longer if one.size == size), None)
+
+    def rounded(self, format: str) -> Rounded | None:
+        """What it gave with carried numbers rounded; None where it was not tested so."""
+        return next((one for one in self.formats if one.format == format), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A learning rate, with its seeds in order."""
+
+    learning_rate: float
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A cell of an experiment: runs that differ in seed and learning rate only."""
+
+    labels: dict[str, str | int]
+    run: dict[str, Any]
+    """What its runs have in common, as a run is written in JSON, without seed and learning rate."""
+    rates: tuple[Rate, ...]
+    """From the smallest on."""
+    flops_per_token: int
+    """Of a forward pass, at the prompt's length, on average."""
+    cache_bits: int
+    """What the model carries at the end of a prompt, in the formats of its spec."""
+
+    @cached_property
+    def task(self) -> Task:
+        return parse_task(self.run["task"])
+
+    @property
+    def chance(self) -> Fraction:
+        """Of one answer."""
+        return Fraction(self.task.chance)
+
+    @cached_property
+    def best(self) -> Rate | None:
+        """The rate with the highest median accuracy, chosen on these same seeds; None of none."""
+        found = {rate.learning_rate: rate for rate in self.rates}
+        chosen = best_rate(
+            {value: [trial.accuracy for trial in rate.trials] for value, rate in found.items()}
+        )
+        return None if chosen is None else found[chosen]
+
+    @property
+    def best_rate(self) -> float | None:
+        return None if self.best is None else self.best.learning_rate
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The seeds at the best rate."""
+        return () if self.best is None else self.best.trials
+
+    @property
+    def every(self) -> tuple[Trial, ...]:
+        """All seeds at all rates."""
+        return tuple(trial for rate in self.rates for trial in rate.trials)
+
+    @property
+    def spread(self) -> Spread | None:
+        """How the accuracies at the best rate lie; None without a seed."""
+        return Spread.of([trial.accuracy for trial in self.trials])
+
+    @property
+    def median(self) -> Fraction:
+        """The accuracy at the best rate. Raises SpecError for a row without a seed, as `least`
+        and `most` do.
+        """
+        return self._spread().median
+
+    @property
+    def least(self) -> Fraction:
+        return self._spread().least
+
+    @property
+    def most(self) -> Fraction:
+        return self._spread().most
+
+    @property
+    def solved(self) -> int:
+        """Seeds at the best rate with 99 % of their answers right."""
+        return sum(trial.accuracy >= SOLVED for trial in self.trials)
+
+    def _spread(self) -> Spread:
+        if self.spread is None:
+            raise SpecError(f"the row {_labels(self.labels)} has no seed")
+        return self.spread
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What made a table."""
+
+    commit: str
+    """Of the repository; "unknown" where the package was not run from one, or from a changed
+    one.
+    """
+    version: str
+    """Of the code, with a digest of its sources."""
+    command: str
+    date: str
+    """Of its end: 2026-01-31."""
+    seconds: float
+    """Of training, summed over all runs."""
+    cores: int
+    """Processes that trained at once."""
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What an experiment found at one scale."""
+
+    experiment: str
+    scale: Scale
+    provenance: Provenance
+    rows: tuple[Row, ...]
+
+    def where(self, **labels: Label) -> list[Row]:
+        """The rows with these labels, in order."""
+        wanted = labels.items()
+        return [row for row in self.rows if wanted <= row.labels.items()]
+
+    def one(self, **labels: Label) -> Row | None:
+        """The row with these labels; None where there is none. Raises SpecError where several
+        have them.
+        """
+        found = self.where(**labels)
+        if len(found) > 1:
+            raise SpecError(
+                f"{self.experiment}: {len(found)} rows have the labels {_labels(labels)}; name more"
+            )
+        return found[0] if found else None
+
+    def values(self, label: str) -> list[Label]:
+        """What a label takes, in the order of the rows."""
+        return list(dict.fromkeys(row.labels[label] for row in self.rows if label in row.labels))
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a file holds it, with its content hash."""
+        return enveloped(KIND, to_plain(asdict(self)))
+
+    def text(self) -> str:
+        """The whole file: canonical JSON, but for a line for each row."""
+        envelope = self.to_json()
+        body = envelope["body"]
+        rows = ",\n".join(canonical(row) for row in body["rows"])
+        empty = canonical(envelope | {"body": body | {"rows": []}})
+        # inside a text of JSON, quotes are escaped: this stands there once
+        return empty.replace('"rows":[]', f'"rows":[\n{rows}\n]', 1) + "\n"
+
+
+def share(right: int, due: int) -> Fraction:
+    """Of all answers due, how many are right; 0 where none was due."""
+    return Fraction(right, due) if due else Fraction(0)
+
+
+def interval(accuracy: Fraction, tested: int) -> tuple[Fraction, Fraction]:
+    """95 %, Wilson, of an accuracy over so many independent prompts."""
+    if not tested:
+        return Fraction(0), Fraction(1)
+    low, high = wilson(accuracy * tested, tested)
+    return Fraction(low), Fraction(high)
+
+
+def names() -> tuple[str, ...]:
+    """Experiments of which the package holds results."""
+    return tuple(sorted(path.stem for path in RESULTS.glob("*.json")))
+
+
+@cache
+def read(name: str) -> Table | None:
+    """The recorded table of an experiment; None where the package holds none. Raises SpecError for
+    a damaged file.
+    """
+    path = RESULTS / f"{name}.json"
+    # a name is no path
+    if Path(name).name != name or not path.exists():
+        return None
+    table = read_file(path)
+    if table.experiment != name:
+        raise SpecError(f"{path}: holds results of '{table.experiment}', not of '{name}'")
+    return table
+
+
+def read_file(path: Path) -> Table:
+    """The table of a file. Raises SpecError, on one line, for one that cannot be read or is
+    damaged.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: not a text file") from None
+    except EvidenceError as error:
+        raise SpecError(f"{path}: {error}") from None
+
+
+def parse(text: str) -> Table:
+    """The table that a file's text holds. Raises EvidenceError for one that holds none, or that was
+    edited or damaged.
+    """
+    envelope = json_object(parse_json(text))
+    body = None if envelope is None else json_object(envelope.get("body"))
+    if envelope is None or body is None or envelope.get("kind") != KIND:
+        raise EvidenceError("no results of an experiment")
+    if canonical(envelope) != canonical(enveloped(KIND, body)):
+        raise EvidenceError("the content hash does not match the content: it was edited or damaged")
+    table = typed(body, Table, "body")
+    _check(table)
+    return table
+
+
+def _check(table: Table) -> None:
+    """Raises EvidenceError for numbers that no training gives."""
+    seen: set[str] = set()
+    for row in table.rows:
+        said = _labels(row.labels)
+        if said in seen:
+            raise EvidenceError(f"two rows have the labels {said}")
+        seen.add(said)
+        try:
+            parse_task(row.run.get("task", ""))
+        except (SpecError, UnknownNameError) as error:
+            raise EvidenceError(f"the row {said} is about no known task: {error}") from None
+        for trial in row.every:
+            if not (
+                0 <= trial.correct <= trial.tested
+                and 0 <= trial.right <= trial.due
+                and trial.diverged == (trial.tested == 0)
+                and (trial.tested == 0) == (trial.due == 0)
+                and trial.bits >= 0
+                and trial.steps >= 1
+            ):
+                raise EvidenceError(f"the row {said}: seed {trial.seed} has impossible counts")
+
+
+def _labels(labels: Mapping[str, Label]) -> str:
+    return json.dumps(labels, sort_keys=True)
