@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.numbers.bits import Bits, sum_bits
 from separatrix.numbers.formats import DIGITS, NumberFormat
+from separatrix.numbers.growth import NOTHING, Growth, tokens
 from separatrix.numbers.rotary import Rotation, check_scaling
 
 CacheKind = Literal["state", "convolution", "window", "kv"]
@@ -187,6 +188,8 @@ class Mechanism:
     """module:name of the user's own module that is its mixer; "" for what is built in."""
     declared_only: ClassVar[bool] = False
     """Whether sizes are all there is: no mixer of it can be built."""
+    grows_as_told: ClassVar[bool] = True
+    """Whether `work`, `kept` and `fetched` are known at all lengths, and not at single ones."""
     mixes_tokens: ClassVar[bool] = True
     """False for a layer in which no token sees another."""
     diagonal: ClassVar[bool] = False
@@ -292,11 +295,40 @@ class Mechanism:
         """
         return sum(item.bits.total for item in self.cache(t) if item.kind == "convolution")
 
-    def flops(self, t: int) -> int:
-        """Floating-point operations that mixing the t-th token takes (a multiply-add counts 2),
-        projections not counted.
+    def work(self) -> Growth:
+        """Floating-point operations that mixing the t-th token takes when decoding (a multiply-add
+        counts 2), projections not counted.
         """
         raise NotImplementedError
+
+    def prefill_work(self) -> Growth:
+        """The same where a whole prompt is read at once."""
+        return self.work()
+
+    def kept(self) -> Growth:
+        """What `cache_bits` says, as it grows; here, of a cache that only grows until its short
+        convolution is full.
+        """
+        kernel = self.sizes().get("conv", 0)
+        held = sum(item.bits.total for item in self.cache(1) if item.kind != "convolution")
+        return Growth(held) + self._buffered(kernel)
+
+    def _buffered(self, kernel: int) -> Growth:
+        """Bits of the last inputs of a short convolution."""
+        if kernel < 2:
+            return NOTHING
+        buffers = (item.bits.total for item in self.cache(1) if item.kind == "convolution")
+        return tokens(kernel - 1) * sum(buffers)
+
+    def fetched(self) -> Growth:
+        """Bits of the cache that decoding the t-th token reads, its own entry among them: all that
+        is kept, unless a choice is made.
+        """
+        return self.kept()
+
+    def flops(self, t: int) -> int:
+        """`work` at token t."""
+        return self.work().at(t)
 
     @property
     def plain(self) -> bool:

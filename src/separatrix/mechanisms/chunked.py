@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Varied, integer
 from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +38,9 @@ class Chunked(Softmax):
             self._convolution(t),
         )
 
-    def flops(self, t: int) -> int:
+    def seen(self) -> Growth:
         """At the end of a chunk, where the most tokens are seen."""
-        return self._attend(min(t, self.size), t)
+        return tokens(self.size)
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"window": "size"}

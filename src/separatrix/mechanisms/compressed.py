@@ -20,6 +20,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.softmax import ROPE_SCALING
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 from separatrix.numbers.rotary import Rotation
 
 
@@ -95,9 +96,18 @@ class Compressed(Accumulating):
         """The raw window, and content and gate of the tokens that wait for their entry (twice as
         wide, and one entry back, with overlap).
         """
-        waiting = min(t, (2 * self.ratio if self.overlap else self.ratio) - 1)
-        wide = (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
-        return Bits.of(min(t, self.size) * self.head_dim + waiting * 2 * wide, self.p)
+        waiting = min(t, self._most_waiting)
+        return Bits.of(min(t, self.size) * self.head_dim + waiting * 2 * self._wide, self.p)
+
+    @property
+    def _most_waiting(self) -> int:
+        """Tokens that wait for their entry, at most."""
+        return (2 * self.ratio if self.overlap else self.ratio) - 1
+
+    @property
+    def _wide(self) -> int:
+        """Numbers of the content, or the gate, of a token that waits."""
+        return (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (CacheItem("kv", self._entries(t)), CacheItem("window", self._near(t)))
@@ -113,12 +123,29 @@ class Compressed(Accumulating):
     def open_bits(self, t: int) -> int:
         return self._near(t).total
 
-    def flops(self, t: int) -> int:
-        entries = t // self.ratio
-        seen = (min(entries, self.topk) if self.topk else entries) + min(t, self.size)
-        return (
-            2 * self.index_heads * self.index_dim * entries + 4 * self.heads * self.head_dim * seen
-        )
+    def work(self) -> Growth:
+        """The indexer scores every entry; attention reads the chosen ones and the window."""
+        scored = self._every() * (2 * self.index_heads * self.index_dim)
+        return scored + self._seen() * (4 * self.heads * self.head_dim)
+
+    def kept(self) -> Growth:
+        entries = self._every() * ((self.head_dim + self.index_dim) * self.p)
+        waiting = tokens(self._most_waiting) * (2 * self._wide * self.p)
+        return entries + waiting + tokens(self.size) * (self.head_dim * self.p)
+
+    def fetched(self) -> Growth:
+        """The indexer's keys of all entries, the chosen entries and the window; what waits for its
+        entry is not read.
+        """
+        keys = self._every() * (self.index_dim * self.p)
+        return keys + self._seen() * (self.head_dim * self.p)
+
+    def _every(self) -> Growth:
+        return tokens(every=self.ratio)
+
+    def _seen(self) -> Growth:
+        chosen = tokens(self.topk, every=self.ratio) if self.topk else self._every()
+        return chosen + tokens(self.size)
 
     def assumptions(self) -> tuple[str, ...]:
         return (self.sums_assumed,)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from separatrix.mechanisms.base import Facts, flag, integer
 from separatrix.mechanisms.matrix_state import MATRIX, NEGATIVE, MatrixState
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,8 @@ class DeltaProduct(MatrixState):
             + self.householders * self.heads * self.dv
         )
 
-    def flops(self, t: int) -> int:
+    def work(self) -> Growth:
         """Decay 1 and read 2 per number of the state, and 4 for every update."""
-        return (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self._channels
+        return Growth(
+            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self._channels
+        )

@@ -20,6 +20,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.latent_cache import LatentCache
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +71,24 @@ class DSA(LatentCache):
         """
         return self.topk * (self.accumulator_bits + self.kv_numbers * self.p)
 
-    def flops(self, t: int) -> int:
+    def work(self) -> Growth:
         """The indexer scores every token; scores against latents and rotated keys, and sums of
         latents, take the chosen ones.
         """
-        attend = 2 * self.heads * (2 * self.latent + self.rope_dim) * min(t, self.topk)
-        return 2 * self.index_heads * self.index_dim * t + attend + 2 * self.conv * self._channels
+        chosen = tokens(self.topk) * (2 * self.heads * (2 * self.latent + self.rope_dim))
+        indexed = tokens() * (2 * self.index_heads * self.index_dim)
+        return chosen + indexed + Growth(2 * self.conv * self._channels)
+
+    def kept(self) -> Growth:
+        return self._with(tokens())
+
+    def fetched(self) -> Growth:
+        return self._with(tokens(self.topk))
+
+    def _with(self, latents: Growth) -> Growth:
+        """Bits of so many latents, of all keys of the indexer, and of the convolution."""
+        keys = tokens() * (self.index_dim * self.p)
+        return latents * (self.kv_numbers * self.p) + keys + self._buffered(self.conv)
 
     @property
     def normed(self) -> bool:

@@ -17,6 +17,7 @@ from separatrix.mechanisms.gated_softmax import GatedSoftmax
 from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
 from separatrix.numbers.formats import NumberFormat, summed_in
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +67,18 @@ class Fox(GatedSoftmax):
         """
         return super().fed_bits(t) + self.heads * self.accumulator_bits * bool(t)
 
-    def flops(self, t: int) -> int:
+    def seen(self) -> Growth:
+        return tokens()
+
+    def work(self) -> Growth:
         """As full attention, and a sum of gates and one addition per score."""
-        return self._attend(t, t) + 2 * self.heads * t
+        return super().work() + tokens() * (2 * self.heads)
+
+    def kept(self) -> Growth:
+        return super().kept() + tokens() * (self.heads * self.gate_bits)
+
+    def fetched(self) -> Growth:
+        return self.kept()
 
     def assumptions(self) -> tuple[str, ...]:
         return (

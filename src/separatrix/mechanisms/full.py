@@ -8,6 +8,7 @@ from typing import ClassVar
 from separatrix.mechanisms.base import EXACT_FORMATS, CacheItem, Facts, Head, LayerKind, flag
 from separatrix.mechanisms.gated_softmax import GatedSoftmax
 from separatrix.mechanisms.softmax import KEYS_VALUES, SINK
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,8 @@ class Full(GatedSoftmax):
         """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
         return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
 
-    def flops(self, t: int) -> int:
-        return self._attend(t, t)
+    def seen(self) -> Growth:
+        return tokens()
 
     @property
     def card_title(self) -> str:

@@ -17,6 +17,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.softmax import KEYS_VALUES, Softmax
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +64,27 @@ class Indexed(Softmax):
     def open_bits(self, t: int) -> int:
         return self._stored(min(t, self.block - 1)).total
 
-    def flops(self, t: int) -> int:
-        """The indexer scores every token, attention reads the chosen ones."""
-        attend = self._attend(min(t, self.topk * self.block), t)
-        return 2 * self.index_heads * self.index_dim * t + attend
+    def seen(self) -> Growth:
+        """The tokens that the indexer chooses."""
+        return tokens(self.topk * self.block)
+
+    def held(self) -> Growth:
+        return tokens()
+
+    def opened(self) -> Growth:
+        """One choice for all heads of single tokens; of blocks each head may have its own."""
+        heads = 1 if self.block == 1 else self.heads // self.kv
+        return tokens(heads * self.topk * self.block)
+
+    def work(self) -> Growth:
+        """And the indexer's scores of every token."""
+        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
+
+    def kept(self) -> Growth:
+        return super().kept() + tokens() * (self.index_dim * self.p)
+
+    def fetched(self) -> Growth:
+        return super().fetched() + tokens() * (self.index_dim * self.p)
 
     def assumptions(self) -> tuple[str, ...]:
         who = (

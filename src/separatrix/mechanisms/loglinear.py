@@ -8,6 +8,7 @@ from typing import ClassVar
 from separatrix.errors import SizeError
 from separatrix.mechanisms.base import CacheItem, Facts, choice
 from separatrix.mechanisms.matrix_state import MATRIX, MatrixState
+from separatrix.numbers.growth import Growth, doublings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,9 @@ class LogLinear(MatrixState):
         """
         return t.bit_length() if self.base == "linear" else t
 
-    def flops(self, t: int) -> int:
-        return (
-            self.operations * t.bit_length() * self.state_numbers + 2 * self.conv * self._channels
-        )
+    def work(self) -> Growth:
+        buckets = doublings() * (self.operations * self.state_numbers)
+        return buckets + Growth(2 * self.conv * self._channels)
+
+    def kept(self) -> Growth:
+        return doublings() * (self.state_numbers * self.state_p) + self._buffered(self.conv)

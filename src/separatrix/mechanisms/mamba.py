@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, flag, integer
 from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,8 @@ class Mamba(Stateful):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.state_numbers), convolution(self.width, self.conv, t, self.p))
 
-    def flops(self, t: int) -> int:
-        return 5 * self.state_numbers + 2 * self.conv * self.width
+    def work(self) -> Growth:
+        return Growth(5 * self.state_numbers + 2 * self.conv * self.width)
 
     @property
     def counted_bits(self) -> int:

@@ -10,6 +10,7 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms.base import CacheItem, Facts, Varied, convolution, integer
 from separatrix.mechanisms.matrix_state import Matrices
 from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +65,8 @@ class Mamba2(Stateful):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.state_numbers), convolution(self._channels, self.conv, t, self.p))
 
-    def flops(self, t: int) -> int:
-        return 5 * self.state_numbers + 2 * self.conv * self._channels
+    def work(self) -> Growth:
+        return Growth(5 * self.state_numbers + 2 * self.conv * self._channels)
 
     @property
     def counted_bits(self) -> int:

@@ -19,6 +19,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.heads import Heads
 from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.numbers.growth import Growth
 
 
 class Matrices(NamedTuple):
@@ -83,8 +84,8 @@ class MatrixState(Stateful, Heads):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.state_numbers), self._convolution(t))
 
-    def flops(self, t: int) -> int:
-        return self.operations * self.state_numbers + 2 * self.conv * self._channels
+    def work(self) -> Growth:
+        return Growth(self.operations * self.state_numbers + 2 * self.conv * self._channels)
 
     @property
     def turning(self) -> Turning | None:

@@ -17,6 +17,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.latent_cache import LatentCache
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +52,21 @@ class Latent(LatentCache):
             self.heads * (max(self.dv, self.latent) + 1 + self.running_max) * self.accumulator_bits
         )
 
-    def flops(self, t: int) -> int:
+    def work(self) -> Growth:
         """As decoding does it: scores against latents and rotated keys, latents summed, and the
         convolution.
         """
-        return (
-            2 * self.heads * (2 * self.latent + self.rope_dim) * t + 2 * self.conv * self._channels
-        )
+        return self._scored(2 * self.latent + self.rope_dim)
+
+    def prefill_work(self) -> Growth:
+        """Over keys and values made of the latents, once for each token."""
+        return self._scored(self.head_dim + self.rope_dim + self.dv)
+
+    def _scored(self, numbers: int) -> Growth:
+        return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self._channels)
+
+    def kept(self) -> Growth:
+        return tokens() * (self.kv_numbers * self.p) + self._buffered(self.conv)
 
     def assumptions(self) -> tuple[str, ...]:
         return (

@@ -9,6 +9,7 @@ from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, OpenedBlocks
 from separatrix.mechanisms.pooled import Pooled
 from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +51,29 @@ class MoBA(Pooled):
         """c of Theorem II: one mean key per key-value head, in bits."""
         return self.kv * self.head_dim * self.p
 
-    def flops(self, t: int) -> int:
-        """A score per mean key, then the k best blocks and the open block at its longest."""
-        return 2 * self.heads * self.head_dim * (t // self.block) + self._attend(
-            min(t, (self.topk + 1) * self.block), t
-        )
+    def seen(self) -> Growth:
+        """The k best blocks and the open block at its longest."""
+        return tokens((self.topk + 1) * self.block)
+
+    def held(self) -> Growth:
+        return tokens()
+
+    def opened(self) -> Growth:
+        """Each query head of a group may choose blocks of its own."""
+        return tokens((self.heads // self.kv * self.topk + 1) * self.block)
+
+    def work(self) -> Growth:
+        """And a score per mean key."""
+        return super().work() + tokens(every=self.block) * (2 * self.heads * self.head_dim)
+
+    def kept(self) -> Growth:
+        return super().kept() + self._means()
+
+    def fetched(self) -> Growth:
+        return super().fetched() + self._means()
+
+    def _means(self) -> Growth:
+        return tokens(every=self.block) * (self.kv * self.head_dim * self.p)
 
     @property
     def cache_stride(self) -> int:

@@ -20,6 +20,7 @@ from separatrix.mechanisms.base import (
 from separatrix.mechanisms.pooled import Pooled
 from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import NOTHING, Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +120,16 @@ class NSA(Pooled):
         )
         return (near + own).total
 
-    def flops(self, t: int) -> int:
+    def seen(self) -> Growth:
         """Compressed blocks, the selected ones and the window."""
-        blocks = self.compressed(t)
-        return self._attend(blocks + min(t, self.topk * self.selected) + min(t, self.window), t)
+        return self._pooled() + tokens(self.topk * self.selected) + tokens(self.window)
+
+    def held(self) -> Growth:
+        near = NOTHING if self.shared else tokens(self.window) + tokens(self.block - 1)
+        return tokens() + self._pooled() + near
+
+    def _pooled(self) -> Growth:
+        return tokens(every=self.stride, first=self.block)
 
     @property
     def cache_stride(self) -> int:

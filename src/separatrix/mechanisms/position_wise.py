@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.mechanisms.base import CacheItem, Facts, Mechanism
+from separatrix.numbers.growth import NOTHING, Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,5 +31,5 @@ class PositionWise(Mechanism):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return ()
 
-    def flops(self, t: int) -> int:
-        return 0
+    def work(self) -> Growth:
+        return NOTHING

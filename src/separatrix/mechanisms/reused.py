@@ -8,6 +8,7 @@ from typing import ClassVar
 from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, flag, integer
 from separatrix.mechanisms.gated_softmax import GatedSoftmax
 from separatrix.mechanisms.softmax import SINK
+from separatrix.numbers.growth import NOTHING, Growth, tokens
 
 _SOURCE = "Brandon et al. 2024 (cross-layer attention), arXiv 2405.12981"
 
@@ -40,8 +41,11 @@ class Reused(GatedSoftmax):
         """As full attention: what one query returns does not depend on who made the keys."""
         return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
 
-    def flops(self, t: int) -> int:
-        return self._attend(t, t)
+    def seen(self) -> Growth:
+        return tokens()
+
+    def kept(self) -> Growth:
+        return NOTHING
 
     @property
     def card_title(self) -> str:
@@ -75,8 +79,11 @@ class ReusedWindow(GatedSoftmax):
     def settles_after(self) -> int | None:
         return self._settles_in(self.size)
 
-    def flops(self, t: int) -> int:
-        return self._attend(min(t, self.size), t)
+    def seen(self) -> Growth:
+        return tokens(self.size)
+
+    def kept(self) -> Growth:
+        return NOTHING
 
     @property
     def card_title(self) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from separatrix.mechanisms.base import CacheItem, Facts, convolution, integer
 from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +35,8 @@ class RGLRU(Stateful):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.width), convolution(self.width, self.conv, t, self.p))
 
-    def flops(self, t: int) -> int:
-        return 3 * self.width + 2 * self.conv * self.width
+    def work(self) -> Growth:
+        return Growth(3 * self.width + 2 * self.conv * self.width)
 
     @property
     def _handed_on(self) -> int:

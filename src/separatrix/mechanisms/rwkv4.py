@@ -8,6 +8,7 @@ from typing import ClassVar
 from separatrix.mechanisms.base import CacheItem, Facts, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,5 +51,5 @@ class RWKV4(Stateful):
         )
         return (CacheItem("state", Bits.of(3 * self.width, self.state_p) + shifts),)
 
-    def flops(self, t: int) -> int:
-        return 10 * self.width
+    def work(self) -> Growth:
+        return Growth(10 * self.width)

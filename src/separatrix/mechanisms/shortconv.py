@@ -14,6 +14,7 @@ from separatrix.mechanisms.base import (
     integer,
     positions_field,
 )
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,8 @@ class ShortConvolution(Mechanism):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (convolution(self.width, self.conv, t, self.p),)
 
-    def flops(self, t: int) -> int:
-        return 2 * self.conv * self.width
+    def work(self) -> Growth:
+        return Growth(2 * self.conv * self.width)
 
     @property
     def _handed_on(self) -> int:

@@ -18,6 +18,7 @@ from separatrix.mechanisms.base import (
 )
 from separatrix.mechanisms.heads import Heads
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth
 from separatrix.numbers.rotary import SCALINGS, Rotation
 
 KEYS_VALUES = "kv_heads (head_dim + value_dim)"
@@ -107,9 +108,30 @@ class Softmax(Heads, Accumulating):
     def _channels(self) -> int:
         return self.heads * self.head_dim + self.kv_numbers
 
-    def _attend(self, tokens: int, t: int) -> int:
-        """Operations of scores and weighted values over that many tokens, convolution included."""
-        return 2 * self.heads * (self.head_dim + self.dv) * tokens + 2 * self.conv * self._channels
+    def seen(self) -> Growth:
+        """Keys that a query meets, each with a value."""
+        raise NotImplementedError
+
+    def held(self) -> Growth:
+        """Keys with values that are kept for each head: those that are seen, unless a class says
+        otherwise.
+        """
+        return self.seen()
+
+    def opened(self) -> Growth:
+        """Keys with values that are read for each head of them, whichever query heads ask."""
+        return self.seen()
+
+    def work(self) -> Growth:
+        """Scores and weighted values, and the convolution."""
+        scored = self.seen() * (2 * self.heads * (self.head_dim + self.dv))
+        return scored + Growth(2 * self.conv * self._channels)
+
+    def kept(self) -> Growth:
+        return self.held() * (self.kv_numbers * self.p) + self._buffered(self.conv)
+
+    def fetched(self) -> Growth:
+        return self.opened() * (self.kv_numbers * self.p) + self._buffered(self.conv)
 
     def _convolution(self, t: int) -> CacheItem:
         return convolution(self._channels, self.conv, t, self.p)

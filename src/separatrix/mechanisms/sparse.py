@@ -18,6 +18,7 @@ from separatrix.mechanisms.base import (
 from separatrix.mechanisms.pooled import Pooled
 from separatrix.mechanisms.softmax import KEYS_VALUES
 from separatrix.numbers.bits import Bits
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +83,22 @@ class Sparse(Pooled):
         """c of Theorem II: one compressed key and value per head, in bits."""
         return self.kv_numbers * self.p
 
-    def flops(self, t: int) -> int:
+    def seen(self) -> Growth:
         """All compressed blocks, then the k best in full, the open block at its longest and the
         window.
         """
-        return self._attend(
-            t // self.block + min(t, (self.topk + 1) * self.block) + min(t, self.window), t
-        )
+        return self._branches(self.topk)
+
+    def held(self) -> Growth:
+        return tokens() + tokens(every=self.block)
+
+    def opened(self) -> Growth:
+        """Each query head of a group may choose blocks of its own."""
+        return self._branches(self.heads // self.kv * self.topk)
+
+    def _branches(self, chosen: int) -> Growth:
+        near = tokens((chosen + 1) * self.block) + tokens(self.window)
+        return tokens(every=self.block) + near
 
     @property
     def cache_stride(self) -> int:

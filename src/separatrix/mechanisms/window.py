@@ -10,6 +10,7 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms.base import CacheItem, Facts, LayerKind, Varied, flag, integer
 from separatrix.mechanisms.gated_softmax import GatedSoftmax
 from separatrix.mechanisms.softmax import KEYS_VALUES, SINK
+from separatrix.numbers.growth import Growth, tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,8 @@ class Window(GatedSoftmax):
     def settles_after(self) -> int | None:
         return self._settles_in(self.size)
 
-    def flops(self, t: int) -> int:
-        return self._attend(min(t, self.size), t)
+    def seen(self) -> Growth:
+        return tokens(self.size)
 
     @property
     def card_title(self) -> str:

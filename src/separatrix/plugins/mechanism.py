@@ -31,6 +31,8 @@ class OwnMechanism(Mechanism):
     since states often depend on it.
     """
 
+    grows_as_told: ClassVar[bool] = False
+
     maker: ClassVar[Callable[..., nn.Module]]
     declaration: ClassVar[Callable[..., int] | None] = None
     operations: ClassVar[Callable[..., int] | None] = None

@@ -27,7 +27,9 @@ from separatrix.training.run import Run
 FORWARD_AND_BACKWARD = 3
 """Of a step, in forward passes."""
 _SUMMED = 4096
-"""Tokens that are counted one by one; longer prompts in as many equal stretches."""
+"""Tokens of a module of one's own that are counted one by one; longer prompts in as many equal
+stretches.
+"""
 
 
 class Flops(NamedTuple):
@@ -109,6 +111,8 @@ def _mixing(part: Mechanism, tokens: int) -> int:
     """Of all tokens, the first seeing itself alone."""
     if not part.mixes_tokens:
         return 0
+    if part.grows_as_told:
+        return part.work().total(tokens)
     if tokens <= _SUMMED:
         return sum(part.flops(t) for t in range(1, tokens + 1))
     # the middle of each stretch stands for all of it
