@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, integer
 from separatrix.mechanisms.recurrent_state import Stateful
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.numbers.growth import Growth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,8 @@ class Leak(Stateful, Mechanism):
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         return (self._state(self.width),)
 
-    def flops(self, t: int) -> int:
-        return 2 * self.width
+    def work(self) -> Growth:
+        return Growth(2 * self.width)
 
 
 class LeakMixer(Mixer):
