@@ -94,13 +94,18 @@ def sweep(
 
 
 def planned(
-    source: Source, *, store: Path | str, workers: int | None = None, device: str = "cpu"
+    source: Source,
+    *,
+    store: Path | str,
+    name: str = "",
+    workers: int | None = None,
+    device: str = "cpu",
 ) -> Plan:
     """What a sweep would take on this machine. No store is made or changed. Raises what `sweep`
     raises.
     """
     check_choice("local", workers=workers, device=device, address="")
-    wanted = read(source)
+    wanted = read(source, name)
     many = workers or cores()
     if not Path(store).exists():
         packs = packed(wanted.runs, device=device, least=many)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from separatrix.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.base.sizes import read_sizes
-from separatrix.tasks.base.task import Task
+from separatrix.tasks.base.task import PLAIN, Task
 
 _LONGEST_TEXT = 1_000
 
@@ -30,14 +30,20 @@ def resized(task: Task, text: str) -> Resized:
     """
     sizes = _read(task, text)
     other = task.with_sizes(sizes)
-    own = task.sizes()
-    changed = {name: value for name, value in other.sizes().items() if own.get(name) != value}
+    own = _sizes(task)
+    changed = {name: value for name, value in _sizes(other).items() if own.get(name) != value}
     if not changed:
         raise SizeError(f"'{text[:60]}' leaves {task.spec} as it is; name a size that differs")
     trouble = unreadable(other, task)
     if trouble:
         raise SizeError(f"'{text[:60]}': {trouble}{_remedy(task, sizes)}")
     return Resized(other, ",".join(f"{name}={value}" for name, value in changed.items()))
+
+
+def _sizes(task: Task) -> dict[str, Any]:
+    """Every size by name; the plain draw too, where a task can be drawn otherwise."""
+    sizes = task.sizes()
+    return sizes | ({"shift": sizes.get("shift", PLAIN)} if task.shifts else {})
 
 
 def unreadable(other: Task, task: Task) -> str | None:
@@ -73,7 +79,7 @@ def _differing(
 
 
 def _read(task: Task, text: str) -> dict[str, Any]:
-    """The sizes a text names, each a whole number."""
+    """The sizes a text names, each a whole number; a shift is a word."""
     if len(text) > _LONGEST_TEXT:
         raise SpecError(
             f"'{text[:40]}...' has {len(text):,} letters; sizes take no more than 1,000"
@@ -82,10 +88,10 @@ def _read(task: Task, text: str) -> dict[str, Any]:
         raise SpecError("no size is named; write one such as 'n=64', or several joined by commas")
     sizes = read_sizes(f"{task.name}:{text}", task.asked.usage)
     for name, value in sizes.items():
-        if not isinstance(value, int):
+        if not isinstance(value, int) and name != "shift":
             raise SpecError(
-                f"'{text[:60]}': {name} is '{str(value)[:40]}'; only sizes that are whole numbers"
-                " can change"
+                f"'{text[:60]}': {name} is '{str(value)[:40]}'; only sizes that are whole numbers,"
+                " and the shift, can change"
             )
     return sizes
 

@@ -52,17 +52,18 @@ def read_stages(task: Task, texts: Sequence[str]) -> tuple[Stage, ...]:
 
 def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized, ...]:
     """The tasks of sizes such as "n=64", whose prompts are longer than the `trained` tokens that
-    training shows. Raises SizeError where they are not or one stands there twice, and what
-    `resized` raises.
+    training shows, or drawn otherwise: "shift=zipf". Raises SizeError where they are neither or one
+    stands there twice, and what `resized` raises.
     """
     _few("longer", texts)
     found: list[Resized] = []
     for text in texts:
         other = resized(task, text)
-        if other.task.length <= trained:
+        drawn_alike = other.task.sizes().get("shift") == task.sizes().get("shift")
+        if other.task.length <= trained and drawn_alike:
             raise SizeError(
                 f"longer: '{text[:60]}' makes prompts of {other.task.length:,} tokens, but training"
-                f" shows {trained:,}; take larger sizes"
+                f" shows {trained:,}; take larger sizes, or another shift"
             )
         if other in found:
             raise SizeError(f"longer: '{text[:60]}' stands there twice; leave one of them out")

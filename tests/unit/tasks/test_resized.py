@@ -7,6 +7,7 @@ import pytest
 from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.tasks import TASKS, Modular, Parity, Task, Thought, parse_task
 from separatrix.tasks.resized import resized, unreadable
+from separatrix.tasks.stages import read_longer
 
 READ: dict[str, tuple[str, str]] = {
     "eva:n=8,V=12": ("n=6 n=12 V=8", "n=13 V=13"),
@@ -115,7 +116,7 @@ def test_a_task_of_ones_own_is_read_at_its_own_ids_alone() -> None:
         ("eva:n=16", "n=64", SizeError, r"train on eva:n=16,V=64 \(V=64\)"),
         ("eva:n=16,V=32", "n=24,V=40", SizeError, r"leave V as it is \(V=32\)"),
         ("parity:n=8", "n=8", SizeError, "leaves parity:n=8 as it is"),
-        ("parity:n=8", "shift=few", SpecError, "only sizes that are whole numbers"),
+        ("recall:n=8,K=16,V=4", "form=last", SpecError, "only sizes that are whole numbers"),
         ("parity:n=8", "", SpecError, "no size is named"),
         ("parity:n=8", "n", SpecError, "expected size=value"),
         ("parity:n=8", "n=4,n=16", SpecError, "given twice"),
@@ -152,3 +153,33 @@ def test_what_cannot_be_changed(
 )
 def test_sizes_of_compositions(spec: str, text: str, found: str) -> None:
     assert resized(parse_task(spec), text).task.spec == found
+
+
+@pytest.mark.parametrize(
+    ("trained", "text", "tested", "said"),
+    [
+        ("recall:n=8,K=16,V=4", "shift=zipf", "recall:n=8,K=16,V=4,shift=zipf", "shift=zipf"),
+        ("recall:n=8,K=16,V=4,shift=few", "shift=none", "recall:n=8,K=16,V=4", "shift=none"),
+        ("parity:n=8", "n=4,shift=few", "parity:n=4,shift=few", "n=4,shift=few"),
+    ],
+)
+def test_another_draw_is_read_alike(trained: str, text: str, tested: str, said: str) -> None:
+    """And needs no longer prompts to be tried after training."""
+    task = parse_task(trained)
+    found = resized(task, text)
+    assert (found.task.spec, found.text) == (parse_task(tested).spec, said)
+    assert read_longer(task, [text], task.length) == (found,)
+
+
+@pytest.mark.parametrize(
+    ("trained", "text", "error"),
+    [
+        ("recall:n=8,K=16,V=4", "shift=none", "leaves"),
+        ("recall:n=8,K=16,V=4", "shift=few-er", "unknown shift"),
+        ("index:n=8,V=8", "n=4,shift=none", "prompts of 5 tokens"),
+    ],
+)
+def test_what_is_no_other_draw(trained: str, text: str, error: str) -> None:
+    task = parse_task(trained)
+    with pytest.raises(SeparatrixError, match=error):
+        read_longer(task, [text], task.length)

@@ -1,0 +1,19 @@
+"""The experiments, a file each: what training finds, beside what is proved."""
+
+from __future__ import annotations
+
+from separatrix.errors import UnknownNameError
+from separatrix.experiments.base import Experiment
+
+_ALL: tuple[Experiment, ...] = ()
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+"""Name -> experiment."""
+
+
+def experiment(name: str) -> Experiment:
+    """Raises UnknownNameError, suggesting the nearest name."""
+    if name not in EXPERIMENTS:
+        raise UnknownNameError.of(
+            "experiment", name[:60], EXPERIMENTS, listing="separatrix experiment"
+        )
+    return EXPERIMENTS[name]
