@@ -34,6 +34,7 @@ from separatrix.tasks import (
     TwoSum,
     parse_task,
 )
+from separatrix.tasks.questions import QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
 from separatrix.theory.base import counted
 
@@ -56,7 +57,8 @@ def concrete(module: str) -> set[type]:
 def test_no_task_is_missing_from_the_dict() -> None:
     for found in pkgutil.iter_modules(separatrix.tasks.__path__, "separatrix.tasks."):
         importlib.import_module(found.name)
-    assert concrete("separatrix") == set(TASKS.values()) | {Thought}  # a form of other tasks
+    # forms of other tasks
+    assert concrete("separatrix") == {*TASKS.values(), Thought, *QUESTIONS.values()}
     assert all(name == cls.name for name, cls in TASKS.items())
     assert set(CASES) == set(TASKS)
     assert all(

@@ -15,6 +15,8 @@ from separatrix.tasks.base.task import Batch as Batch
 from separatrix.tasks.base.task import Composition as Composition
 from separatrix.tasks.base.task import Task as Task
 from separatrix.tasks.chain_of_thought import Thought as Thought
+from separatrix.tasks.questions import QUESTIONS
+from separatrix.tasks.questions import Questions as Questions
 
 # A task is one file and one of these lines; their order is that of all lists of tasks.
 # isort: off
@@ -111,6 +113,7 @@ def parse_task(text: str) -> Task:
     """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or
     "twosum:n=32,M=64,form=query".
 
+    "queries=all" or "queries=8" on the tasks of `QUESTIONS` asks several questions in one prompt;
     "thought=values" on a composition task asks for the whole chain of values, one after the other,
     "thought=pairs" on seqcomp for each with w. "order=forward" on seqcomp is the task
     seqcomp-forward. Raises UnknownNameError, SpecError or SizeError; `parse_task(task.spec) ==
@@ -133,7 +136,17 @@ def parse_task(text: str) -> Task:
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
     sizes = read_sizes(text, TASKS[name].usage)
     thought = sizes.pop("thought", PLAIN)
-    task = _kind(name, sizes).from_sizes(sizes)
+    kind = _kind(name, sizes)
+    several = QUESTIONS.get(kind.name)
+    own = {size: sizes.pop(size) for size in (several.own if several else ()) if size in sizes}
+    task = kind.from_sizes(sizes)
+    if several and own:
+        if thought != PLAIN:
+            raise SpecError(
+                f"{name}: a chain of thought is written behind one question; leave"
+                f" thought={thought} out, or {' and '.join(own)}"
+            )
+        return several.of(task, own)
     return task if thought == PLAIN else Thought(task=task, form=thought)
 
 

@@ -13,6 +13,7 @@ from separatrix.errors import SizeError, UnknownNameError
 from separatrix.numbers.binomials import Binomial, BinomialSum
 from separatrix.numbers.counts import Count, Power, Product
 from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -44,8 +45,8 @@ WORDS = Words(
         Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
     """,
     drawn="""
-        n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present, K > n >= 2 for form=absent, n
-        >= 3 and K >= 3 for form=last.
+        n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present and form=independent, K > n >=
+        2 for form=absent, n >= 3 and K >= 3 for form=last.
 
         First the pairs are drawn; then the answer, without a look at them; then a key that has it.
         So the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
@@ -66,37 +67,49 @@ WORDS = Words(
         values of the prompt are to say nothing: of D keys, D/V on average have the answer, one of
         them the key asked for, which leaves others (D/V - 1)/(D - 1), below 1/V.
 
+        form=independent is drawn like a table: different keys, independent uniform values, any of
+        the keys asked for. So every fact holds log2 V bits whatever the others are, which is what a
+        count of facts held needs. The pairs say more of the answer then: naming the most frequent
+        value is right with probability E[max_v |values v|]/n, naming any one of them with 1/V + (1
+        - 1/V)/n, as in eva.
+
         Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
         fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing
         above the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
     """,
     counted="""
-        What asking for every key tells (theory.md, section 3). present: V^n, since with the same
-        keys different values are told apart, and of prefixes told apart two by two each fixes a
-        V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n, the keys
+        What asking for every key tells (theory.md, section 3). present and independent: V^n, since
+        with the same keys different values are told apart, and of prefixes told apart two by two
+        each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n)
+        V^n, the keys
         and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
         keys.
     """,
     origin="[Bha24], [Wen25]; theory.md, section 3",
 )
 
-Form = Literal["present", "absent", "last"]
+Form = Literal["present", "absent", "last", "independent"]
 FORMS: dict[str, str] = {
     "present": "keys differ and the one asked for is there",
     "absent": 'keys differ; one that is not there is answered "none"',
     "last": 'keys may repeat and the last value counts; one that is not there is answered "none"',
+    "independent": (
+        "keys differ and the one asked for is there; values are drawn independently of each other"
+    ),
 }
+PROMISED = ("present", "independent")
+"""The forms in which the key asked for is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(Task):
-    """Associative recall among n pairs over K keys and V values, in one of three forms."""
+    """Associative recall among n pairs over K keys and V values, in one of four forms."""
 
     name: ClassVar[str] = "recall"
     words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
     usage: ClassVar[str] = (
-        "n, K, V, form=present|absent|last (default present), shift=zipf|few|repeats"
+        "n, K, V, form=present|absent|last|independent (default present), shift=zipf|few|repeats"
     )
     source: ClassVar[str] = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
@@ -152,7 +165,7 @@ class Recall(Task):
 
     @property
     def answers(self) -> int:
-        return self.V + (self.form != "present")
+        return self.V + (self.form not in PROMISED)
 
     @property
     def token_ids(self) -> dict[str, range]:
@@ -196,6 +209,9 @@ class Recall(Task):
         Where the nearest token is a value, the smallest key is asked for, and that value is one of
         the D.
 
+        Independent values are those of a table, and the value behind the nearest key is unlike the
+        answer only by chance; the smallest key is asked for in one of n cases.
+
         Counts also tell whether the key asked for is there, whatever the sampler: then no more
         different keys stand in the whole prompt than were written, D, else one more. They know
         "none" for sure, and of other answers no more than above.
@@ -204,6 +220,8 @@ class Recall(Task):
         V = self.V
         if probe == "constant":
             return self.chance
+        if self.form == "independent" and probe != "first writes":
+            return lookup_level(probe, D, V)
         if probe == "first writes":
             # whether nothing is written beyond the writes that every key has
             last = Fraction(D - 1, D) ** (self.n - self._each * D)
@@ -232,7 +250,7 @@ class Recall(Task):
         if self.form == "last":
             return BinomialSum(self.K, min(self.n, self.K), self.V)
         values = Power(self.V, self.n)
-        return values if self.form == "present" else Product((Binomial(self.K, self.n), values))
+        return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
 
     def facts(self) -> Facts | None:
         """The values of the pairs where keys differ and the place asked for is uniform: with V > n,
@@ -243,6 +261,8 @@ class Recall(Task):
         among = "whose key is there" if self.form == "absent" else ""
         if self.shift == "few":
             return Facts(self.n, occurring(self.V, self.shift), among=among)
+        if self.form == "independent":
+            return Facts(self.n, self.V)
         return Facts(self.n, self.V, different=True, among=among) if self.n < self.V else None
 
     def family(self) -> Family[Recall]:
@@ -275,9 +295,9 @@ class Recall(Task):
         D = self.written
         rows = np.arange(batch)
         absent = rng.integers(self.answers, size=batch) == self.V
-        keys = self.V + distinct(batch, D + (self.form != "present"), self.K, rng)
-        values = self._values(batch, rng)
-        if self.shift in ("zipf", "few") or self.V > D:
+        keys = self.V + distinct(batch, D + (self.form not in PROMISED), self.K, rng)
+        values = self.values(batch, rng)
+        if self._independent or self.V > D:
             asked = rng.integers(D, size=batch)
         else:
             # the answer is drawn first and so is uniform, though some values stand more than once
@@ -289,12 +309,17 @@ class Recall(Task):
         tokens[:, -1] = keys[rows, np.where(absent, D, asked)]
         return Batch(tokens, np.where(absent, self.V, values[rows, asked]))
 
-    def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
+    @property
+    def _independent(self) -> bool:
+        """Whether values are drawn without a look at each other."""
+        return self.form == "independent" or self.shift in ("zipf", "few")
+
+    def values(self, batch: int, rng: np.random.Generator) -> Tokens:
         """Shape (batch, D): the values that count, as many different ones as can be,
-        exchangeable; under a shift of values independent ones.
+        exchangeable; independent ones where the form or the shift says so.
         """
         D = self.written
-        if self.shift in ("zipf", "few"):
+        if self._independent:
             return independent(batch, D, self.V, self.shift, rng)
         if self.V > D:
             return distinct(batch, D, self.V, rng)
@@ -357,9 +382,9 @@ class Recall(Task):
             )
         met = keys == query[:, None]
         found = met.any(axis=1)
-        if self.form == "present" and not found.all():
+        if self.form in PROMISED and not found.all():
             raise SizeError(
-                f"{self.spec}: the key asked for is not there; with form=present it must be"
+                f"{self.spec}: the key asked for is not there; with form={self.form} it must be"
             )
         last = self.n - 1 - met[:, ::-1].argmax(axis=1)
         return np.where(found, values[np.arange(len(tokens)), last], self.V)

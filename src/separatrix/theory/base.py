@@ -16,7 +16,7 @@ from separatrix.numbers.amounts import format_count
 from separatrix.numbers.counts import Count
 from separatrix.numbers.first_size import first_size
 from separatrix.numbers.logs import LogSign
-from separatrix.tasks import Task, Thought
+from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.functions.composed import Functions
 from separatrix.theory.words import Words, WordsByTask, kept, layers_of
 
@@ -113,7 +113,7 @@ class Theorem(ABC):
         n = verdict.n
         if n is None:
             return None
-        if isinstance(task, Functions):
+        if _composes(task):
             # n counts tokens of the prompt, the family counts values
             m = first_size(lambda m: tasks.at(m).length >= n, tasks.smallest, limit=tasks.largest)
             return None if m is None else tasks.at(m)
@@ -228,10 +228,15 @@ def size_in_words(task: Task) -> tuple[str, int]:
     """
     if isinstance(task, Thought):
         return size_in_words(task.task)
-    if isinstance(task, Functions):
+    if _composes(task):
         return "prompt length n", task.length
     grows = task.family().grows
     return grows, task.sizes()[grows]
+
+
+def _composes(task: Task) -> bool:
+    """Whether a task composes functions, in one question or in several."""
+    return isinstance(task.task if isinstance(task, Questions) else task, Functions)
 
 
 def first_excess(

@@ -25,7 +25,7 @@ def instances(task: Recall) -> Iterable[Prompt]:
     )
     for keys in rows:
         for values in itertools.product(range(task.V), repeat=task.n):
-            for query in keys if task.form == "present" else every:
+            for query in keys if task.form in ("present", "independent") else every:
                 yield (*itertools.chain.from_iterable(zip(keys, values, strict=True)), query)
 
 
@@ -37,6 +37,7 @@ CASE = Case(
             Recall(n=4, K=4, V=6),
             Recall(n=5, K=7, V=3, form="absent"),
             Recall(n=3, K=5, V=8, form="absent"),
+            Recall(n=4, K=6, V=3, form="independent"),
         ),
         *(
             Recall(n=6, K=5, V=3, form="last"),
@@ -49,6 +50,7 @@ CASE = Case(
             Recall(n=n, K=K, V=V)
             for n, K, V in ((2, 2, 2), (2, 2, 3), (2, 3, 2), (3, 3, 2), (2, 4, 2), (2, 3, 3))
         ),
+        Recall(n=2, K=3, V=2, form="independent"),
         *(
             Recall(n=n, K=K, V=V, form="absent")
             for n, K, V in ((2, 3, 2), (2, 3, 3), (2, 4, 2), (3, 4, 2), (2, 5, 2))

@@ -15,6 +15,7 @@ READ: dict[str, tuple[str, str]] = {
     "recall:n=4,K=8,V=3,form=present": ("n=3 n=6 K=6", "K=9 V=2 V=4"),
     "recall:n=4,K=8,V=3,form=absent": ("n=3 n=6 K=6", "K=9 V=2 V=4"),
     "recall:n=8,K=8,V=3,form=last": ("n=6 n=12 K=6", "K=9 V=2 V=4"),
+    "recall:n=4,K=8,V=3,form=independent,queries=all": ("n=3 n=6 K=6 queries=2", "K=9 V=2 V=4"),
     "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4": (
         "input_seq_len=32 num_kv_pairs=2 random_non_queries=0",
         "vocab_size=14 vocab_size=18",
@@ -28,6 +29,7 @@ READ: dict[str, tuple[str, str]] = {
     "selective-copying:n=4,T=16,V=4": ("n=3 n=6 T=12 T=32", "V=3 V=5"),
     "cgram:n=26,V=12,c=2": ("n=24 n=30 c=3 V=10", "V=13"),
     "seqcomp:L=3,m=4,n_1=2,n_2=3": ("m=3 n_2=2 L=2 L=1", "m=5 n_1=1 n_1=3 n_2=4"),
+    "seqcomp:L=2,m=4,n_1=2,queries=4,split=1": ("m=3 L=1 queries=2 split=0", "m=5 n_1=3"),
     "seqcomp:L=2,m=4,n_1=1": ("m=3 L=1 L=3", "m=5 n_1=2"),
     "seqcomp-forward:L=2,m=4,n_1=2": ("m=3 n_1=1 L=1", "m=5 n_1=3 L=3"),
     "khop:n=64,V=8,k=3": ("n=48 n=128 k=1 k=4", "V=6 V=9"),
@@ -37,6 +39,7 @@ READ: dict[str, tuple[str, str]] = {
     "counting:n=8,form=ones": ("n=6", "n=9"),
     "counting:n=8,V=4,form=queried": ("n=6 V=3", "n=9 V=5"),
     "parity:n=8": ("n=4 n=16", ""),
+    "parity:n=8,queries=all": ("n=4 n=16 queries=8 queries=3", ""),
     "modular:n=8,m=3": ("n=6 n=16", "m=2 m=4"),
     "majority:n=15,k=4": ("n=13 n=31 k=3", "k=5"),
     "equality:n=8": ("n=4 n=16", ""),

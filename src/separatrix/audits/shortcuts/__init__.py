@@ -21,7 +21,7 @@ from separatrix.audits.shortcuts.lookups import (
 from separatrix.audits.shortcuts.modes import modes
 from separatrix.audits.shortcuts.sums import pair_sums, residues
 from separatrix.audits.tables import best_column
-from separatrix.tasks import Task
+from separatrix.tasks import Questions, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
 
@@ -52,10 +52,15 @@ WEIGHED: dict[str, View] = {"grams": grams}
 def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
     """A probe that guesses from what a shortcut sees of the prompts of a task."""
     view = (ONE_BY_ONE | TOGETHER | WEIGHED)[name]
+
+    def seen(prompts: Prompts) -> Tokens:
+        if isinstance(task, Questions):
+            return view(task.task, task.alone(prompts.front, prompts.back))
+        return view(task, prompts.front)
+
     learners = [best_column] * (name not in WEIGHED) + [regressed] * (name not in ONE_BY_ONE)
 
     def guess(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-        one, other = view(task, fitted.front), view(task, tested.front)
-        return best_of(learners, one, targets, answers, other)
+        return best_of(learners, seen(fitted), targets, answers, seen(tested))
 
     return guess

@@ -63,8 +63,9 @@ def parities(task: Permutation, tokens: Tokens) -> Tokens:
     """The sign of the product; how often each permutation occurs, modulo 2 and modulo 3, and the
     first eight of the former together.
     """
-    odd = np.array([_odd(order) for order in permutations(range(task.k))])
-    often = np.stack([(tokens == each).sum(axis=1) for each in range(len(odd))], axis=1)
+    # the last one stands where no token does
+    odd = np.array([*(_odd(order) for order in permutations(range(task.k))), 0])
+    often = np.stack([(tokens == each).sum(axis=1) for each in range(len(odd) - 1)], axis=1)
     together = often[:, :8] % 2 @ (1 << np.arange(min(8, len(odd))))
     return np.column_stack((odd[tokens].sum(axis=1) % 2, together, often % 2, often % 3))
 

@@ -1,0 +1,209 @@
+"""Several questions about one prompt: what the tasks that take `queries=` share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from separatrix.errors import SizeError
+from separatrix.numbers.counts import Count
+from separatrix.numbers.first_size import first_size
+from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.sizes import shown
+from separatrix.tasks.base.task import Family, Task, Tokens
+
+ALL = "all"
+"""The `queries` that asks everything the task can be asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions(Task):
+    """A task with several answers per prompt: its questions one after another, `queries` of them,
+    or all.
+
+    It says what `task` says of one question unless a subclass knows better: chance and levels are
+    those of a uniform one of its answers. What is due is what stands before it, so that whoever
+    answers all answers `task`. Theorems and constructions about `task` itself are silent about it;
+    those that count prefixes or facts are not.
+    """
+
+    own: ClassVar[tuple[str, ...]] = ("queries",)
+    """The sizes that are not those of `task`."""
+    several: ClassVar[bool] = True
+    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+
+    task: Task
+    queries: int | str = ALL
+
+    def __post_init__(self) -> None:
+        # messages, words of theorems and texts name the task that is asked
+        for name in ("name", "usage", "source", "noun", "title", "shortcuts"):
+            object.__setattr__(self, name, getattr(self.task, name))
+        most = self.most
+        if self.queries != ALL and (type(self.queries) is not int or not 1 <= self.queries <= most):
+            raise SizeError(
+                f"{self.task.spec}: queries is {shown(self.queries)}; it must be {ALL}, or an"
+                f" integer from 1 to {shown(most)}"
+            )
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """How many questions `queries=all` asks."""
+
+    @property
+    @abstractmethod
+    def told(self) -> str:
+        """Where answers are due, in a few words."""
+
+    @property
+    def number(self) -> int:
+        """How many questions are asked."""
+        return self.queries if isinstance(self.queries, int) else self.most
+
+    @property
+    def shift(self) -> str:
+        """How `task` is drawn."""
+        return str(getattr(self.task, "shift", ""))
+
+    @classmethod
+    def of(cls, task: Task, own: dict[str, Any]) -> Self:
+        """The questions about a task that sizes such as {"queries": 8} ask for."""
+        return cls(task=task, **own)
+
+    @property
+    def length(self) -> int:
+        return self.task.length
+
+    @property
+    def vocabulary(self) -> int:
+        return self.task.vocabulary
+
+    @property
+    def answers(self) -> int:
+        return self.task.answers
+
+    @property
+    def token_ids(self) -> dict[str, range]:
+        return self.task.token_ids
+
+    @property
+    def answer_ids(self) -> dict[str, range]:
+        return self.task.answer_ids
+
+    @property
+    def chance(self) -> Fraction:
+        return self.task.chance
+
+    def level(self, probe: str) -> Fraction:
+        return self.task.level(probe)
+
+    @property
+    def prefix_length(self) -> int:
+        return self.task.prefix_length
+
+    def prefix_classes(self) -> Count | None:
+        """Those of `task`: after its prefix, its question is the next or among the next."""
+        return self.task.prefix_classes()
+
+    def facts(self) -> Facts | None:
+        """Those of `task`, of which every single answer asks for a uniform one. What was asked
+        before tells nothing of the facts, so that it does not help either.
+        """
+        return self.task.facts()
+
+    def two_runs(self) -> TwoRuns | None:
+        return None
+
+    def family(self) -> Family[Self]:
+        """The family of `task`, where so many questions can be asked."""
+        inner = self.task.family()
+
+        def at(n: int) -> Self:
+            return replace(self, task=inner.at(n))
+
+        def enough(n: int) -> bool:
+            try:
+                at(n)
+            except SizeError:
+                return False
+            return True
+
+        own = max(inner.smallest, self.task.sizes()[inner.grows])
+        smallest = first_size(enough, inner.smallest, limit=own) or own
+        return Family(inner.described, at, smallest, inner.grows, inner.keeps_prefixes)
+
+    @property
+    def spec(self) -> str:
+        own = ",".join(f"{name}={value}" for name, value in self._own().items() if value)
+        return f"{self.task.spec},{own}"
+
+    def sizes(self) -> dict[str, Any]:
+        return self.task.sizes() | self._own()
+
+    def _own(self) -> dict[str, Any]:
+        """What is not 0, as it is unless given, stands in the text."""
+        return {"queries": self.queries}
+
+    def with_sizes(self, sizes: dict[str, Any]) -> Task:
+        own = self._own() | {name: value for name, value in sizes.items() if name in self.own}
+        rest = {name: value for name, value in sizes.items() if name not in self.own}
+        return type(self).of(self.task.with_sizes(rest) if rest else self.task, own)
+
+    def label_ids(self, answers: Tokens) -> Tokens:
+        return self.task.label_ids(answers)
+
+    def word(self, token: int) -> str:
+        return self.task.word(token)
+
+    def answer_word(self, answer: int) -> str:
+        return self.task.answer_word(answer)
+
+    @property
+    def spelling(self) -> str:
+        return self.task.spelling
+
+    @property
+    def reply(self) -> tuple[str, int]:
+        return self.task.reply
+
+    @property
+    def own_title(self) -> str:
+        return f"{self.task.own_title}; {self.told}"
+
+    @property
+    def definition(self) -> str:
+        """That of the task, then that of its questions."""
+        return f"{self.task.definition}\n\n{self.words.definition}"
+
+    @property
+    def how_drawn(self) -> str:
+        return f"{self.task.how_drawn}\n\n{self.words.drawn}"
+
+    @property
+    def cited(self) -> str:
+        return self.task.cited
+
+    @property
+    def extent(self) -> tuple[str, ...]:
+        return (*super().extent, f"{self.number:,} questions")
+
+    def alone(self, front: Tokens, back: Tokens) -> Tokens:
+        """Prompts of `task` with the question alone that each row ends in, for shortcuts that look
+        at what the task is made of.
+
+        Rows begin at the first column of `front`, and end at the last of `back`.
+        """
+        return front
+
+
+def in_order(batch: int, most: int, number: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, number): which of [most] is asked, each at most once, in a random order."""
+    from separatrix.tasks.drawing.distinct import distinct
+
+    return distinct(batch, number, most, rng)

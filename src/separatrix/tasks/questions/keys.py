@@ -1,0 +1,142 @@
+"""Associative recall asked for several keys, or for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from separatrix.errors import SizeError
+from separatrix.tasks.base.levels import share_of_the_mode
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.distinct import distinct, lookup_chance
+from separatrix.tasks.questions.base import Questions, in_order
+from separatrix.tasks.recall import PROMISED, Recall
+
+WORDS = Words(
+    asks="Associative recall asked for several keys, one after another.",
+    table="""
+        position   0     1     ...   2n-2   2n-1   2n        2n+1      ...
+        input      k_1   v_1   ...   k_n    v_n    q_1       q_2       ...
+        target     .     .     ...   .      .      its value its value ...
+
+        n = 2, K = 3, V = 2, queries=all:   position   0   1   2   3   4   5
+                                            input      4   1   2   0   2   4
+                                            target     .   .   .   .   0   1
+    """,
+    rules="""
+        Behind the pairs stand different keys of them: k of the n with queries=k, each once with
+        queries=all. The value of each is due after it. Taken by form=present and form=independent.
+    """,
+    drawn="""
+        Every set of k keys in every order is as likely as any other, whatever the values: each
+        answer asks for a uniform key, and what was asked before says nothing about it.
+
+        form=independent: levels are those of one question. form=present: the answer cannot be drawn
+        first, since all values may be asked for. Of D = n keys and V <= n values each value stands
+        there once and n - V are uniform: naming the most frequent is right with probability (1 + (n
+        - V) E[mode's share of n - V uniform values])/n, naming any one of them with E[sum of
+        squared multiplicities]/n^2. With V > n, when values differ, an entry named is right with
+        probability 1/n.
+
+        A model may forget what was asked. It answers none the better for it: the facts were read
+        before, and the order of questions does not depend on them.
+    """,
+    counted="Those of the task: every key may be asked for first.",
+    origin="[Aro24], whose mqar spreads its questions amid filler",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys(Questions):
+    """Values of several different keys, in a random order."""
+
+    words: ClassVar[Words] = WORDS
+
+    task: Recall
+
+    def __post_init__(self) -> None:
+        if self.task.form not in PROMISED:
+            raise SizeError(
+                f"{self.task.spec}: queries= asks for keys that are there; take"
+                f" form={' or form='.join(PROMISED)}"
+            )
+        super().__post_init__()
+
+    @property
+    def most(self) -> int:
+        return self.task.n
+
+    @property
+    def told(self) -> str:
+        return "then other keys of these, one after another"
+
+    @property
+    def length(self) -> int:
+        return 2 * self.task.n + self.number
+
+    @property
+    def chance(self) -> Fraction:
+        return lookup_chance(self.task.V, self.shift)
+
+    def level(self, probe: str) -> Fraction:
+        """Those of one question where values are independent. Else as `words.drawn` has it. The
+        value behind the nearest key is that of another key: with P the probability that two keys
+        have one value, the answer is it, or each other value, with probability P or (1 - P)/(V -
+        1). Only the smallest key, one of n, may have a value for its nearest, and that is one of
+        those that stand there.
+        """
+        n = self.task.n
+        V = self.task.V
+        if self.task.form == "independent" or probe == "first writes":
+            return self.task.level(probe)
+        if probe == "constant":
+            return self.chance
+        if n < V:
+            one = Fraction(1, n)
+            return one if probe != "nearest key" else one * one + (1 - one) / (V - 1)
+        more = n - V
+        squares = Fraction(V * (V + 2 * more) + more * (V - 1) + more * more, V * n * n)
+        alike = (squares - Fraction(1, n)) * Fraction(n, n - 1)
+        match probe:
+            case "counts":
+                return (1 + (more * share_of_the_mode(more, V) if more else 0)) * Fraction(1, n)
+            case "nearest key":
+                return max(alike, (1 - alike) / (V - 1))
+            case _:
+                return squares
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        n = self.task.n
+        keys = self.task.V + distinct(batch, n, self.task.K, rng)
+        values = self.task.values(batch, rng)
+        asked = in_order(batch, n, self.number, rng)
+        tokens = np.empty((batch, self.length), np.int64)
+        tokens[:, 0 : 2 * n : 2] = keys
+        tokens[:, 1 : 2 * n : 2] = values
+        tokens[:, 2 * n :] = np.take_along_axis(keys, asked, axis=1)
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        targets[:, 2 * n :] = np.take_along_axis(values, asked, axis=1)
+        return Batch(tokens, targets)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        n = self.task.n
+        queries = tokens[:, 2 * n :]
+        ordered = np.sort(queries, axis=1)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            raise SizeError(f"{self.spec}: a key is asked for twice; each may be asked for once")
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        for place in range(2 * n, self.length):
+            # each question alone is one of the task, which checks the pairs as well
+            targets[:, place] = self.task.answer(
+                np.concatenate((tokens[:, : 2 * n], tokens[:, place : place + 1]), axis=1)
+            )
+        return targets
+
+    def alone(self, front: Tokens, back: Tokens) -> Tokens:
+        return np.concatenate((front[:, : 2 * self.task.n], back[:, -1:]), axis=1)
