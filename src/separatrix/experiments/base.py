@@ -89,6 +89,9 @@ class Experiment(ABC):
     panels: ClassVar[tuple[str, ...]] = ()
     """Labels whose values have a figure each."""
 
+    even: ClassVar[bool] = False
+    """Whether numbers along the horizontal axis stand the same step apart, as words do."""
+
     @abstractmethod
     def cells(self, scale: Scale) -> tuple[Cell, ...]:
         """What is trained at a scale."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from separatrix.errors import printable
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.amounts import format_share
 from separatrix.numbers.seeds import Spread
+from separatrix.report.markdown import plain, table
 from separatrix.report.runs import NONE, ends, guessed
 from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.statistics import Interval, Measured, Rate, Summary, Trial
@@ -129,28 +129,17 @@ def _grids(summary: Summary) -> str:
 def markdown(summary: Summary) -> str:
     """Both tables and the notes as a section of a page."""
     parts = [
-        f"## {_plain(summary.name)}",
+        f"## {plain(summary.name)}",
         _table(best_rows(summary)),
         "### Every seed",
         _table(seed_rows(summary)),
-        "\n".join(f"- {_plain(note)}" for note in notes(summary)),
+        "\n".join(f"- {plain(note)}" for note in notes(summary)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    if not rows:
-        return ""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    return "\n".join(f"| {' | '.join(map(_plain, line))} |" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """A text as Markdown shows it as it stands, in one line."""
-    text = " ".join(printable(text).split())
-    for mark in ("\\", "|", "*", "_", "<", "["):
-        text = text.replace(mark, f"\\{mark}")
-    return text
+def _table(rows: Sequence[Row]) -> str:
+    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
 
 
 def data(summary: Summary) -> dict[str, Any]:
