@@ -11,15 +11,16 @@ from typing import Any
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.mechanisms.base import ATTENTION
 from separatrix.numbers.formats import NumberFormat
 
 _WAY = (
     "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16,"
-    " vocabulary=N, context=N"
+    " kv=fp8, vocabulary=N, context=N"
 )
 MOST = 10**12
 _SAID_OF = {
-    "keys and values": {"format"},
+    "keys and values": {"format", "kv"},
     "convolution buffers": {"format"},
     "token shifts": {"format"},
     "recurrent state": {"state_format"},
@@ -36,6 +37,8 @@ class Settings:
 
     sizes: Mapping[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
     dtype: str | None = None
+    kv: str | None = None
+    """Number format of the keys and values of attention, whatever the rest is stored in."""
     vocabulary: int | None = None
     context: int | None = None
 
@@ -57,7 +60,7 @@ class Settings:
             if dot:
                 _check_name(name, size, text)
                 sizes[name, size] = _value(value)
-            elif name == "dtype":
+            elif name in ("dtype", "kv"):
                 whole[name] = NumberFormat(value).name
             elif name in ("vocabulary", "context"):
                 number = _value(value)
@@ -68,14 +71,14 @@ class Settings:
                 raise UnknownNameError.of(
                     "setting",
                     name[:60],
-                    ["dtype", "vocabulary", "context"],
+                    ["dtype", "kv", "vocabulary", "context"],
                     where=f" in --set {text[:60]!r}; {_WAY}",
                 )
         return cls(sizes, **whole)
 
     def __bool__(self) -> bool:
         return bool(self.sizes) or any(
-            value is not None for value in (self.dtype, self.vocabulary, self.context)
+            value is not None for value in (self.dtype, self.kv, self.vocabulary, self.context)
         )
 
     def over(
@@ -88,6 +91,8 @@ class Settings:
         changed = dict(sizes)
         if self.dtype is not None:
             changed["format"] = self.dtype
+        if self.kv is not None and cls.group in ATTENTION:
+            changed["format"] = self.kv
         there = set(among)
         for (name, size), value in self.sizes.items():
             if _meant(name, there) == cls.name and size in own:
@@ -97,6 +102,11 @@ class Settings:
     def check_used(self, among: Iterable[str]) -> None:
         """Raises UnknownNameError for a setting of a mechanism that the model does not have."""
         there = sorted(set(among))
+        if self.kv is not None and not _keeps_keys(there):
+            raise UnknownNameError(
+                f"kv={self.kv}: no layer of this model keeps keys and values; it has"
+                f" {', '.join(there)}"
+            )
         for name, size in self.sizes:
             meant = _meant(name, set(there))
             if meant not in there:
@@ -118,7 +128,8 @@ class Settings:
             for (name, size), value in self.sizes.items()
             if _meant(name, there) in there
         }
-        return replace(self, sizes=kept)
+        kv = self.kv if _keeps_keys(there) else None
+        return replace(self, sizes=kept, kv=kv)
 
     def noted(self, notes: Iterable[str]) -> tuple[str, ...]:
         """A file's notes without those that a setting contradicts, and what was set by hand: to be
@@ -126,14 +137,21 @@ class Settings:
         """
         changed = {size for _, size in self.sizes}
         changed |= {"format"} if self.dtype is not None else set()
+        changed |= {"kv"} if self.kv is not None else set()
         gone = tuple(said for said, sizes in _SAID_OF.items() if changed & sizes)
         return (*(note for note in notes if not note.startswith(gone)), *self.notes())
 
     def notes(self) -> list[str]:
         """What was set by hand."""
         words = [f"{name}.{size} = {value}" for (name, size), value in self.sizes.items()]
-        words += [f"dtype = {self.dtype}"] if self.dtype is not None else []
+        whole = {"dtype": self.dtype, "kv": self.kv}
+        words += [f"{name} = {value}" for name, value in whole.items() if value is not None]
         return [f"set by hand: {', '.join(words)}"] if words else []
+
+
+def _keeps_keys(names: Iterable[str]) -> bool:
+    """Whether one of these mechanisms is attention."""
+    return any(MECHANISMS[name].group in ATTENTION for name in names)
 
 
 def _meant(name: str, there: set[str]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from separatrix.architecture import Architecture
 from separatrix.cards.card import card
+from separatrix.cards.costs import Costs, Serving, costs
 from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
@@ -53,6 +54,8 @@ class CardFacts:
     """The most numbers in the state of one layer at the context, by mechanism."""
     convolution_numbers: dict[str, int]
     """The same for the buffers of short convolutions, once they are full."""
+    costs: Costs
+    """Operations, memory traffic and sequences at and around the context."""
     readers: int
     """Reading layers."""
     read_bits: int
@@ -76,9 +79,10 @@ def card_facts(
     *,
     lines: Sequence[CardLine] | None = None,
     context_from: str = "",
+    serving: Serving | None = None,
 ) -> CardFacts:
-    """The facts of a card; `lines` in place of what the theory says, where they are known, and who
-    chose the context where nobody asked for it.
+    """The facts of a card; `lines` in place of what the theory says, where they are known, who
+    chose the context where nobody asked for it, and what the model is served with.
 
     Raises SizeError for a context that is none.
     """
@@ -97,6 +101,7 @@ def card_facts(
         memory=tuple(rows(architecture, context)),
         recurrent_numbers=largest_numbers(architecture, "state", context),
         convolution_numbers=largest_numbers(architecture, "convolution", FAR),
+        costs=costs(architecture, context, serving or Serving()),
         readers=len(architecture.reading),
         read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
         lines=asked,

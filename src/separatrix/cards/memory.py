@@ -12,6 +12,7 @@ from math import lcm
 from separatrix.architecture import Architecture
 from separatrix.architecture.outline import Outline, Part
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.base import ATTENTION
 
 KINDS = {
     "state": "recurrent state",
@@ -22,7 +23,6 @@ KINDS = {
 FAR = 1 << 62
 """Tokens by which every window and convolution buffer is full."""
 _FAR = 10**13
-_ATTENTION = {"full", "indexed", "windowed"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
         kinds = {part.group for part in layer}
         for kind in kinds:
             counts[kind] += times
-        counts["parallel"] += times * ("recurrent" in kinds and bool(kinds & _ATTENTION))
+        counts["parallel"] += times * ("recurrent" in kinds and bool(kinds & ATTENTION))
     return {"total": len(architecture), **counts}
 
 

@@ -9,10 +9,15 @@ import typer
 from separatrix.cli import complete
 from separatrix.cli.options import (
     WAYS,
+    WEIGHTS_HELP,
+    Batch,
     Context,
     Explain,
     Imports,
+    KVFormat,
+    Memory,
     SetSizes,
+    chosen_sizes,
     stack,
     tokens,
 )
@@ -37,6 +42,10 @@ def analyze(
             help="The stack of a config.json that does not say it, such as '(mamba2*7 + full)*4'."
         ),
     ] = None,
+    memory: Memory = None,
+    weights: Annotated[str | None, typer.Option("--weights", help=f"{WEIGHTS_HELP}.")] = None,
+    batch: Batch = 1,
+    kv: KVFormat = None,
     explain: Explain = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
@@ -45,13 +54,14 @@ def analyze(
     what is provably solvable.
     """
     from separatrix.architecture.outline import UnknownSizes
-    from separatrix.architecture.settings import Settings
+    from separatrix.cards.costs import Serving
 
+    serving = Serving.parse(memory, weights, batch)
     if context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(context, None, whose="")
     try:
-        architecture = stack(model, settings=Settings.parse(sizes or ()), pattern=pattern)
+        architecture = stack(model, settings=chosen_sizes(sizes, kv), pattern=pattern)
     except UnknownSizes as error:
         from separatrix.report.outline import outline_json, render_outline
 
@@ -64,7 +74,7 @@ def analyze(
     from separatrix.cards import card_facts
 
     length, chosen = tokens(context, architecture.context, whose=LONGEST)
-    facts = card_facts(architecture, length, context_from=chosen)
+    facts = card_facts(architecture, length, context_from=chosen, serving=serving)
     if as_json:
         from separatrix.report.card_json import card_json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,20 +12,28 @@ from separatrix.cli import complete
 from separatrix.cli.options import (
     TOKENS_HELP,
     WAYS,
+    WEIGHTS_HELP,
+    Batch,
     Explain,
     Imports,
+    KVFormat,
+    Memory,
     SetSizes,
+    chosen_sizes,
     named,
     stack,
     tokens,
 )
 from separatrix.cli.printing import JsonFlag, print_json, show
-from separatrix.errors import OutputError, SpecError
+from separatrix.errors import OutputError, SizeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from separatrix.architecture import Architecture
+    from separatrix.architecture.settings import Settings
+    from separatrix.cards.costs import Serving
+    from separatrix.report.costs import Pair
 
 
 def compare(
@@ -53,6 +62,15 @@ def compare(
             )
         ),
     ] = None,
+    memory: Memory = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weights", help=f"{WEIGHTS_HELP}; once for all models, or once for each in turn."
+        ),
+    ] = None,
+    batch: Batch = 1,
+    kv: KVFormat = None,
     explain: Explain = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
@@ -65,21 +83,27 @@ def compare(
     from separatrix.cards.curve import few_contexts, recall_curve
     from separatrix.report.compare import compare_json, render_comparison
 
+    servings = _servings(models, memory, weights or [], batch)
+
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], sizes or [])
+    stacks = _stacks([named(model) for model in models], chosen_sizes(sizes, kv))
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(context, min(own, default=None), whose=whose)
     if plot is not None:
         _draw(stacks, plot)
-    cards = [card_facts(stack, length, context_from=chosen) for stack in stacks]
+    cards = [
+        card_facts(stack, length, context_from=chosen, serving=serving)
+        for stack, serving in zip(stacks, servings, strict=True)
+    ]
     contexts = few_contexts(stacks, length)
     curves = [recall_curve(stack, contexts) for stack in stacks]
+    pairs = _pairs(stacks, servings)
     if as_json:
-        print_json(compare_json(cards, curves))
+        print_json(compare_json(cards, curves, pairs))
         return
-    show(render_comparison(cards, curves, explain=explain))
+    show(render_comparison(cards, curves, pairs, explain=explain))
     if plot is not None:
         typer.echo(f"plot      {plot}")
 
@@ -100,13 +124,41 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     write_spec(curves_spec(curves), f"compare: {', '.join(curves)}", path)
 
 
-def _stacks(models: Sequence[str], sizes: Sequence[str]) -> list[Architecture]:
+def _servings(
+    models: Sequence[str], memory: str | None, weights: Sequence[str], batch: int
+) -> list[Serving]:
+    """What each model is served with. Raises SizeError for more sizes of weights than one, unless
+    there is one for each model.
+    """
+    from separatrix.cards.costs import Serving
+
+    if len(weights) not in (0, 1, len(models)):
+        raise SizeError(
+            f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
+            " all, or once for each in their order"
+        )
+    each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
+    return [Serving.parse(memory, own, batch) for own in each]
+
+
+def _pairs(stacks: Sequence[Architecture], servings: Sequence[Serving]) -> list[Pair]:
+    """Every two models that say how they grow, and where their costs cross."""
+    from separatrix.cards.costs import crossings
+    from separatrix.report.costs import Pair
+
+    numbered = list(zip(map(str, stacks), stacks, servings, strict=True))
+    pairs: list[Pair] = []
+    for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
+        found = crossings(one, other, (served, other_served))
+        if found:
+            pairs.append(Pair((name, other_name), found))
+    return pairs
+
+
+def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
     """The models, with each size that is set by hand in those that have such a layer. Raises
     UnknownNameError for a size that fits none of them.
     """
-    from separatrix.architecture.settings import Settings
-
-    settings = Settings.parse(sizes)
     if not settings:
         return [stack(model) for model in models]
     there = [_mechanisms(model) for model in models]

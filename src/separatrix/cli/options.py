@@ -37,6 +37,22 @@ SetSizes = Annotated[
         ),
     ),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="Memory that serves the model, with its unit: 80GiB, 640GB."),
+]
+WEIGHTS_HELP = "What the weights take of it, with the unit: 16GiB"
+Batch = Annotated[
+    int, typer.Option("--batch", help="Sequences that are decoded together, and share the weights.")
+]
+KVFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--kv",
+        metavar="FORMAT",
+        help="The number format of keys and values: fp8, bf16, ... or p4 for 4 bits.",
+    ),
+]
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
 StoreFile = Annotated[
@@ -85,6 +101,15 @@ def stack(
     from separatrix.architecture.resolve import resolve
 
     return resolve(named(text), settings=settings, pattern=pattern)
+
+
+def chosen_sizes(sizes: Sequence[str] | None, kv: str | None) -> Settings:
+    """The sizes set by hand, and the format of keys and values. Raises what `Settings.parse`
+    raises.
+    """
+    from separatrix.architecture.settings import Settings
+
+    return Settings.parse([*(sizes or ()), *(() if kv is None else (f"kv={kv}",))])
 
 
 def named(text: str) -> str:

@@ -23,6 +23,8 @@ from separatrix.numbers.rotary import Rotation, check_scaling
 
 CacheKind = Literal["state", "convolution", "window", "kv"]
 LayerKind = Literal["full", "windowed", "indexed", "recurrent", "convolution", "other"]
+ATTENTION: frozenset[LayerKind] = frozenset({"full", "windowed", "indexed"})
+"""Kinds of layers that keep keys and values of tokens, or read those of an earlier layer."""
 Varied = Literal["state", "window", "block", "topk"]
 """Kinds of sizes that `design` varies."""
 LARGEST_SIZE = 10**12

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import bytes_of, format_bytes
+from separatrix.report.costs import cost_rows, costs_explained, costs_notes
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name
 from separatrix.theory.built import in_construct
@@ -32,6 +33,8 @@ def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
         _header(facts),
         Text(),
         *_memory(facts),
+        Text(),
+        *_costs(facts, explain=explain),
         Text(),
         Text.assemble((f"At {_tokens(facts.context)}", "bold"), _chosen(facts.context_from)),
         meaning(facts.lines, explain=explain),
@@ -100,6 +103,26 @@ def _memory(facts: CardFacts) -> list[RenderableType]:
     # theorems count in bits
     grid.add_row("", f"{facts.bits:,} bits")
     return [grid, *(Padding(Text(text), (0, 0, 0, 2)) for text in _reading_text(facts))]
+
+
+def _costs(facts: CardFacts, *, explain: bool) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    found = facts.costs
+    grid = Table.grid(padding=(0, 3))
+    grid.add_column(overflow="fold")
+    for _ in found.at:
+        grid.add_column(justify="right", overflow="fold")
+    heads = (_tokens(cost.context) for cost in found.at)
+    grid.add_row(Text("Cost of a token after", "bold"), *heads)
+    for title, said in cost_rows(found):
+        grid.add_row(f"  {title}", *map(said, found.at))
+    notes = [Text(text) for text in costs_notes(found)]
+    if explain:
+        notes.append(Text(costs_explained(), "dim italic"))
+    return [grid, *(Padding(note, (0, 0, 0, 2)) for note in notes)]
 
 
 def growth_text(row: Row) -> str:

@@ -6,6 +6,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from separatrix.numbers.amounts import bytes_of
+from separatrix.report.costs import costs_json
 from separatrix.theory.built import built_by
 from separatrix.theory.judge import THEOREMS
 
@@ -39,6 +40,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
             "kv_bytes_per_token": bytes_of(kv.per_token if kv else 0),
             "total_bytes": bytes_of(facts.bits),
         },
+        "cost": costs_json(facts.costs),
         "verdicts": [_verdict_json(line) for line in facts.lines],
         "defaults": list(facts.defaults),
         "assumptions": list(facts.assumptions),

@@ -17,6 +17,14 @@ from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import growth_text
 from separatrix.report.card_json import card_json
+from separatrix.report.costs import (
+    Pair,
+    cost_rows,
+    costs_counted,
+    costs_explained,
+    crossing_rows,
+    crossings_json,
+)
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name
 
@@ -49,12 +57,20 @@ def aligned(
     cards: Sequence[CardFacts], curves: Sequence[Curve] = (), *, explain: bool = False
 ) -> list[Aligned]:
     """Every row of the comparison of cards at one context, and of their curves over contexts."""
-    return [*_layers(cards), *_memory(cards), *_meaning(cards, explain=explain), *_recalled(curves)]
+    return [
+        *_layers(cards),
+        *_memory(cards),
+        *_costs(cards),
+        *_meaning(cards, explain=explain),
+        *_recalled(curves),
+    ]
 
 
-def compare_json(cards: Sequence[CardFacts], curves: Sequence[Curve] = ()) -> dict[str, Any]:
-    """The cards as `analyze --json` gives them, the rows that differ, and how many random facts
-    each model recalls at the most (null: no bound) and by storing what fits.
+def compare_json(
+    cards: Sequence[CardFacts], curves: Sequence[Curve] = (), pairs: Sequence[Pair] = ()
+) -> dict[str, Any]:
+    """The cards as `analyze --json` gives them, the rows that differ, how many random facts each
+    model recalls at the most (null: no bound) and by storing what fits, and where costs cross.
     """
     return {
         "context": cards[0].context,
@@ -64,6 +80,7 @@ def compare_json(cards: Sequence[CardFacts], curves: Sequence[Curve] = ()) -> di
             "at_most": [[_share(point.at_most) for point in curve] for curve in curves],
             "stored": [[_share(point.stored) for point in curve] for curve in curves],
         },
+        "crossings": crossings_json(pairs),
         "rows": [
             {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
             for row in aligned(cards, curves)
@@ -72,16 +89,21 @@ def compare_json(cards: Sequence[CardFacts], curves: Sequence[Curve] = ()) -> di
 
 
 def render_comparison(
-    cards: Sequence[CardFacts], curves: Sequence[Curve] = (), *, explain: bool = False
+    cards: Sequence[CardFacts],
+    curves: Sequence[Curve] = (),
+    pairs: Sequence[Pair] = (),
+    *,
+    explain: bool = False,
 ) -> RenderableType:
     """The comparison as something rich prints, in ASCII; as many models beside each other as the
-    width has room for, then the next ones.
+    width has room for, then the next ones, then where costs of pairs of them cross.
 
     `explain` adds two sentences of plain English to every answer.
     """
     names = tuple(facts.name for facts in cards)
     rows = tuple(aligned(cards, curves, explain=explain))
-    return _Comparison(names, rows, cards[0].context, cards[0].context_from)
+    notes = (*costs_counted(), *((costs_explained(),) if explain else ()))
+    return _Comparison(names, rows, cards[0].context, cards[0].context_from, tuple(pairs), notes)
 
 
 @dataclass(frozen=True)
@@ -90,6 +112,9 @@ class _Comparison:
     rows: tuple[Aligned, ...]
     context: int
     context_from: str
+    pairs: tuple[Pair, ...]
+    notes: tuple[str, ...]
+    """What rows of costs count."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         across = self._across(options.max_width)
@@ -97,7 +122,12 @@ class _Comparison:
             if start:
                 yield Text()
             yield self._page(range(start, min(start + across, len(self.names))))
+        for pair in self.pairs:
+            yield Text()
+            yield from _crossed(pair)
         yield Text()
+        for note in self.notes:
+            yield Text(f"costs: {note}", "dim")
         if self.context_from:
             yield Text(
                 f"{self.context:,} tokens: {self.context_from}; --context asks at another", "dim"
@@ -187,6 +217,23 @@ def _kept(row: Row | None) -> str:
         return "-"
     here = format_bytes(row.bits)
     return here if row.limit is not None else f"{here}, {growth_text(row)}"
+
+
+def _costs(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
+    context = cards[0].context
+    written = [cost_rows(facts.costs) for facts in cards]
+    for rows in zip(*written, strict=True):
+        cells = (
+            said(facts.costs.here(context)) for facts, (_, said) in zip(cards, rows, strict=True)
+        )
+        yield Aligned("Cost of a token", rows[0][0], tuple(cells))
+
+
+def _crossed(pair: Pair) -> Iterator[Text]:
+    """Where costs of two designs cross, a line for each."""
+    yield Text(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens", "bold")
+    for title, said in crossing_rows(pair):
+        yield Text.assemble(f"  {title}: ", (said, "default"))
 
 
 def _meaning(cards: Sequence[CardFacts], *, explain: bool) -> Iterator[Aligned]:

@@ -11,6 +11,7 @@ from separatrix.architecture.hf.attention import cache_note
 from separatrix.architecture.hf.draft import Draft, Reading, Unknown
 from separatrix.architecture.hf.fields import FORMATS, Fields, shown
 from separatrix.evidence.canonical import json_list, json_object
+from separatrix.mechanisms.base import ATTENTION
 
 STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
 QUANTISED = "hf_quant_config.json"
@@ -58,7 +59,7 @@ def stored(reading: Reading, fields: Fields) -> Reading:
     made: dict[int, Draft] = {}
     for layer in reading.layers:
         for draft in layer:
-            softmax = draft.cls.group in ("full", "windowed", "indexed")
+            softmax = draft.cls.group in ATTENTION
             made[id(draft)] = (
                 Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
             )

@@ -26,6 +26,7 @@ from separatrix.architecture.hf.fields import Fields
 from separatrix.architecture.hf.unread import doubted, unread
 from separatrix.architecture.spec import parse_sizes
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.mechanisms.base import ATTENTION
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
@@ -108,7 +109,7 @@ def _unread_note(names: list[str]) -> list[str]:
 def _notes(fields: Fields, classes: list[type[Mechanism]]) -> list[str]:
     """The assumptions that go with these mechanisms in any file."""
     stateful = any(cls.group == "recurrent" for cls in classes)
-    softmax = any(cls.group in ("full", "windowed", "indexed") for cls in classes)
+    softmax = any(cls.group in ATTENTION for cls in classes)
     dtype = fields.model_format()
     return [
         *([state_note("fp32"), convolution_note(dtype)] if stateful else []),

@@ -19,6 +19,7 @@ from separatrix.architecture.hf.harmless import AROUND, WHOLE, harmless
 from separatrix.architecture.hf.kv_format import STATED
 from separatrix.errors import ConfigError
 from separatrix.evidence.canonical import json_list, json_object
+from separatrix.mechanisms.base import ATTENTION
 
 _SPEAKS = re.compile(
     r"attn|attention|head|layer|window|cache|block|loop|pass(?!word)|cycle|shar(e|ing)|spars|kv|qkv"
@@ -141,7 +142,7 @@ def doubted(reading: Reading, names: Sequence[str]) -> Reading:
     for layer in reading.layers:
         for draft in layer:
             sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
-            softmax = draft.cls.group in ("full", "windowed", "indexed")
+            softmax = draft.cls.group in ATTENTION
             made[id(draft)] = Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
     layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in reading.layers)
     return replace(reading, layers=layers)

@@ -1,0 +1,206 @@
+"""What serving costs: figures derived by hand from the sizes of released models, and where the
+costs of two designs cross.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import preset
+from separatrix.architecture.settings import Settings
+from separatrix.cards.costs import Crossing, Serving, costs, crossings
+from separatrix.errors import SeparatrixError, UnknownNameError
+from separatrix.numbers.growth import Since
+
+MIB = 8 * 2**20
+GIB = 1024 * MIB
+PLAIN = Serving()
+
+
+def crossed(first: Architecture, second: Architecture, *servings: Serving) -> dict[str, Crossing]:
+    both = (servings[0], servings[-1]) if servings else (PLAIN, PLAIN)
+    return {crossing.what: crossing for crossing in crossings(first, second, both)}
+
+
+def test_qwen3_next_by_hand() -> None:
+    """12 full layers of 2 key-value heads of 256 + 256 numbers in bf16: 24,576 bytes per token. 36
+    delta layers of 32 heads of 128 x 128 numbers in fp32: 72 MiB; the last 3 inputs of 8,192
+    channels in bf16: 1.7 MiB; together 73.7 MiB.
+    """
+    here = costs(preset("qwen3-next-80b"), 262_144, Serving(80 * GIB, 40 * GIB, 8)).here(262_144)
+    states = 36 * 32 * 128 * 128 * 4
+    buffers = 36 * (2 * 16 * 128 + 32 * 128) * 3 * 2
+    assert f"{(states + buffers) / 2**20:.1f}" == "73.7"
+    assert here.fetched == here.kept == 8 * (262_144 * 24_576 + states + buffers)
+    # 16 heads score and weigh 256 numbers each: 4 operations per number; the delta rule takes 7
+    # of each number of its state, the convolution of 4 tokens 8 of each channel
+    attention = 12 * 16 * 256 * 4
+    recurrent = 36 * (7 * 32 * 128 * 128 + 8 * (2 * 16 * 128 + 32 * 128))
+    assert here.decode == attention * 262_144 + recurrent
+    assert here.prefill == attention * (262_144 * 262_145 // 2) + recurrent * 262_144
+    assert here.prefill_each == Fraction(attention * 262_145, 2) + recurrent
+    # 40 GiB over 6 GiB and 73.7 MiB
+    assert here.sequences == 40 * 1024 * 2**20 // (6 * 2**30 + states + buffers) == 6
+    assert here.weights == 5 * GIB
+
+
+def test_llama_by_hand_and_with_fp8() -> None:
+    """32 layers of 8 key-value heads of 128 + 128 numbers: 131,072 bytes per token in bf16, half in
+    fp8. 32 heads of 128 numbers.
+    """
+    full = costs(preset("llama-3.1-8b"), 131_072, Serving(80 * GIB, 16 * GIB))
+    assert full.here(131_072).kept == full.here(131_072).fetched == 8 * 131_072 * 131_072
+    assert full.here(131_072).decode == 32 * 32 * 128 * 4 * 131_072
+    assert full.here(131_072).sequences == 4
+    assert full.longest == 64 * 2**30 // 131_072 == 524_288
+    narrow = preset("llama-3.1-8b", settings=Settings.parse(["kv=fp8"]))
+    half = costs(narrow, 131_072, Serving(80 * GIB, 16 * GIB, 4))
+    assert half.here(131_072).kept == 8 * 65_536 * 131_072
+    assert half.here(131_072).sequences == 8
+    # four sequences of 64 GiB in all
+    assert half.longest == 16 * 2**30 // 65_536
+    assert half.here(131_072).decode == full.here(131_072).decode
+
+
+def test_windows_latents_and_sparse_layers_by_hand() -> None:
+    """Mistral reads 4,096 tokens of 8 heads of 128 + 128 numbers in 32 layers. DeepSeek-V3 reads a
+    latent of 512 and a rotated key of 64 numbers in 61; V3.2 2,048 of them, and a key of 128
+    numbers of its indexer for every token.
+    """
+    t = 131_072
+    mistral = costs(preset("mistral-7b-v0.1"), t, PLAIN).here(t)
+    assert mistral.fetched == 32 * 4096 * 8 * 256 * 16
+    latent = costs(preset("deepseek-v3"), t, PLAIN).here(t)
+    assert latent.fetched == latent.kept == 61 * t * 576 * 16
+    # decoding in latents: 128 heads, 512 + 64 numbers scored and 512 summed; a prompt is read with
+    # keys of 128 + 64 and values of 128 numbers
+    assert latent.decode == 61 * 128 * 2 * (576 + 512) * t
+    assert latent.prefill == 61 * 128 * 2 * (192 + 128) * (t * (t + 1) // 2)
+    chosen = costs(preset("deepseek-v3.2"), t, PLAIN).here(t)
+    assert chosen.kept == 61 * t * (576 + 128) * 16
+    assert chosen.fetched == 61 * (2048 * 576 + 128 * t) * 16
+
+
+def test_keys_of_an_earlier_layer_are_read_again_and_kept_once() -> None:
+    sizes = "heads=4, head_dim=8, bf16"
+    both = costs(Architecture.parse(f"full + reused*3 @ {sizes}"), 1000, PLAIN).here(1000)
+    assert both.kept == 1000 * 4 * 16 * 16
+    assert both.fetched == 4 * both.kept
+
+
+def test_contexts_stand_around_the_one_asked() -> None:
+    stack = Architecture.parse("full")
+    assert [cost.context for cost in costs(stack, 4096, PLAIN).at] == [256, 4096, 65_536]
+    assert [cost.context for cost in costs(stack, 3, PLAIN).at] == [3, 48]
+    assert [cost.context for cost in costs(stack, 10**12, PLAIN).at] == [10**12 // 16, 10**12]
+
+
+def test_one_crossing_by_hand() -> None:
+    """Llama in fp8 keeps 65,536 bytes per token, Qwen3-Next 12,288 and 77,266,944 of states, which
+    are 1,451.08 times the difference.
+    """
+    kv = Settings.parse(["kv=fp8"])
+    models = (preset("qwen3-next-80b", settings=kv), preset("llama-3.1-8b", settings=kv))
+    assert 1451 * (65_536 - 12_288) < 77_266_944 < 1452 * (65_536 - 12_288)
+    found = crossed(*models)
+    assert found["kept"].since == (Since(1, 1), Since(1452, -1))
+    assert found["fetched"].since == (Since(1, 1), Since(1452, -1))
+    # 131,072 - 49,152 / 4 * ... operations per token: 4 * 32 * 32 * 128 against 4 * 12 * 16 * 256
+    slope = 4 * (32 * 32 * 128 - 12 * 16 * 256)
+    constant = 36 * (7 * 32 * 128 * 128 + 8 * 8192)
+    first = constant // slope + 1
+    assert found["decode"].since == (Since(1, 1), Since(first, -1))
+    # the mean over a prompt of n is that at (n + 1) / 2
+    assert found["prefill"].since == (Since(1, 1), Since(2 * constant // slope, -1))
+
+
+def test_weights_and_batch_move_the_crossing_of_what_is_read() -> None:
+    """One keeps 4 bytes per token and has 100 bytes of weights, the other 2 and 500."""
+    one = Architecture.parse("full @ heads=1, head_dim=1, bf16")
+    two = Architecture.parse("full @ heads=1, head_dim=1, p8")
+    for batch, first in ((1, 201), (4, 51)):
+        servings = (Serving(weights=800, batch=batch), Serving(weights=4000, batch=batch))
+        since = crossed(one, two, *servings)["fetched"].since
+        assert since == (Since(1, -1), Since(first - 1, 0), Since(first, 1))
+
+
+def test_rooms_of_different_weights_decide_who_holds_more() -> None:
+    """Windows of 100 and of 300 tokens, 4 bytes each; the first leaves a fifth of the room that the
+    second does: it holds more only while its cache is less than a fifth, which is never.
+    """
+    one = Architecture.parse("window(size=100) @ heads=1, head_dim=1, bf16")
+    two = Architecture.parse("window(size=300) @ heads=1, head_dim=1, bf16")
+    tight, wide = Serving(8 * 10_000, 8 * 8_000), Serving(8 * 10_000)
+    assert crossed(one, two, tight, wide)["sequences"].since == (Since(1, 1),)
+    # with as much room both hold as many until the smaller window is full
+    assert crossed(one, two, wide)["sequences"].since == (Since(1, 0), Since(101, -1))
+    # half of the room: 4 min(t, 100) against twice as much of 4 min(t, 300), alike at t = 200
+    half = Serving(8 * 10_000, 8 * 5_000)
+    assert crossed(one, two, half, wide)["sequences"].since == (
+        Since(1, 1),
+        Since(200, 0),
+        Since(201, -1),
+    )
+
+
+def test_several_crossings_are_all_found() -> None:
+    """A window of 100 tokens with twice as wide heads against full attention and a state: counted
+    token by token.
+    """
+    one = Architecture.parse("window(size=100) @ heads=2, head_dim=4, bf16")
+    two = Architecture.parse("chunked(size=400) + gdn @ heads=1, head_dim=3, bf16")
+    three = Architecture.parse("sparse(block=16, topk=2) @ heads=2, head_dim=3, bf16")
+    four = Architecture.parse("loglinear + window(size=50) @ heads=2, head_dim=3, bf16")
+    for first, second in ((one, two), (one, three), (two, three), (three, four), (one, four)):
+        found = crossed(first, second)
+        for what, amount in (("decode", "flops"), ("kept", "cache_bits")):
+            since = found[what].since
+            assert since is not None
+            ends = [*(one.token for one in since[1:]), 2000]
+            for (start, sign), end in zip(since, ends, strict=False):
+                for t in range(start, min(end, 2000)):
+                    here = [getattr(stack, amount)(t) for stack in (first, second)]
+                    assert (here[0] > here[1]) - (here[0] < here[1]) == sign, (what, t)
+
+
+@pytest.mark.parametrize(
+    ("memory", "weights", "batch", "said"),
+    [
+        ("80", None, 1, "memory: '80' has no unit"),
+        ("80GiBs", None, 1, "memory: '80GiBs' has the unknown unit 'GiBs'"),
+        ("80gib", None, 1, "did you mean 'GiB'"),
+        ("80GiB", "16", 1, "weights: '16' has no unit"),
+        ("80GiB", "80GiB", 1, "weights of 80.0 GiB leave nothing of 80.0 GiB"),
+        ("80GiB", "1TiB", 1, "leave nothing"),
+        ("-1GiB", None, 1, "no amount of memory"),
+        ("0GiB", None, 1, "out of range"),
+        (None, None, 0, "batch is 0"),
+        (None, None, -3, "batch is -3"),
+        (None, None, 10**7, "batch is 10000000"),
+    ],
+)
+def test_bad_sizes_are_one_line(
+    memory: str | None, weights: str | None, batch: int, said: str
+) -> None:
+    with pytest.raises(SeparatrixError, match=said) as error:
+        Serving.parse(memory, weights, batch)
+    assert "\n" not in str(error.value)
+
+
+def test_keys_and_values_get_a_format_of_their_own() -> None:
+    model = preset("qwen3-next-80b", settings=Settings.parse(["kv=p4"]))
+    assert {part.p for layer in model for part in layer if part.group == "full"} == {4}
+    assert {part.p for layer in model for part in layer if part.group == "recurrent"} == {16}
+    assert "set by hand: kv = p4" in model.notes
+    assert not [note for note in model.notes if note.startswith("keys and values")]
+    with pytest.raises(UnknownNameError, match="no layer of this model keeps keys and values"):
+        preset("mamba-2.8b", settings=Settings.parse(["kv=fp8"]))
+    with pytest.raises(SeparatrixError, match="unknown number format 'fp9'"):
+        Settings.parse(["kv=fp9"])
+    # a size by name wins
+    both = preset("llama-3.1-8b", settings=Settings.parse(["kv=fp8", "full.format=p4"]))
+    assert both.only is None
+    assert {part.p for layer in both for part in layer} == {4}

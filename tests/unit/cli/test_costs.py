@@ -1,0 +1,156 @@
+"""Costs as a user meets them: options of `analyze` and `compare`, mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from separatrix.cards.costs import Crossing
+from separatrix.cli.main import run
+from separatrix.numbers.growth import Since
+from separatrix.report.costs import Pair, crossing_text, crossings_json
+
+LLAMA = "full*32 @ heads=32, kv_heads=8, head_dim=128, fp8"
+"""The layers of Llama 3.1 8B, with keys and values in 8 bits."""
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run([*arguments]) == 0
+    return capsys.readouterr().out
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    return json.loads(told(capsys, *arguments, "--json"))
+
+
+def test_the_card_shows_costs_against_contexts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    text = told(
+        capsys, "analyze", LLAMA, "--context", "128k", "--memory", "80GiB", "--weights", "16GiB"
+    )
+    rows = {" ".join(line.split()) for line in text.splitlines()}
+    assert "Cost of a token after 8,192 tokens 131,072 tokens 2,097,152 tokens" in rows
+    assert "cache read to decode 512.0 MiB 8.0 GiB 128.0 GiB" in rows
+    # 64 GiB over 0.5, 8 and 128
+    assert "sequences in 80.0 GiB 128 8 0" in rows
+    assert "one sequence fits up to 1,048,576 tokens" in rows
+    assert text.isascii()
+
+
+def test_machines_get_integers(capsys: pytest.CaptureFixture[str]) -> None:
+    cost = data(capsys, "analyze", "full @ heads=1, head_dim=2, bf16", "--context", "100")["cost"]
+    assert cost["memory_bytes"] is cost["weights_bytes"] is cost["batch_fits_up_to"] is None
+    assert cost["contexts"][1] == {
+        "context": 100,
+        "decode_flops": 8 * 100,
+        "prefill_flops": 8 * 5050,
+        "prefill_flops_per_token": 404,
+        "cache_bytes_read": 800,
+        "weight_bytes_read": None,
+        "cache_bytes": 800,
+        "sequences": None,
+    }
+
+
+def test_a_stack_without_a_cache_fits_any_number_of_times(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = told(capsys, "analyze", "mlp*2", "--memory", "1GiB")
+    assert "any number" in text
+    assert "fits at every context up to 10^12 tokens" in text
+
+
+def test_plain_english_says_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "are kept and not read" in told(capsys, "analyze", "full", "--explain").replace("\n", "")
+
+
+def test_compare_names_the_context_at_which_two_designs_change_places(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of 100 tokens keeps as much as full attention of the same heads up to 100."""
+    monkeypatch.setenv("COLUMNS", "200")
+    full = "full @ format=bf16, head_dim=4, heads=1"
+    window = "window @ format=bf16, head_dim=4, heads=1, size=100"
+    text = told(capsys, "compare", full, window, "--memory", "1MiB", "--weights", "1KiB")
+    said = "alike up to 100; the second less from 101 on"
+    for title in (
+        "operations to decode a token",
+        "operations to read a prompt",
+        "bytes read to decode a token",
+        "memory for each sequence",
+    ):
+        assert f"{title}: {said}" in text
+    found = data(capsys, "compare", full, window)["crossings"]
+    assert found[0]["models"] == [full, window]
+    assert found[0]["kept"] == [{"from": 1, "less": None}, {"from": 101, "less": 1}]
+
+
+def test_crossings_in_words() -> None:
+    names = ("A", "B")
+    never = Crossing("decode", (Since(1, -1),))
+    assert crossing_text(never, names) == "A less at every context: they never cross"
+    alike = Crossing("decode", (Since(1, 0),))
+    assert crossing_text(alike, names) == "alike at every context: they never cross"
+    several = Crossing("decode", (Since(1, 1), Since(7, 0), Since(8, -1), Since(1000, 1)))
+    assert crossing_text(several, names) == (
+        "B less up to 6; alike at 7; A less from 8 to 999; B less from 1,000 on"
+    )
+    assert "take turns" in crossing_text(Crossing("decode", None), names)
+    found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
+    assert found["kept"] is None
+    assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]
+
+
+def test_every_model_may_have_weights_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    models = ("compare", "window", "gdn", "--memory", "10GiB")
+    both = data(capsys, *models, "--weights", "1GiB", "--weights", "2GiB")["models"]
+    assert [model["cost"]["weights_bytes"] for model in both] == [2**30, 2**31]
+    same = data(capsys, *models, "--weights", "3GiB", "--batch", "4")["models"]
+    assert [model["cost"]["contexts"][0]["weight_bytes_read"] for model in same] == [
+        3 * 2**28,
+        3 * 2**28,
+    ]
+
+
+def test_keys_and_values_in_fp8_halve_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """In every model that keeps some; the other stays as it is."""
+    models = ("compare", "window(size=10) @ bf16", "gdn @ bf16", "--context", "1000")
+    usual, narrow = data(capsys, *models)["models"], data(capsys, *models, "--kv", "fp8")["models"]
+    read = [
+        [m["cost"]["contexts"][1]["cache_bytes_read"] for m in both] for both in (usual, narrow)
+    ]
+    assert read[0][0] == 2 * read[1][0] == 10 * 4 * 128 * 2
+    assert read[0][1] == read[1][1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyze", "full", "--memory", "80"], "memory: '80' has no unit"),
+        (["analyze", "full", "--memory", "80Gib"], "did you mean 'GiB'?"),
+        (["analyze", "full", "--memory", "8GiB", "--weights", "9GiB"], "leave nothing of 8.0 GiB"),
+        (["analyze", "full", "--batch", "0"], "batch is 0"),
+        (["analyze", "full", "--batch", "many"], "many"),
+        (["analyze", "full", "--kv", "fp9"], "unknown number format 'fp9'"),
+        (["analyze", "full", "--kv", "fp8", "--set", "kv=fp8"], "given twice"),
+        (["analyze", "gdn", "--kv", "fp8"], "no layer of this model keeps keys and values"),
+        (["analyze", "full", "--context", "2000000000000"], "from 1 to 10^12"),
+        (["compare", "gdn", "mamba2", "--kv", "fp8"], "no layer of this model"),
+        (
+            ["compare", "gdn", "full", "gla", "--weights", "1GiB", "--weights", "2GiB"],
+            "--weights is given 2 times for 3 models",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    found = capsys.readouterr()
+    assert not found.out
+    assert said in found.err
+    assert len(found.err.splitlines()) == 1
