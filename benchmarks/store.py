@@ -20,9 +20,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from separatrix.evidence.outcome import Outcome
 from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack, packed
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric, Update
 

@@ -19,12 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from separatrix.errors import SeparatrixError
+from separatrix.evidence.outcome import Outcome
 from separatrix.sweeps.engines.local import LocalEngine
 from separatrix.sweeps.schedule import run_sweep
 from separatrix.sweeps.snapshot import Snapshot
 from separatrix.sweeps.store import Store
 from separatrix.training.packs import packed
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
 

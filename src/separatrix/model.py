@@ -9,6 +9,8 @@ logits = head(norm(x_last))                                (b, answers)
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -304,6 +306,24 @@ class Model(nn.Module):
         for block in self._blocks():
             for part in block._mixers():
                 part.exact_state = exact
+
+    @contextmanager
+    def storing_states(self, dtype: torch.dtype) -> Iterator[None]:
+        """Within it, recurrent layers store their states in this format after every token,
+        whatever they declare, and prompts are read token by token. Keys, values and other stored
+        inputs are left as they are.
+        """
+        parts = [part for block in self._blocks() for part in block._mixers()]
+        before = self.exact_state, [part.state_dtype for part in parts]
+        self.exact_state = True
+        for part in parts:
+            part.state_dtype = dtype
+        try:
+            yield
+        finally:
+            self.exact_state = before[0]
+            for part, stored in zip(parts, before[1], strict=True):
+                part.state_dtype = stored
 
     def _streams(self) -> bool:
         return any(part.streams for block in self._blocks() for part in block._mixers())

@@ -22,12 +22,13 @@ from separatrix.cli.main import main, run
 from separatrix.constructions import construct
 from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError, printable
 from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import Certificate, Evidence, Measurement, Verdict
 from separatrix.evidence.strict import parse_json
 from separatrix.numbers.wilson import wilson
 from separatrix.searches import refute
 from separatrix.tasks import parse_task
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 EVA = parse_task("eva:n=4,V=4")

@@ -18,8 +18,10 @@ import separatrix as sx
 from separatrix.checks import verify_path
 from separatrix.cli.main import run
 from separatrix.evidence.canonical import canonical, sha256
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import Measurement, enveloped, from_envelope
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson, wilson_of_answers
+from separatrix.training.record import measurement
 
 RUN = sx.Run(
     architecture="full @ heads=1, head_dim=4",
@@ -38,6 +40,21 @@ RUN = sx.Run(
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / "made"
     sx.train(RUN).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module", name="answered")
+def _answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that gives several answers to a prompt, tested with rounded states, too."""
+    folder = tmp_path_factory.mktemp("hostile") / "answered"
+    several = replace(
+        RUN,
+        architecture="gdn @ heads=1, head_dim=4",
+        task="mqar:input_seq_len=16,num_kv_pairs=2,vocab_size=8",
+        longer=("input_seq_len=24",),
+        formats=("bf16",),
+    )
+    sx.train(several).save(folder)
     return folder
 
 
@@ -166,6 +183,14 @@ def test_a_run_that_is_not_the_records(
         ("parameters", 7),
         ("stopped", "solved"),
         ("longer", [1]),
+        ("longer_due", []),
+        ("longer_right", [1, 2]),
+        ("right", 0),
+        ("due", 299),
+        ("bits", 1e-3),
+        ("bits", -1),
+        ("formats", {}),
+        ("formats", [{"format": "bf16", "correct": 1, "right": 1, "due": 1, "bits": 1.0}]),
         ("seed", 3),
         ("status", "diverged"),
         ("tested", 299),
@@ -178,7 +203,9 @@ def test_an_outcome_that_is_not_the_records(
     field: str, value: object, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edit(folder / "training.json", lambda body: body["outcome"].update({field: value}))
-    assert "training.json" in refusal(capsys, (1,), "verify", str(folder))
+    said = refusal(capsys, (1,), "verify", str(folder))
+    # of single answers the record says nothing where each prompt has one: the weights tell
+    assert "training.json" in said or (field in ("right", "due", "bits") and "recorded" in said)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +289,87 @@ def test_a_count_at_a_longer_size_that_the_weights_do_not_have(
     counts = body["longer"][0]["correct"]
     edit(folder / "training.json", lambda body: body["outcome"].update(longer=counts))
     assert "eva:n=6,V=8" in refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_single_answers_are_counted_again(answered: Path) -> None:
+    (checked,) = verify_path(answered)
+    record = checked.record
+    assert isinstance(record, Measurement)
+    assert [one.get("format") for one in record.answers] == [None, None, "bf16"]
+    again = [said for said in checked.checks if "exactly as recorded" in said]
+    # prompts and answers, of the task, of the longer size and with rounded states
+    assert len(again) == 6
+    assert "answers due in the 300 test prompts of seed 1 with states in bf16" in again[-1]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "changes"),
+    [
+        (0, "right", {}),
+        (0, "bits", {}),
+        (0, "bits_squares", {}),
+        (1, "right", {}),
+        (2, "right", {}),
+        (2, "bits", {}),
+        (2, "correct", {}),
+        (2, "format", {"formats": ["fp16"]}),
+    ],
+)
+def test_other_answers_than_the_outcomes(
+    place: int,
+    name: str,
+    changes: dict[str, Any],
+    answered: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The record alone is edited, so that its numbers belong together."""
+    folder = Path(shutil.copytree(answered, tmp_path / "folder"))
+
+    def another(record: Measurement) -> Measurement:
+        entry = dict(record.answers[place])
+        entry[name] = "fp16" if name == "format" else [entry[name][0] + 1]
+        if name == "right":
+            entry["intervals"] = [list(wilson_of_answers(entry["right"][0], entry["due"][0], 300))]
+        answers = (*record.answers[:place], entry, *record.answers[place + 1 :])
+        return replace(record, answers=answers, budget=record.budget | changes)
+
+    set_record(folder, another)
+    said = refusal(capsys, (1,), "verify", str(folder))
+    assert "training.json" in said
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("right", "answers due in the 300 test prompts"),
+        ("longer_right", "answers due in the 300 test prompts of seed 1 of mqar"),
+        ("bits", "bits for each answer, and not"),
+        ("formats", "with states in bf16"),
+    ],
+)
+def test_answers_that_the_weights_do_not_have(
+    field: str, said: str, answered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All files agree with each other: only running the weights tells."""
+    folder = Path(shutil.copytree(answered, tmp_path / "folder"))
+    body = json.loads((folder / "training.json").read_text())["body"]
+    outcome = body["outcome"]
+    before = json.loads(json.dumps(outcome))
+    if field == "formats":
+        outcome["formats"][0]["right"] -= 20
+    else:
+        outcome[field] = {
+            "right": outcome["right"] - 20,
+            "longer_right": [outcome["longer_right"][0] - 20],
+            "bits": outcome["bits"] + 0.01,
+        }[field]
+    assert outcome != before
+    edit(folder / "training.json", lambda body: body.update(outcome=outcome))
+    told = Outcome.from_json(outcome)
+    run_told = sx.Run.from_json(body["run"])
+    set_record(folder, lambda _: measurement(run_told, [told]))
+    assert said in refusal(capsys, (1,), "verify", str(folder))
 
 
 def test_other_evidence_in_the_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ declares are integers, so that nothing here takes long itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 
@@ -114,11 +114,20 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
 
 
 def answering(
-    model: dict[str, object], architecture: Architecture, lengths: Iterable[int], prompts: int
+    model: dict[str, object],
+    architecture: Architecture,
+    lengths: Sequence[int],
+    prompts: int,
+    *,
+    streamed: Sequence[int] = (),
 ) -> Cost:
-    """Of running a described model on so many prompts of each of some lengths."""
+    """Of running a described model on so many prompts of each of some lengths, and of others that
+    are read token by token.
+    """
     parts = [part for layer in architecture for part in layer if part.mixes_tokens]
-    runs = [_running(model, parts, tokens, prompts=prompts) for tokens in lengths]
+    runs = [_running(model, parts, tokens, prompts=prompts) for tokens in (*lengths, *streamed)]
+    batches = prompts / DRAWN + 1
+    runs += [Cost(batches * tokens * len(parts) * _PER_STEP, 0) for tokens in streamed]
     # of an operation of a small model most is what PyTorch takes to begin with it
     beginning = Cost(prompts / DRAWN * len(parts) * _PER_STEP * len(runs), _WIDE * MOST_NUMBERS)
     return total(runs) + beginning

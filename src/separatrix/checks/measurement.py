@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from separatrix.architecture import Architecture
+from separatrix.checks.answers import Test, check_answers_said
 from separatrix.checks.training_budget import MOST, Trained, read_budget
 from separatrix.errors import EvidenceError, first_line
 from separatrix.evidence.canonical import json_list
@@ -17,7 +18,7 @@ from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.wilson import wilson
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.repeats import repeats
-from separatrix.theory.trained import Ceiling, check_trained
+from separatrix.theory.trained import Ceiling, check_answers, check_trained
 
 NOT_RUN = (
     "not checked: how many test prompts the trained model answered; the training was not run again"
@@ -60,8 +61,13 @@ def verify_measurement(record: Measurement) -> list[str]:
     trained = read_budget(record, task)
     _same_parameters(record, task, trained.length)
     ceilings = [(task, check_trained(architecture, task, record.correct, record.total))]
+    tests = [Test(task, "task", "", record.correct)]
     for other, said in zip(trained.longer, _longer(record, trained), strict=True):
         ceilings.append((other, check_trained(architecture, other, said, record.total)))
+        tests.append(Test(other, "longer", "", said))
+    tests += [Test(task, "format", name) for name in trained.formats]
+    for asked, answers in check_answers_said(record, tests, trained.diverged):
+        check_answers(architecture, asked, answers, record.total)
     if record.repeats != repeats(task, trained.drawn):
         raise EvidenceError("what it says of prompts drawn twice does not follow from its budget")
     return [

@@ -6,24 +6,22 @@ has it not.
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 from separatrix.architecture import Architecture
+from separatrix.checks.again import Told, run_again
 from separatrix.checks.budget import Cost, answering
 from separatrix.checks.measurement import NOT_RUN, verify_measurement
-from separatrix.errors import CheckFailed
-from separatrix.evidence.canonical import canonical
-from separatrix.model import Model
-from separatrix.stored.accuracy import prompt_stream, tally
+from separatrix.errors import CheckFailed, SpecError
+from separatrix.evidence.canonical import canonical, json_list
+from separatrix.evidence.outcome import Outcome
 from separatrix.stored.trained import RECORD, TRAINING, Stored
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import parse_task
 
 _OF_OUTCOME = ("steps_done", "stopped", "parameters")
 """Entries of a record's budget that are an outcome's."""
-_OUTCOME = {"seed", "status", "correct", "tested", "longer", "seconds", *_OF_OUTCOME}
-"""What an outcome says."""
-_ANSWERS = {"right", "due", "bits", "bits_squares", "longer_right", "longer_due", "formats"}
-"""What it says of single answers; nothing where an earlier version wrote it."""
+_MOST_FORMATS = 16
+"""A record with more of them is refused before any weights run."""
 
 
 def trained_cost(stored: Stored) -> Cost:
@@ -31,7 +29,10 @@ def trained_cost(stored: Stored) -> Cost:
     architecture = Architecture.parse(stored.record.architecture)
     # the longest is at most as long as the model reads
     lengths = [stored.task.length, *(stored.config.length for _ in stored.record.longer)]
-    return answering(stored.config.to_json(), architecture, lengths, stored.record.total)
+    model = stored.config.to_json()
+    rounded = json_list(stored.record.budget.get("formats")) or []
+    streamed = [stored.task.length for _ in rounded[:_MOST_FORMATS]]
+    return answering(model, architecture, lengths, stored.record.total, streamed=streamed)
 
 
 def verify_trained(stored: Stored) -> list[str]:
@@ -39,60 +40,92 @@ def verify_trained(stored: Stored) -> list[str]:
     or the weights are right more or less often than is said.
     """
     said = [sentence for sentence in verify_measurement(stored.record) if sentence != NOT_RUN]
-    _same(stored)
+    outcome = _outcome(stored)
+    tests = _tests(stored, outcome)
+    _same(stored, outcome, tests)
     model = stored.model()
-    again = [
-        _again(model, task, stored, number, right)
-        for number, (task, right) in enumerate(_counts(stored))
-    ]
+    seed = stored.record.seeds[0]
+    again = [run_again(model, test, seed, stored.record.total) for test in tests]
     return [
         *said,
         f"run, outcome, description and weights belong to one training, by code version"
         f" {stored.version[:40]}",
-        *again,
+        *(sentence for said in again for sentence in said),
         "not checked: that this training leads to these weights; it was not run again",
     ]
 
 
-def _counts(stored: Stored) -> list[tuple[Task, int]]:
-    """What was measured: the task, then its longer sizes, each with the right answers."""
+def _outcome(stored: Stored) -> Outcome:
+    """Raises CheckFailed for an outcome of another form than outcomes have."""
+    try:
+        return Outcome.from_json(stored.outcome)
+    except SpecError as error:
+        raise CheckFailed(f"{TRAINING}: {error}") from None
+
+
+def _tests(stored: Stored, outcome: Outcome) -> list[Told]:
+    """What was measured: the task, its longer sizes, and the task with rounded states. Raises
+    CheckFailed where the outcome is not of these.
+    """
     record = stored.record
-    beyond = [(parse_task(said["task"]), said["correct"][0]) for said in record.longer]
-    return [(stored.task, record.correct[0]), *beyond]
+    longer = [(parse_task(said["task"]), said["correct"][0]) for said in record.longer]
+    counts = [len(outcome.longer)]
+    if outcome.due:
+        counts += [len(outcome.longer_right), len(outcome.longer_due)]
+    if any(count != len(longer) for count in counts):
+        raise CheckFailed(
+            f"{RECORD} is about {len(longer)} longer sizes, {TRAINING} about another number"
+        )
+    rounded = [each.format for each in outcome.formats]
+    if outcome.due and rounded != stored.run.get("formats", []):
+        raise CheckFailed(
+            f"{TRAINING} has a run that rounds states otherwise than its outcome, to"
+            f" {', '.join(rounded) or 'nothing'}"
+        )
+    if not outcome.due:
+        tests = [Told(stored.task, 0, record.correct[0])]
+        return tests + [Told(task, n, right) for n, (task, right) in enumerate(longer, 1)]
+    own = Told(stored.task, 0, record.correct[0], outcome.right, outcome.due, outcome.bits)
+    further = [
+        Told(task, place + 1, right, *outcome.longer_answers(place))
+        for place, (task, right) in enumerate(longer)
+    ]
+    tested = [
+        Told(stored.task, 0, each.correct, each.right, each.due, each.bits, each.format)
+        for each in outcome.formats
+    ]
+    return [own, *further, *tested]
 
 
-def _same(stored: Stored) -> None:
+def _same(stored: Stored, outcome: Outcome, tests: list[Told]) -> None:
     """Raises CheckFailed where the run or its outcome are others than the record says."""
     record = stored.record
-    outcome = stored.outcome
     run = {*record.budget} - {*_OF_OUTCOME} | {"architecture", "task", "seed"}
-    own = _OUTCOME | _ANSWERS if _ANSWERS & {*outcome} else _OUTCOME
-    odd = run ^ {*stored.run} | own ^ {*outcome}
+    odd = run ^ {*stored.run}
     if odd:
         raise CheckFailed(
             f"{TRAINING} has missing or unknown entries: {', '.join(sorted(odd))[:80]}"
         )
-    seconds = outcome["seconds"]
-    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-        raise CheckFailed(f"{TRAINING} says seconds {canonical(seconds)[:60]}")
     # a training that diverged leaves no folder
-    ended = {"seed": record.seeds[0], "status": "done", "tested": record.total}
-    for name, value in ended.items():
-        if canonical(outcome[name]) != canonical(value):
-            raise CheckFailed(
-                f"{TRAINING} says {name} {canonical(outcome[name])[:60]} of an outcome that can"
-                f" only have {canonical(value)}"
-            )
     said = {
         **stored.run,
-        "steps_done": [outcome.get("steps_done")],
-        "stopped": [outcome.get("stopped")],
-        "parameters": outcome.get("parameters"),
-        "right answers at longer sizes": outcome.get("longer"),
+        "seed": outcome.seed,
+        "status": outcome.status,
+        "tested": outcome.tested,
+        "steps_done": [outcome.steps_done],
+        "stopped": [outcome.stopped],
+        "parameters": outcome.parameters,
+        "right answers at longer sizes": list(outcome.longer),
+        "single answers": [_of_answers(test, outcome) for test in tests],
     }
     wanted = record.budget | {
-        "right answers at longer sizes": [right for _, right in _counts(stored)[1:]]
+        "seed": record.seeds[0],
+        "status": "done",
+        "tested": record.total,
+        "right answers at longer sizes": [one["correct"][0] for one in record.longer],
     }
+    if record.answers:
+        wanted["single answers"] = [_first(one) for one in record.answers]
     for name, value in wanted.items():
         if name not in said or canonical(said[name]) != canonical(value):
             raise CheckFailed(
@@ -101,24 +134,17 @@ def _same(stored: Stored) -> None:
             )
 
 
-def _again(model: Model, task: Task, stored: Stored, number: int, right: int) -> str:
-    """A sentence on the right answers of the weights, counted once more. Raises CheckFailed for
-    another count than the one said, unless rounding explains it.
-    """
-    seed = stored.record.seeds[0]
-    total = stored.record.total
-    found = tally(model, task, total, prompt_stream(seed, number))
-    of = f"of the {total:,} test prompts of seed {seed}"
-    size = f" of {task.spec}" if number else ""
-    if found.right == right:
-        return f"the weights run again: {right:,} {of}{size} answered right, exactly as recorded"
-    # on another machine sums are rounded otherwise
-    if abs(found.right - right) <= found.close:
-        return (
-            f"the weights run again: {found.right:,} {of}{size} answered right, {right:,} as"
-            f" recorded; rounding explains it: on {found.close:,} of them the two best answers"
-            " lie within 1e-4 of each other"
-        )
-    raise CheckFailed(
-        f"the weights answer {found.right:,} {of}{size} right, and not {right:,} as recorded"
-    )
+def _of_answers(test: Told, outcome: Outcome) -> dict[str, object]:
+    """What an outcome says of the answers of one of its tests, as a record has it."""
+    said: dict[str, object] = {"right": test.right, "due": test.due}
+    if test.bits is not None:
+        said["bits"] = test.bits
+    if test.format:
+        return said | {"format": test.format, "correct": test.correct}
+    return said if test.number else said | {"bits_squares": outcome.bits_squares}
+
+
+def _first(said: dict[str, Any]) -> dict[str, object]:
+    """What a record of one seed says of answers, but for what follows from it."""
+    named = {name: value for name, value in said.items() if name not in ("task", "intervals")}
+    return {name: value if name == "format" else value[0] for name, value in named.items()}

@@ -36,6 +36,8 @@ STOPPED = ("solved", "plateau", "steps", "seconds", "diverged")
 """What ends a training."""
 TEXTS = ("curriculum", "longer")
 BUDGET = {*EARLIER, *WORDS, *TEXTS, "seconds", "plateau", "stopped"}
+FORMATS = ("bf16", "fp16")
+"""What states may be rounded to in further tests, which a budget names where there are any."""
 WINDOW = 20
 """Steps whose mean accuracy ends a training that has solved the task."""
 
@@ -51,6 +53,8 @@ class Trained(NamedTuple):
     """What ended each seed; nothing in records of earlier versions."""
     drawn: int
     """Prompts of the task itself that each seed that was tested has trained on, at least."""
+    formats: tuple[str, ...] = ()
+    """What states were rounded to in further tests."""
 
     @property
     def diverged(self) -> tuple[int, ...]:
@@ -64,7 +68,7 @@ def read_budget(record: Measurement, task: Task) -> Trained:
     """
     budget = record.budget
     earlier = set(budget) == EARLIER
-    if not (earlier or set(budget) == BUDGET) or budget["tested"] != record.total:
+    if not (earlier or set(budget) - {"formats"} == BUDGET) or budget["tested"] != record.total:
         raise EvidenceError(
             "the budget has missing or unknown entries, or another number of test instances than"
             " the counts"
@@ -103,6 +107,7 @@ def read_budget(record: Measurement, task: Task) -> Trained:
         longer=tuple(other.task for other in longer),
         stopped=stopped,
         drawn=budget["batch"] * max(0, min(tested, default=0) - before),
+        formats=_formats(budget),
     )
 
 
@@ -147,6 +152,18 @@ def _texts(budget: Mapping[str, Any], name: str) -> list[str]:
     if texts is None or not all(isinstance(text, str) for text in texts):
         raise EvidenceError(f"{name} is {str(budget[name])[:40]!r}; it must be a list of texts")
     return texts
+
+
+def _formats(budget: Mapping[str, Any]) -> tuple[str, ...]:
+    if "formats" not in budget:
+        return ()
+    found = _texts(budget, "formats")
+    if not found or len(set(found)) < len(found) or not set(found) <= {*FORMATS}:
+        raise EvidenceError(
+            f"formats is {str(found)[:60]}; where it stands it names some of {', '.join(FORMATS)},"
+            " each once"
+        )
+    return tuple(found)
 
 
 def _stopped(record: Measurement, done: list[int], before: int) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from separatrix.errors import SpecError
 from separatrix.progress import bar
 
 if TYPE_CHECKING:
+    from separatrix.stored.accuracy import Tally
     from separatrix.tasks import Task
 
 
@@ -49,12 +50,12 @@ def evaluate(
             f"'{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
         )
     with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
-        from separatrix.numbers.wilson import wilson
+        from separatrix.numbers.wilson import wilson, wilson_of_answers
         from separatrix.report.accuracies import chance, interval
         from separatrix.report.runs import accuracy
         from separatrix.stored.accuracy import evaluation_stream, reads, tally
         from separatrix.tasks import parse_task
-        from separatrix.theory.trained import check_trained
+        from separatrix.theory.trained import check_answers
 
         found = from_folder(folder)
         asked = parse_task(with_sizes(found.task if task is None else task, context))
@@ -62,11 +63,11 @@ def evaluate(
         tasks = [_at(asked, size) for size in sizes] or [asked]
         for one in tasks:
             reads(found.model, parse_task(found.task), one)
-        counts: list[int] = []
+        counts: list[Tally] = []
         for one in tasks:
-            right = tally(found.model, one, tested, evaluation_stream(seed)).right
-            check_trained(found.model.architecture, one, [right], tested)
-            counts.append(right)
+            told = tally(found.model, one, tested, evaluation_stream(seed))
+            check_answers(found.model.architecture, one, [(told.right, told.due)], tested)
+            counts.append(told)
             advance(len(counts), len(tasks))
     if as_json:
         print_json(
@@ -74,16 +75,21 @@ def evaluate(
                 {
                     "task": one.spec,
                     "tokens": one.length,
-                    "correct": right,
+                    "correct": told.correct,
                     "total": tested,
-                    "interval": list(wilson(right, tested)),
+                    "interval": list(wilson(told.correct, tested)),
+                    "right": told.right,
+                    "due": told.due,
+                    "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
+                    "bits": told.bits,
                     "chance": str(one.chance),
                     "seed": seed,
                 }
-                for one, right in zip(tasks, counts, strict=True)
+                for one, told in zip(tasks, counts, strict=True)
             ]
         )
         return
+    several = any(one.several for one in tasks)
     made = "trained" if found.trained else "constructed"
     print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
     print_rows(
@@ -91,12 +97,13 @@ def evaluate(
             {
                 "task": one.spec,
                 "tokens": f"{one.length:,}",
-                "accuracy": accuracy(right, tested),
-                "right": f"{right:,} of {tested:,}",
-                "95 % interval": interval(right, tested),
+                "accuracy": accuracy(told.right, told.due),
+                "right": f"{told.right:,} of {told.due:,}",
+                "95 % interval": interval(told.right, told.due, tested),
+                **({"whole prompts": accuracy(told.correct, tested)} if several else {}),
                 "chance": chance(one.chance),
             }
-            for one, right in zip(tasks, counts, strict=True)
+            for one, told in zip(tasks, counts, strict=True)
         ],
         False,
     )

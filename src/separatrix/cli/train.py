@@ -277,21 +277,34 @@ def _said(trained: Trained, out: Path) -> list[str]:
     outcome = trained.outcome
     task = parse_task(run.task)
 
-    def counted(right: int) -> str:
-        return f"{accuracy(right, run.tested)} (95 % interval {interval(right, run.tested)})"
+    def counted(answers: tuple[int, int], correct: int, several: bool) -> str:
+        among = f" of answers; {accuracy(correct, run.tested)} of prompts as a whole"
+        return (
+            f"{accuracy(*answers)} (95 % interval {interval(*answers, run.tested)})"
+            f"{among if several else ''}"
+        )
 
     why = _STOPPED[outcome.stopped].format(
         stop_at=run.stop_at, plateau=run.plateau, seconds=run.seconds
     )
     beyond = [
-        f"{text}: {counted(right)}, chance {chance(one.chance)}"
-        for text, right, one in zip(run.longer, outcome.longer, run.longer_tasks, strict=True)
+        f"{text}: {counted(outcome.longer_answers(place), outcome.longer[place], one.several)},"
+        f" chance {chance(one.chance)}"
+        for place, (text, one) in enumerate(zip(run.longer, run.longer_tasks, strict=True))
     ] or ["not measured; --longer n=... does"]
     place = shlex.quote(str(out))
+    own = f"{outcome.correct:,} of {run.tested:,} fresh prompts"
+    if task.several:
+        own = f"{outcome.right:,} of {outcome.due:,} answers in {run.tested:,} fresh prompts"
     return [
         f"trained   {run.architecture}  on  {run.task}",
-        f"accuracy  {counted(outcome.correct)}, chance {chance(task.chance)}:"
-        f" {outcome.correct:,} of {run.tested:,} fresh prompts",
+        f"accuracy  {counted(outcome.answers, outcome.correct, task.several)}, chance"
+        f" {chance(task.chance)}: {own}",
+        *(
+            f"{each.format:10}{counted((each.right, each.due), each.correct, task.several)} with"
+            f" states rounded to {each.format}"
+            for each in outcome.formats
+        ),
         *(f"{'' if number else 'larger n':10}{text}" for number, text in enumerate(beyond)),
         f"stopped   at step {outcome.steps_done:,} of {run.steps:,}, {why};"
         f" {outcome.seconds:.1f} s, {outcome.parameters:,} parameters",

@@ -143,7 +143,7 @@ class Measurement(Evidence):
     """Trained accuracy with everything needed to judge it."""
 
     kind: ClassVar[str] = "measurement"
-    later: ClassVar[tuple[str, ...]] = ("longer", "repeats")
+    later: ClassVar[tuple[str, ...]] = ("longer", "repeats", "answers")
     seeds: tuple[int, ...]
     correct: tuple[int, ...]
     """Right answers per seed on `total` fresh inputs each."""
@@ -163,6 +163,12 @@ class Measurement(Evidence):
     """
     repeats: str = ""
     """Where prompts are so few that tests repeat what training showed: a sentence that says so."""
+    answers: tuple[dict[str, Any], ...] = ()
+    """Where several answers are due in a prompt, or the test was repeated with rounded states: for
+    the task, each longer size and each such test "task", and for each seed "right", "due" and
+    "intervals" of single answers; for the task "bits" and "bits_squares", too, and with rounded
+    states "format", "correct" and "bits".
+    """
 
     @property
     def ended(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from separatrix.errors import SpecError
+from separatrix.evidence.outcome import Outcome
 from separatrix.experiments.base import Cell, Experiment
 from separatrix.practice.table import Longer, Rate, Rounded, Row, Scale, Table, Trial
 from separatrix.sweeps.engines.pool import cores
@@ -14,7 +15,6 @@ from separatrix.sweeps.store import Store
 from separatrix.sweeps.stored import Stored
 from separatrix.sweeps.sweep import planned, sweep
 from separatrix.training.flops import forward_flops
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 
 BESIDE = ("seed", "learning_rate")

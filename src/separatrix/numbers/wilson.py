@@ -36,3 +36,15 @@ def wilson(correct: int | Fraction, total: int) -> tuple[str, str]:
         low = max(Decimal(0), centre - half).quantize(six, ROUND_FLOOR)
         high = min(Decimal(1), centre + half).quantize(six, ROUND_CEILING)
     return str(low), str(high)
+
+
+def wilson_of_answers(right: int, due: int, prompts: int) -> tuple[str, str]:
+    """The interval for `right` of `due` answers in so many prompts, with prompts as what is
+    counted: answers of one prompt depend on each other. Prompts are taken to be asked equally
+    often.
+
+    Raises SizeError unless 0 <= right <= due, or where there are no prompts.
+    """
+    if not 0 <= right <= due:
+        raise SizeError(f"{right} right of {due} answers: need 0 <= right <= due")
+    return wilson(Fraction(right, due) * prompts if due else 0, prompts)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson_of_answers
 
 _TENTH = Decimal("0.1")
 
 
-def interval(right: int, total: int) -> str:
-    """The 95 % Wilson interval in per cent, one decimal, rounded outward."""
-    low, high = (Decimal(100) * Decimal(end) for end in wilson(right, total))
+def interval(right: int, due: int, prompts: int) -> str:
+    """The 95 % Wilson interval of answers in so many prompts, in per cent, one decimal, rounded
+    outward.
+    """
+    low, high = (Decimal(100) * Decimal(end) for end in wilson_of_answers(right, due, prompts))
     return f"{low.quantize(_TENTH, ROUND_FLOOR)} to {high.quantize(_TENTH, ROUND_CEILING)} %"
 
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, TypeGuard
 
 from separatrix.errors import SeparatrixError, first_line
+from separatrix.evidence.outcome import Outcome
 from separatrix.numbers.accuracy import percent
 from separatrix.numbers.wilson import wilson
 from separatrix.report.runs import NONE, accuracy, duration, ends, guessed, moment
@@ -18,7 +19,6 @@ from separatrix.report.theorem_names import theorem_name
 from separatrix.sweeps.proved import proved
 from separatrix.sweeps.stored import Stored
 from separatrix.tasks import parse_task
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric
 

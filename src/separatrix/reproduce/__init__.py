@@ -127,7 +127,8 @@ def _records(
 
 
 def _measurement(job: Job, result: dict[str, Any]) -> Measurement:
-    from separatrix.training.record import Outcome, measurement
+    from separatrix.evidence.outcome import Outcome
+    from separatrix.training.record import measurement
 
     return measurement(
         runs_of(job)[0], [Outcome.from_json(outcome) for outcome in result["outcomes"]]

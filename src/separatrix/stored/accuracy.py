@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from math import fsum, log
+from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
-from separatrix.caches import LEAST_FLOAT32_MARGIN
+from separatrix.caches import LEAST_ALIKE, LEAST_FLOAT32_MARGIN
 from separatrix.errors import SizeError
+from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import Model
-from separatrix.tasks.base.task import NO_ANSWER, Task
+from separatrix.tasks.base.asked import asked
+from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
 from separatrix.tasks.resized import unreadable
 
 DRAWN = 256
 """Prompts drawn at once: whatever model is asked, the stream gives the same ones."""
 MOST_NUMBERS = 1 << 24
 """Numbers that the prompts run at once may take, roughly."""
+_LARGEST = torch.finfo(torch.float32).max
+"""-log p where it is no finite number."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Prompts by how they are answered; where several answers are due, all of them count."""
+    """How prompts are answered: each as a whole, and every answer due in them by itself."""
 
+    correct: int
+    """Prompts of which every answer is right."""
     right: int
+    """Answers right."""
+    due: int
+    bits: float
+    """Mean of -log2 p(right answer) over all answers due."""
+    bits_squares: float
+    """Mean over prompts of the square of a prompt's own mean of -log2 p."""
     close: int
-    """Those, right or wrong, whose least lead is so small that another machine's rounding might
+    """Prompts, right or wrong, in which a lead is so small that another machine's rounding might
     turn it.
     """
+    close_answers: int
+    """Answers whose lead is as small."""
+
+
+def margin(rounded: str = "") -> float:
+    """The largest lead that another machine's rounding might turn: with rounded states, that may
+    make one rounding more or less.
+    """
+    return LEAST_ALIKE if rounded else LEAST_FLOAT32_MARGIN
 
 
 def prompt_stream(seed: int, longer: int = 0) -> np.random.Generator:
@@ -59,54 +83,88 @@ def fits(model: Model, task: Task) -> None:
         )
 
 
-def count_correct(
-    model: Model, task: Task, total: int, rng: np.random.Generator, *, device: str = "cpu"
-) -> int:
-    """Fresh instances, of `total`, whose answers the model gets right; where several are due,
-    all of them.
-    """
-    return tally(model, task, total, rng, device=device).right
-
-
 @torch.no_grad()
 def tally(
-    model: Model, task: Task, total: int, rng: np.random.Generator, *, device: str = "cpu"
+    model: Model,
+    task: Task,
+    total: int,
+    rng: np.random.Generator,
+    *,
+    device: str = "cpu",
+    rounded: str = "",
 ) -> Tally:
-    """How the model answers `total` fresh instances. On one machine the same count every time."""
-    with _plainly():
-        return _tally(model, task, total, rng, device)
+    """How the model answers `total` fresh instances. On one machine the same numbers every time.
+
+    With `rounded`, a number format such as "bf16", what recurrent layers carry is rounded to it
+    after every token; keys, values and other stored inputs are not.
+    """
+    with _plainly(), model.storing_states(DTYPES[rounded]) if rounded else nullcontext():
+        return _tally(model, task, total, rng, device, margin(rounded))
 
 
-def _tally(model: Model, task: Task, total: int, rng: np.random.Generator, device: str) -> Tally:
+def _tally(
+    model: Model, task: Task, total: int, rng: np.random.Generator, device: str, least: float
+) -> Tally:
     at_once = max(1, min(DRAWN, MOST_NUMBERS // numbers_of(model, task.length)))
-    right = 0
-    close = 0
+    found: list[_Answers] = []
     for start in range(0, total, DRAWN):
         batch = task.sample(min(DRAWN, total - start), rng)
         for first in range(0, len(batch.tokens), at_once):
             some = slice(first, first + at_once)
-            tokens = torch.from_numpy(batch.tokens[some]).to(device)
-            targets = torch.from_numpy(batch.targets[some]).to(device)
-            found, lead = _answered(model, task, tokens, targets)
-            right += int(found.sum())
-            close += int((lead.abs() <= LEAST_FLOAT32_MARGIN).sum())
-    return Tally(right, close)
+            found.append(
+                _answers(model, task, batch.tokens[some], batch.targets[some], device, least)
+            )
+    right, due, bits, close = (torch.cat(parts) for parts in zip(*found, strict=True))
+    answers = int(due.sum())
+    # sums that do not depend on how many prompts ran at once
+    means = bits / due.clamp(min=1)
+    return Tally(
+        correct=int((right == due).sum()),
+        right=int(right.sum()),
+        due=answers,
+        bits=fsum(bits.tolist()) / max(1, answers),
+        bits_squares=fsum(means.square().tolist()) / len(means),
+        close=int((close > 0).sum()),
+        close_answers=int(close.sum()),
+    )
 
 
-def _answered(
-    model: Model, task: Task, tokens: torch.Tensor, targets: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which prompts (b,) are answered right, and by how much the right answer leads the best other
-    one, at the place where it leads least.
+class _Answers(NamedTuple):
+    """Of each prompt (b,): answers right, answers due, the sum of -log2 p of the right ones in
+    float64, and how many answers have a small lead.
     """
-    logits = model.every(tokens) if task.several else model(tokens)[:, None]
-    due = targets if task.several else targets[:, None]
-    asked = due != NO_ANSWER
-    right = (logits.argmax(-1) == due) | ~asked
-    place = due.clamp(min=0)[..., None]
-    others = logits.scatter(-1, place, float("-inf")).amax(-1)
-    lead = torch.where(asked, logits.gather(-1, place)[..., 0] - others, float("inf"))
-    return right.all(1), lead.amin(1)
+
+    right: torch.Tensor
+    due: torch.Tensor
+    bits: torch.Tensor
+    close: torch.Tensor
+
+
+def _answers(
+    model: Model, task: Task, tokens: Tokens, targets: Tokens, device: str, least: float
+) -> _Answers:
+    read = torch.from_numpy(tokens).to(device)
+    places, answers = asked(task, targets)
+    wanted = torch.from_numpy(answers).to(device)
+    if places is None:
+        logits = model(read)[:, None]
+    else:
+        logits = model.at(read, torch.from_numpy(places).to(device))
+    due = wanted != NO_ANSWER
+    place = wanted.clamp(min=0)[..., None]
+    ours = logits.gather(-1, place)[..., 0]
+    lead = ours - logits.scatter(-1, place, float("-inf")).amax(-1)
+    nats = -F.log_softmax(logits, -1).gather(-1, place)[..., 0].double()
+    # of numbers that are not finite nothing is right, and a sum must stay a number
+    nats = nats.nan_to_num(nan=_LARGEST, posinf=_LARGEST)
+    right = (logits.argmax(-1) == wanted) & due
+    close = (lead.abs() <= least) & due
+    return _Answers(
+        right.sum(1).cpu(),
+        due.sum(1).cpu(),
+        ((nats / log(2)) * due).sum(1).cpu(),
+        close.sum(1).cpu(),
+    )
 
 
 def reads(model: Model, own: Task, task: Task) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from separatrix.errors import SeparatrixError, StoreError, first_line
 
 if TYPE_CHECKING:
-    from separatrix.training.record import Outcome
+    from separatrix.evidence.outcome import Outcome
     from separatrix.training.run import Run
 
 Status = Literal["waiting", "running", "done", "diverged", "failed"]
@@ -74,7 +74,7 @@ class Stored:
 
     @cached_property
     def outcome(self) -> Outcome | None:
-        from separatrix.training.record import Outcome
+        from separatrix.evidence.outcome import Outcome
 
         if self.result is None:
             return None

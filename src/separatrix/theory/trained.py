@@ -41,11 +41,23 @@ def trained_ceiling(architecture: Architecture, task: Task) -> Ceiling | None:
     )
 
 
+def check_answers(
+    architecture: Architecture, task: Task, answers: Sequence[tuple[int, int]], prompts: int
+) -> Ceiling | None:
+    """As `check_trained`, of answers right and due, one pair for each seed, in so many prompts.
+
+    Answers of one prompt depend on each other. The bound on luck holds for the mean of independent
+    numbers in [0, 1], too: here of each prompt's share.
+    """
+    shares = [right * prompts // due if due else 0 for right, due in answers]
+    return check_trained(architecture, task, shares, prompts)
+
+
 def check_trained(
     architecture: Architecture, task: Task, correct: Sequence[int], total: int
 ) -> Ceiling | None:
     """The ceiling of right answers, one count for each seed, of `total` each. Where the task asks
-    several questions at once and counts prompts, fewer still are right.
+    several questions at once and whole prompts are counted, fewer still are right.
 
     Raises CheckFailed where a seed, or all of them together, lies so far above the ceiling that
     luck does not explain it: then a mixer carries more than it declares, or this program is wrong.

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from separatrix.errors import SizeError
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import Measurement
 from separatrix.model import Model
 from separatrix.training.engine import Trainer
 from separatrix.training.folder import write_folder
 from separatrix.training.packs import Pack
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 Progress = Callable[[int, int], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,15 +12,15 @@ from torch import Tensor
 
 from separatrix.architecture import Architecture
 from separatrix.errors import EvidenceError
+from separatrix.evidence.outcome import FormatOutcome, Outcome, Stopped
 from separatrix.model import Model, build
-from separatrix.stored.accuracy import count_correct, prompt_stream
+from separatrix.stored.accuracy import Tally, prompt_stream, tally
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.trained import check_trained
+from separatrix.theory.trained import check_answers
 from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked
 from separatrix.training.forward import Forward
 from separatrix.training.packs import Pack
 from separatrix.training.probe import quick_cpu
-from separatrix.training.record import Outcome, Stopped
 from separatrix.training.run import Run
 from separatrix.training.schedule import rate
 from separatrix.training.slices import Metric
@@ -215,32 +216,64 @@ class Trainer:
         for member, (stopped, counted) in ends.items():
             run = self.pack.runs[member]
             key = self.pack.keys[member]
-            diverged = stopped == "diverged"
-            counts = [0] * (1 + len(run.longer)) if diverged else self._tests(member)
-            self._outcomes[key] = Outcome(
+            outcome = Outcome(
                 seed=run.seed,
-                status="diverged" if diverged else "done",
+                status="diverged",
                 stopped=stopped,
-                correct=counts[0],
-                tested=0 if diverged else run.tested,
-                longer=tuple(counts[1:]),
+                correct=0,
+                tested=0,
+                longer=(0,) * len(run.longer),
+                longer_right=(0,) * len(run.longer),
+                longer_due=(0,) * len(run.longer),
                 steps_done=counted,
                 parameters=self._layout.numbers,
                 seconds=self._shares[member],
             )
+            self._outcomes[key] = (
+                outcome if stopped == "diverged" else self._tested(outcome, member)
+            )
             self._ended[key] = self._models.rows.detach()[self._members.index(member)].cpu()
         self._keep([member for member in self._members if member not in ends])
 
-    def _tests(self, member: int) -> list[int]:
-        """Right answers of a member: on the task, and at each of the longer sizes."""
+    def _tested(self, outcome: Outcome, member: int) -> Outcome:
+        """The outcome with what tests gave: on the task, at each of the longer sizes, and on the
+        task with rounded states.
+        """
         run = self.pack.runs[member]
         model = self.model(self.pack.keys[member]).to(self._device)
-        counts: list[int] = []
-        for number, task in enumerate((self._task, *run.longer_tasks)):
+
+        def count(task: Task, number: int = 0, rounded: str = "") -> Tally:
             stream = prompt_stream(run.seed, number)
-            counts.append(count_correct(model, task, run.tested, stream, device=self._device))
-            check_trained(model.architecture, task, counts[-1:], run.tested)
-        return counts
+            found = tally(model, task, run.tested, stream, device=self._device, rounded=rounded)
+            check_answers(model.architecture, task, [(found.right, found.due)], run.tested)
+            return found
+
+        own = count(self._task)
+        longer = [count(task, 1 + place) for place, task in enumerate(run.longer_tasks)]
+        rounded = {name: count(self._task, rounded=name) for name in run.formats}
+        return replace(
+            outcome,
+            status="done",
+            tested=run.tested,
+            correct=own.correct,
+            right=own.right,
+            due=own.due,
+            bits=own.bits,
+            bits_squares=own.bits_squares,
+            longer=tuple(found.correct for found in longer),
+            longer_right=tuple(found.right for found in longer),
+            longer_due=tuple(found.due for found in longer),
+            formats=tuple(
+                FormatOutcome(
+                    format=name,
+                    correct=found.correct,
+                    right=found.right,
+                    due=found.due,
+                    bits=found.bits,
+                )
+                for name, found in rounded.items()
+            ),
+        )
 
     def _keep(self, members: Sequence[int]) -> None:
         """Goes on with these members only."""

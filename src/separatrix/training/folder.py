@@ -12,10 +12,11 @@ from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.code import code_version
 from separatrix.evidence.folder import new_folder
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import enveloped, to_plain
 from separatrix.stored.trained import CONFIG, KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.stored.weights import weight_bytes
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 if TYPE_CHECKING:

@@ -3,164 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any
 
-from separatrix.errors import SizeError, SpecError
-from separatrix.evidence.canonical import json_list, json_object
+from separatrix.errors import SizeError
+from separatrix.evidence.outcome import FormatOutcome, Outcome
 from separatrix.evidence.records import Measurement
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.repeats import repeats
 from separatrix.tasks.stages import read_stages
-from separatrix.theory.trained import check_trained
-from separatrix.training.run import ROUNDED, Run
-
-Status = Literal["done", "diverged"]
-Stopped = Literal["solved", "plateau", "steps", "seconds", "diverged"]
-"""What ended a training: the running accuracy, a loss without progress, one of the budgets, or
-numbers that are no longer finite.
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FormatOutcome:
-    """The test once more, on the same prompts, with what recurrent layers carry rounded to a number
-    format after every token.
-    """
-
-    format: str
-    correct: int
-    """Prompts of which every answer is right."""
-    right: int
-    """Answers right, of as many as are due without rounding."""
-    due: int
-    bits: float
-    """As `Outcome.bits`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What one seed gave. A seed that diverged is not tested: none of its answers counts as
-    right.
-
-    Outcomes of earlier versions lack what counts single answers: then `due` is 0.
-    """
-
-    later: ClassVar[tuple[str, ...]] = (
-        "right",
-        "due",
-        "bits",
-        "bits_squares",
-        "longer_right",
-        "longer_due",
-        "formats",
-    )
-    """Fields that outcomes of earlier versions do not have."""
-
-    seed: int
-    status: Status = "done"
-    stopped: Stopped = "steps"
-    correct: int
-    tested: int = 2048
-    """Fresh instances; 0 where it diverged."""
-    longer: tuple[int, ...] = ()
-    """Right answers at each of the run's longer sizes, of as many instances."""
-    right: int = 0
-    """Answers right, of all that were due in the test prompts."""
-    due: int = 0
-    bits: float = 0.0
-    """Mean of -log2 p(right answer) over all answers due."""
-    bits_squares: float = 0.0
-    """Mean over prompts of the square of a prompt's own mean of -log2 p: for intervals whose unit
-    is the prompt.
-    """
-    longer_right: tuple[int, ...] = ()
-    """`right` at each of the longer sizes."""
-    longer_due: tuple[int, ...] = ()
-    formats: tuple[FormatOutcome, ...] = ()
-    """One for each of the run's formats; none where it diverged."""
-    steps_done: int
-    """Where it diverged: the step that was the first without finite numbers."""
-    parameters: int
-    seconds: float = 0.0
-    """What its training took of the pack's time."""
-
-    @property
-    def diverged(self) -> bool:
-        return self.status == "diverged"
-
-    def to_json(self) -> dict[str, Any]:
-        """Every field as JSON has it."""
-        lists = ("longer", "longer_right", "longer_due", "formats")
-        plain = asdict(self)
-        return plain | {name: list(plain[name]) for name in lists}
-
-    @classmethod
-    def from_json(cls, data: object) -> Outcome:
-        """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
-        given = json_object(data)
-        names = [f.name for f in fields(cls)]
-        if given is not None and cls.later[0] not in given:
-            names = [name for name in names if name not in cls.later]
-        if given is None or set(given) != set(names):
-            raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
-        whole = {name: _list(given[name]) for name in names if name in _COUNTS}
-        counts = [given["seed"], given["tested"], given["steps_done"], given["parameters"]]
-        counts += [given[name] for name in ("correct", "right", "due") if name in names]
-        reals = {name: given[name] for name in ("seconds", "bits", "bits_squares") if name in names}
-        if (
-            not all(_whole(n) for n in (*counts, *(n for each in whole.values() for n in each)))
-            or not all(map(_real, reals.values()))
-            or given["status"] not in get_args(Status)
-            or given["stopped"] not in get_args(Stopped)
-            or (given["status"] == "diverged") != (given["stopped"] == "diverged")
-        ):
-            raise _mistyped()
-        formats = tuple(map(_format, _list(given.get("formats", []))))
-        return cls(
-            **given
-            | {name: tuple(each) for name, each in whole.items()}
-            | {name: float(value) for name, value in reals.items()}
-            | {"formats": formats}
-        )
-
-
-_COUNTS = ("longer", "longer_right", "longer_due")
-"""Fields of an outcome that are lists of counts."""
-
-
-def _mistyped() -> SpecError:
-    return SpecError("an outcome holds a value of another type or range than its fields have")
-
-
-def _list(value: object) -> list[Any]:
-    found = json_list(value)
-    if found is None:
-        raise _mistyped()
-    return found
-
-
-def _whole(value: object) -> bool:
-    # a bool is an int to isinstance, but no count
-    return type(value) is int and value >= 0
-
-
-def _real(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= cast("float", value) < float("inf")
-
-
-def _format(data: object) -> FormatOutcome:
-    given = json_object(data)
-    if (
-        given is None
-        or set(given) != {f.name for f in fields(FormatOutcome)}
-        or given["format"] not in ROUNDED
-        or not all(_whole(given[name]) for name in ("correct", "right", "due"))
-        or not _real(given["bits"])
-    ):
-        raise _mistyped()
-    return FormatOutcome(**given | {"bits": float(given["bits"])})
+from separatrix.theory.trained import check_answers
+from separatrix.training.run import Run
 
 
 def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
@@ -180,7 +33,7 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
     whole = run.canonical()
     task = run.trained
     correct = [outcome.correct for outcome in outcomes]
-    check_trained(run.stack, task, correct, run.tested)
+    check_answers(run.stack, task, [outcome.answers for outcome in outcomes], run.tested)
     budget = whole.to_json() | {
         "steps_done": [outcome.steps_done for outcome in outcomes],
         "stopped": [outcome.stopped for outcome in outcomes],
@@ -199,16 +52,59 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
         intervals=tuple(wilson(count, run.tested) for count in correct),
         budget=budget,
         longer=tuple(
-            _longer(run, other, [outcome.longer[place] for outcome in outcomes])
-            for place, other in enumerate(run.longer_tasks)
+            _longer(run, other, place, outcomes) for place, other in enumerate(run.longer_tasks)
         ),
         repeats=repeats(task, drawn(run, outcomes)),
+        answers=_answers(run, outcomes),
     )
+
+
+def _answers(run: Run, outcomes: Sequence[Outcome]) -> tuple[dict[str, Any], ...]:
+    """What the record says of single answers: nothing where each prompt has one and none was asked
+    with rounded states, and nothing of outcomes of earlier versions.
+    """
+    task = run.trained
+    if not (task.several or run.formats) or not all(
+        outcome.due or outcome.diverged for outcome in outcomes
+    ):
+        return ()
+    found: list[dict[str, Any]] = [
+        _said(run, task, [(outcome.right, outcome.due) for outcome in outcomes])
+        | {
+            "bits": [outcome.bits for outcome in outcomes],
+            "bits_squares": [outcome.bits_squares for outcome in outcomes],
+        }
+    ]
+    for place, other in enumerate(run.longer_tasks):
+        pairs = [(each.longer_right[place], each.longer_due[place]) for each in outcomes]
+        found.append(_said(run, other, pairs))
+    for place, name in enumerate(run.formats):
+        nothing = FormatOutcome(format=name, correct=0, right=0, due=0, bits=0.0)
+        rounded = [nothing if each.diverged else each.formats[place] for each in outcomes]
+        found.append(
+            _said(run, task, [(each.right, each.due) for each in rounded])
+            | {
+                "format": name,
+                "correct": [each.correct for each in rounded],
+                "bits": [each.bits for each in rounded],
+            }
+        )
+    return tuple(found)
+
+
+def _said(run: Run, task: Task, pairs: list[tuple[int, int]]) -> dict[str, Any]:
+    check_answers(run.stack, task, pairs, run.tested)
+    return {
+        "task": task.spec,
+        "right": [right for right, _ in pairs],
+        "due": [due for _, due in pairs],
+        "intervals": [list(wilson_of_answers(*pair, run.tested)) for pair in pairs],
+    }
 
 
 def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
     """Raises SizeError where an outcome cannot be one of the run's."""
-    counts = (outcome.correct, *outcome.longer)
+    counts = (outcome.correct, *outcome.longer, *(each.correct for each in outcome.formats))
     if (
         outcome.tested != (0 if outcome.diverged else run.tested)
         or len(outcome.longer) != len(run.longer)
@@ -216,6 +112,7 @@ def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
         or outcome.diverged != (outcome.stopped == "diverged")
         or not 1 <= outcome.steps_done <= run.steps
         or outcome.parameters != parameters
+        or (outcome.due and not _counted(run, outcome))
     ):
         raise SizeError(
             f"the outcome of seed {outcome.seed} is none of this run: {outcome.correct} right of"
@@ -224,8 +121,24 @@ def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
         )
 
 
-def _longer(run: Run, task: Task, correct: list[int]) -> dict[str, Any]:
-    check_trained(run.stack, task, correct, run.tested)
+def _counted(run: Run, outcome: Outcome) -> bool:
+    """Whether an outcome's counts of single answers can be those of the run."""
+    pairs = [
+        (outcome.right, outcome.due),
+        *zip(outcome.longer_right, outcome.longer_due, strict=False),
+        *((each.right, each.due) for each in outcome.formats),
+    ]
+    return (
+        len(outcome.longer_right) == len(outcome.longer_due) == len(run.longer)
+        and tuple(each.format for each in outcome.formats) == run.formats
+        and all(0 <= right <= due for right, due in pairs)
+    )
+
+
+def _longer(run: Run, task: Task, place: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    pairs = [outcome.longer_answers(place) for outcome in outcomes]
+    check_answers(run.stack, task, pairs, run.tested)
+    correct = [outcome.longer[place] for outcome in outcomes]
     return {
         "task": task.spec,
         "chance": str(task.chance),

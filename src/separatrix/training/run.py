@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from separatrix.architecture import Architecture
 from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import canonical, json_object, sha256
+from separatrix.evidence.outcome import ROUNDED
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
@@ -41,8 +42,6 @@ REALS = {
 """Other numbers of a run, each with the range it lies in. Accuracies are at most 1, so that
 training never stops early at 2.
 """
-ROUNDED = ("bf16", "fp16")
-"""Number formats that what recurrent layers carry can be rounded to when a model is tested."""
 LATER = ("formats",)
 """Fields that runs of earlier versions do not have: left out of JSON where they are empty, so that
 one run has one key.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from separatrix.evidence.outcome import Outcome
     from separatrix.training.packs import Pack
-    from separatrix.training.record import Outcome
 
 
 @dataclass(frozen=True)

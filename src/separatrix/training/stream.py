@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.tasks import parse_task
-from separatrix.tasks.base.task import NO_ANSWER, Batch, Task
+from separatrix.tasks.base.asked import asked
+from separatrix.tasks.base.task import Batch, Task
 from separatrix.training.run import Run
 
 _ROWS = 2048
@@ -22,7 +23,6 @@ _TOKENS = 1 << 19
 """Tokens drawn at once, at most."""
 TRAINING = 1
 """Which of a seed's streams is trained on; those of tests are others."""
-Asked = tuple[NDArray[np.int64] | None, NDArray[np.int64]]
 
 
 class Prompts(NamedTuple):
@@ -34,19 +34,6 @@ class Prompts(NamedTuple):
     """(members, batch, asked): where answers are read. None: after the last token."""
     answers: Tensor
     """(members, batch, asked), with NO_ANSWER where a prompt asks less often than others."""
-
-
-def asked(task: Task, targets: NDArray[np.int64]) -> Asked:
-    """Places (rows, k) where `targets` has answers, and these answers; no places where every
-    prompt is asked after its last token. Rows with fewer answers than others are filled up.
-    """
-    if not task.several:
-        return None, targets[:, None]
-    due = targets != NO_ANSWER
-    most = int(due.sum(1).max())
-    # the places that are due first, in their order
-    places = np.argsort(~due, axis=1, kind="stable")[:, : max(1, most)]
-    return places, np.take_along_axis(targets, places, 1)
 
 
 class Streams:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from separatrix.training.record import Stopped
+from separatrix.evidence.outcome import Stopped
 from separatrix.training.run import Run
 
 WINDOW = 20

@@ -9,9 +9,10 @@ import pytest
 
 from separatrix.checks.measurement import NOT_RUN, verify_measurement
 from separatrix.errors import EvidenceError, SeparatrixError
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import Measurement, from_envelope
 from separatrix.numbers.wilson import wilson
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 EARLIER: dict[str, Any] = {

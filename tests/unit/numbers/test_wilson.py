@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from separatrix.errors import SizeError
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,17 @@ def test_shares_of_prompts_count_as_prompts() -> None:
     # by hand: the centre is 1/2 and the half width z sqrt(1/4 + z^2/4) / (1 + z^2), z^2 = 3.841459
     assert low + high == 1
     assert abs(high - low - Fraction("0.890758")) < Fraction(1, 10**5)
+
+
+def test_answers_of_a_prompt_count_as_one() -> None:
+    assert wilson_of_answers(80, 100, 10) == wilson(8, 10)
+    assert wilson_of_answers(7, 10, 10) == wilson(7, 10)
+    # no answer was due
+    assert wilson_of_answers(0, 0, 10) == wilson(0, 10)
+    # 3 of 7 answers in 10 prompts is no whole number of prompts; it lies between two
+    low, high = (float(end) for end in wilson_of_answers(3, 7, 10))
+    assert float(wilson(4, 10)[0]) < low < float(wilson(5, 10)[0])
+    assert float(wilson(4, 10)[1]) < high < float(wilson(5, 10)[1])
+    for right, due, prompts in ((2, 1, 5), (-1, 4, 5), (1, 2, 0)):
+        with pytest.raises(SizeError):
+            wilson_of_answers(right, due, prompts)

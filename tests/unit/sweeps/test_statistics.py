@@ -12,10 +12,10 @@ from itertools import product
 import pytest
 
 from separatrix.evidence.canonical import canonical
+from separatrix.evidence.outcome import Outcome
 from separatrix.report import sweeps as tables
 from separatrix.sweeps.statistics import Measured, Rate, Spread, Summary, Trial, summary
 from separatrix.sweeps.stored import Stored
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 
 RUN = Run(architecture="full", task="eva:n=64,V=128", seed=0, tested=100)

@@ -14,13 +14,15 @@ import separatrix.training.engine as engine
 from separatrix.architecture import Architecture
 from separatrix.checks.measurement import verify_measurement
 from separatrix.errors import CheckFailed
+from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import Measurement, from_envelope
 from separatrix.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.numbers.wilson import wilson
+from separatrix.stored.accuracy import Tally
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.theory.trained import check_trained, trained_ceiling
 from separatrix.training.alone import train
-from separatrix.training.record import Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
@@ -97,7 +99,8 @@ RUN = Run(
 def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter that counts everything as right stands for whatever goes wrong."""
     assert train(RUN).correct < 512 * 0.488
-    monkeypatch.setattr(engine, "count_correct", lambda *_, **__: 512)
+    every = Tally(512, 512, 512, bits=0.0, bits_squares=0.0, close=0, close_answers=0)
+    monkeypatch.setattr(engine, "tally", lambda *_, **__: every)
     with pytest.raises(CheckFailed, match="512 of 512 answers are said to be right"):
         train(RUN)
     outcome = Outcome(seed=0, correct=512, tested=512, steps_done=2, parameters=1)

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from separatrix.checks.measurement import verify_measurement
-from separatrix.errors import CheckFailed, SizeError, SpecError
+from separatrix.errors import CheckFailed, EvidenceError, SizeError, SpecError
+from separatrix.evidence.outcome import FormatOutcome, Outcome
 from separatrix.evidence.records import from_envelope
-from separatrix.numbers.wilson import wilson
+from separatrix.model import parameter_count, trained_config
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 from separatrix.stored.accuracy import prompt_stream
 from separatrix.tasks import parse_task
-from separatrix.training.record import FormatOutcome, Outcome, measurement
+from separatrix.training.record import measurement
 from separatrix.training.run import Run
 from separatrix.training.stream import TRAINING
 
@@ -112,6 +114,135 @@ def test_test_prompts_that_were_trained_on() -> None:
         ).repeats
         == ""
     )
+
+
+SEVERAL = replace(
+    RUN,
+    architecture="gdn @ heads=1, head_dim=4",
+    task="mqar:input_seq_len=16,num_kv_pairs=2,vocab_size=8",
+    curriculum=(),
+    longer=("input_seq_len=24",),
+    formats=("bf16",),
+)
+"""Two answers are due in each of its 200 prompts."""
+
+
+def answered(**changes: Any) -> Outcome:
+    values: dict[str, Any] = {
+        "seed": 0,
+        "correct": 90,
+        "tested": 200,
+        "right": 250,
+        "due": 400,
+        "bits": 1.5,
+        "bits_squares": 3.0,
+        "longer": (80,),
+        "longer_right": (240,),
+        "longer_due": (400,),
+        "formats": (FormatOutcome(format="bf16", correct=89, right=249, due=400, bits=1.6),),
+        "steps_done": 60,
+        "parameters": parameter_count(
+            trained_config(
+                SEVERAL.stack.spec, SEVERAL.trained, width=8, hidden=0, length=SEVERAL.length
+            )
+        ),
+    }
+    return Outcome(**values | changes)
+
+
+GONE = answered(
+    seed=1,
+    status="diverged",
+    stopped="diverged",
+    steps_done=7,
+    formats=(),
+    **dict.fromkeys(("correct", "tested", "right", "due"), 0),
+    **dict.fromkeys(("bits", "bits_squares"), 0.0),
+    **dict.fromkeys(("longer", "longer_right", "longer_due"), (0,)),
+)
+
+
+def test_the_record_holds_single_answers_where_several_are_due() -> None:
+    record = measurement(SEVERAL, [answered(), GONE])
+    verify_measurement(record)
+    assert record.correct == (90, 0)
+    own, longer, rounded = record.answers
+    assert own["right"] == [250, 0]
+    assert own["bits"] == [1.5, 0]
+    # five of eight, 125 of 200 prompts
+    assert own["intervals"] == [list(wilson(125, 200)), list(wilson(0, 200))]
+    assert (longer["task"], longer["right"]) == (
+        parse_task("mqar:input_seq_len=24,num_kv_pairs=2,vocab_size=8").spec,
+        [240, 0],
+    )
+    assert (rounded["format"], rounded["correct"], rounded["right"]) == ("bf16", [89, 0], [249, 0])
+    assert from_envelope(json.loads(json.dumps(record.envelope()))) == record
+    # as earlier versions wrote it, and nothing where an outcome is of one
+    verify_measurement(measurement(replace(SEVERAL, formats=()), [answered(due=0, formats=())]))
+    earlier = [answered(due=0), replace(answered(), seed=1)]
+    assert measurement(SEVERAL, earlier).answers == ()
+    # one answer a prompt: the counts say it all
+    counted = replace(
+        outcome(0), right=120, due=200, longer_right=(110, 100), longer_due=(200, 200)
+    )
+    assert measurement(RUN, [counted]).answers == ()
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        (0, {"right": [401, 0]}),
+        (0, {"right": [250]}),
+        (0, {"right": [True, 0]}),
+        (0, {"right": [251, 0]}),
+        # 110 prompts are not right as a whole: as many answers are wrong at least
+        (0, {"right": [291, 0]}),
+        (0, {"due": [200 * 17, 0]}),
+        (0, {"due": [400, 400]}),
+        (0, {"bits": [0.3, 0.0]}),
+        (0, {"bits": [-1.0, 0.0]}),
+        (0, {"bits": [1, 0]}),
+        (0, {"bits_squares": [[], 0.0]}),
+        (0, {"intervals": [["0.1", "0.2"], ["0.1", "0.2"]]}),
+        (0, {"task": "mqar:input_seq_len=24,num_kv_pairs=2,vocab_size=8"}),
+        (0, {"format": "bf16"}),
+        (0, {"more": 1}),
+        (1, {"bits": [1.5, 0.0]}),
+        (1, {"right": [0, 1]}),
+        (2, {"format": "fp16"}),
+        (2, {"correct": [201, 0]}),
+        (2, {"correct": [0]}),
+        (2, {"bits": [math.inf, 0.0]}),
+    ],
+)
+def test_what_is_said_of_answers(place: int, change: dict[str, Any]) -> None:
+    record = measurement(SEVERAL, [answered(), GONE])
+    entry = record.answers[place] | change
+    if "right" in change and len(entry["right"]) == 2 and change != {"right": [251, 0]}:
+        pairs = zip(entry["right"], entry["due"], strict=True)
+        entry["intervals"] = [list(wilson_of_answers(min(pair), pair[1], 200)) for pair in pairs]
+    answers = (*record.answers[:place], entry, *record.answers[place + 1 :])
+    with pytest.raises(EvidenceError):
+        verify_measurement(replace(record, answers=answers))
+    for fewer in (record.answers[:2], ()):
+        with pytest.raises(EvidenceError, match="single answers of"):
+            verify_measurement(replace(record, answers=fewer))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"right": 401},
+        {"longer_right": ()},
+        {"longer_due": (239,)},
+        {"formats": ()},
+        {"formats": (FormatOutcome(format="fp16", correct=0, right=0, due=400, bits=1.0),)},
+        {"formats": (FormatOutcome(format="bf16", correct=201, right=0, due=400, bits=1.0),)},
+    ],
+)
+def test_an_outcome_with_answers_of_another_run(change: dict[str, Any]) -> None:
+    with pytest.raises(SizeError, match="the outcome of seed 0 is none of this run"):
+        measurement(SEVERAL, [answered(**change)])
 
 
 def test_a_seed_counts_once() -> None:

@@ -56,6 +56,11 @@ class Mixer(nn.Module, ABC):
     equal to `step` bit for bit, and as slow.
     """
 
+    state_dtype: torch.dtype | None = None
+    """The format that recurrent states are stored in instead of the declared one, whatever the
+    parameters are in; stored inputs and what has no `state_format` stay as they are.
+    """
+
     def __init__(self, mechanism: Mechanism, *, width: int) -> None:
         super().__init__()
         self.mechanism = mechanism
@@ -158,10 +163,14 @@ class Mixer(nn.Module, ABC):
 
     def _dtype(self, name: str) -> torch.dtype:
         """The format a tensor of the state is stored in: the parameters'; for a recurrent state the
-        declared `state_format`, where the parameters are in the declared `format`.
+        declared `state_format`, where the parameters are in the declared `format`, or
+        `state_dtype`.
         """
         ours = self._like.dtype
-        declared = self.mechanism.sizes().get("state_format")
+        sizes = self.mechanism.sizes()
+        if self.state_dtype is not None and "state_format" in sizes and name not in BUFFERS:
+            return self.state_dtype
+        declared = sizes.get("state_format")
         # a mixer cast to another format than its own keeps its states in that one, too
         if declared is None or name in BUFFERS or DTYPES.get(self.mechanism.format) != ours:
             return ours

@@ -1,0 +1,23 @@
+"""Where a batch of prompts asks, and what is right there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
+
+Asked = tuple[Tokens | None, Tokens]
+
+
+def asked(task: Task, targets: Tokens) -> Asked:
+    """Places (rows, k) where `targets` has answers, and these answers; no places where every
+    prompt is asked after its last token. Rows with fewer answers than others are filled up with
+    NO_ANSWER.
+    """
+    if not task.several:
+        return None, targets[:, None]
+    due = targets != NO_ANSWER
+    most = int(due.sum(1).max())
+    # the places that are due first, in their order
+    places = np.argsort(~due, axis=1, kind="stable")[:, : max(1, most)]
+    return places, np.take_along_axis(targets, places, 1)
