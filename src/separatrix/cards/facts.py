@@ -15,6 +15,7 @@ from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
 from separatrix.cards.positions import positions_text
+from separatrix.cards.practice import Finding, practice
 from separatrix.numbers.amounts import check_context
 from separatrix.tasks import parse_task
 from separatrix.theory.base import number
@@ -61,6 +62,8 @@ class CardFacts:
     read_bits: int
     """Bits that one query takes of the past in the reading layer that gives it most."""
     lines: tuple[CardLine, ...]
+    practice: tuple[Finding, ...]
+    """What training found that bears on the lines: no part of any verdict."""
     defaults: tuple[str, ...]
     """Sizes that a spec leaves open, with the values taken."""
     assumptions: tuple[str, ...]
@@ -105,6 +108,7 @@ def card_facts(
         readers=len(architecture.reading),
         read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
         lines=asked,
+        practice=practice(architecture, context, asked),
         defaults=taken_by_default(architecture),
         assumptions=(
             *_own(asked),

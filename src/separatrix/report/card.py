@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.numbers.amounts import bytes_of, format_bytes
 from separatrix.report.costs import cost_rows, costs_explained, costs_notes
+from separatrix.report.practice import found_text
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name
 from separatrix.theory.built import in_construct
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from separatrix.cards import CardFacts, CardLine
     from separatrix.cards.memory import Row
+    from separatrix.cards.practice import Finding
 
 _LONGEST_NAME = 32
 _WIDEST_QUESTION = 32
@@ -37,7 +39,7 @@ def render_card(facts: CardFacts, *, explain: bool = False) -> RenderableType:
         *_costs(facts, explain=explain),
         Text(),
         Text.assemble((f"At {_tokens(facts.context)}", "bold"), _chosen(facts.context_from)),
-        meaning(facts.lines, explain=explain),
+        meaning(facts.lines, facts.practice, explain=explain),
         Text(),
         Text("Assumptions", "bold"),
     ]
@@ -143,8 +145,10 @@ def _reading_text(facts: CardFacts) -> list[str]:
     return [f"one query returns at most {facts.read_bits:,} bits of the past in {where}"]
 
 
-def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableType:
-    """Questions beside their answers and reasons."""
+def meaning(
+    lines: Sequence[CardLine], practice: Sequence[Finding] = (), *, explain: bool = False
+) -> RenderableType:
+    """Questions beside their answers and reasons, and what training found."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -172,6 +176,9 @@ def meaning(lines: Sequence[CardLine], *, explain: bool = False) -> RenderableTy
             parts.append(Text(f"{theorem_name(line.grade.verdict.theorem)}: {line.grade.said}"))
             if explain:
                 parts.append(Text(line.grade.why, "dim italic"))
+        for finding in practice:
+            if finding.question == line.question:
+                parts += found_text(finding, explain=explain)
         grid.add_row(Text(line.question), Text("\n").join(parts))
     return Padding(grid, (0, 0, 0, 2))
 

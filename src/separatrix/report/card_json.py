@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.numbers.amounts import bytes_of
 from separatrix.report.costs import costs_json
+from separatrix.report.practice import finding_json
 from separatrix.theory.built import built_by
 from separatrix.theory.judge import THEOREMS
 
@@ -42,6 +43,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
         },
         "cost": costs_json(facts.costs),
         "verdicts": [_verdict_json(line) for line in facts.lines],
+        "practice": [finding_json(finding) for finding in facts.practice],
         "defaults": list(facts.defaults),
         "assumptions": list(facts.assumptions),
         "unknown": list(facts.unknown),

@@ -25,6 +25,7 @@ from separatrix.report.costs import (
     crossing_rows,
     crossings_json,
 )
+from separatrix.report.practice import found_briefly
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name
 
@@ -62,6 +63,7 @@ def aligned(
         *_memory(cards),
         *_costs(cards),
         *_meaning(cards, explain=explain),
+        *_found(cards),
         *_recalled(curves),
     ]
 
@@ -258,6 +260,23 @@ def _meaning(cards: Sequence[CardFacts], *, explain: bool) -> Iterator[Aligned]:
         yield Aligned("What that means", question, tuple(cells))
 
 
+def _found(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
+    """A row for every question and experiment, with what training found of stacks like these."""
+    cells = [
+        {
+            (_asked(finding.question), finding.experiment): found_briefly(finding)
+            for finding in facts.practice
+        }
+        for facts in cards
+    ]
+    found = dict.fromkeys(key for own in cells for key in own)
+    for asked in dict.fromkeys(_asked(line.question) for facts in cards for line in facts.lines):
+        for question, experiment in found:
+            if question == asked:
+                texts = tuple(own.get((question, experiment), "-") for own in cells)
+                yield Aligned("What training found", f"{question} ({experiment})", texts)
+
+
 def _recalled(curves: Sequence[Curve]) -> Iterator[Aligned]:
     """A row for every context: what no weights exceed, and what storing facts reaches."""
     part = "Random facts recalled, at most (by storing as many as fit)"
@@ -275,9 +294,18 @@ def _share(millionths: int | None) -> float | None:
     return None if millionths is None else millionths / WHOLE
 
 
+def _asked(question: str) -> str:
+    """What all cards ask alike."""
+    return _parts(question)[0]
+
+
 def _question(line: CardLine) -> tuple[str, str]:
     """What all cards ask alike, and what this one adds: "composition", "L <= 12 steps"."""
-    text = line.question.rstrip()
+    return _parts(line.question)
+
+
+def _parts(question: str) -> tuple[str, str]:
+    text = question.rstrip()
     found = _DETAIL.search(text)
     if (
         found is None

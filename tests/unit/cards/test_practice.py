@@ -1,0 +1,174 @@
+"""What a card says of practice: measured and extrapolated with the distance, nothing where nobody
+measured, and never a part of a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.found_tables import SAMPLES, install, seeds
+from support.practice_tables import row, table
+
+from separatrix.architecture import Architecture
+from separatrix.architecture.presets import preset
+from separatrix.cards import card, card_facts
+from separatrix.cards.practice import Finding
+from separatrix.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path / "results", *(make() for make in SAMPLES))
+
+
+def found(spec: str, context: int = 4096) -> dict[str, Finding]:
+    """The findings of a card by experiment and the first word of the question."""
+    facts = card_facts(Architecture.parse(spec), context)
+    return {f"{one.experiment} {one.question.split()[0]}": one for one in facts.practice}
+
+
+def test_bits_per_number_become_facts() -> None:
+    """Two layers of two heads of 16 x 16 numbers keep 1.2 x 1,024 bits: 78 facts of log2 50,000 =
+    15.61 bits.
+    """
+    finding = found("gdn*2 @ heads=2, head_dim=16")["capacity recall"]
+    assert finding.measured.startswith(
+        "trained Gated DeltaNet layers learned at least 1.2 [1.1, 1.3] bits per number of state"
+    )
+    assert finding.numbers["facts"] == 78
+    assert finding.distances == {"numbers": Fraction(16), "values": Fraction(3125)}
+    assert finding.extrapolated.startswith("16 x in numbers, 3,100 x in values: 78 [")
+
+
+def test_kinds_are_summed_and_windows_hold_a_fact_a_token() -> None:
+    """RG-LRU: 18 x 2,560 numbers at 0.5 bits, 1,282 facts of log2 256,000 bits. All windows see
+    the same last 2,048 tokens: as many facts, though their numbers would take more.
+    """
+    facts = card_facts(preset("recurrentgemma-2b"), 8192)
+    (finding,) = facts.practice
+    assert finding.numbers["facts"] == 1282 + 2048
+    assert finding.numbers["rglru.numbers"] == 18 * 2560
+    assert finding.numbers["window.numbers"] == 2048 * 2 * 256
+    assert ": 3,300 facts" in finding.extrapolated
+
+
+def test_no_more_facts_than_a_theorem_allows() -> None:
+    """128 numbers of one bit hold 8 facts of 15.61 bits, not the 9 of 1.2 bits a number."""
+    finding = found("gdn*2 @ heads=1, head_dim=8, p1")["capacity recall"]
+    assert finding.numbers["facts"] == 8
+
+
+def test_a_context_that_is_short_says_so() -> None:
+    finding = found("gdn*2 @ heads=2, head_dim=16", 64)["capacity recall"]
+    assert finding.extrapolated.endswith("facts, more than the 63 of this context")
+
+
+@pytest.mark.parametrize(
+    "spec", ["gdn + mamba2", "mamba2*4", "mla*4", "gdn|window", "mlp", "gdn(negative=true)"]
+)
+def test_what_was_not_measured_gets_no_line_on_recall(spec: str) -> None:
+    assert "capacity recall" not in found(spec)
+
+
+def test_what_reads_is_not_told_how_much_its_states_hold() -> None:
+    assert "capacity recall" not in found("gdn + full")
+
+
+def test_steps_are_those_of_the_nearest_shape() -> None:
+    finding = found("(gdn*2 + full)*4 @ head_dim=64")["depth composition,"]
+    assert finding.measured.startswith(
+        "trained stacks of 2 full layers behind Gated DeltaNet composed 2 steps 0.998 [0.98, 1.00]"
+        " (3 of 3 seeds solved, chance 0.12), 3 steps 0.06"
+    )
+    # a prompt of two steps has 8 + 4 + 2 tokens
+    assert finding.distances == {"full layers": Fraction(2), "tokens": Fraction(4096, 14)}
+    assert finding.extrapolated == "2 x in full layers, 290 x in tokens: at least 2 steps"
+
+
+def test_what_failed_to_train_is_not_carried_on() -> None:
+    finding = found("full*2 + gdn @ head_dim=64")["depth composition,"]
+    assert "2 steps 0.34" in finding.measured
+    assert (finding.extrapolated, finding.distances) == ("", {})
+    assert "cannot be learned" in finding.caution
+    alone = found("gdn*2")["state-tracking parity"]
+    assert (alone.extrapolated, alone.distances) == ("", {})
+
+
+def test_ratios_between_two_that_were_measured_show_both() -> None:
+    finding = found("(gdn*5 + full)*2 @ head_dim=64")["ratio recall"]
+    assert list(finding.numbers) == ["accuracy, ratio 3", "accuracy, ratio 7"]
+    assert "with 3 Gated DeltaNet per full layer 0.99" in finding.measured
+    assert "with 7 Gated DeltaNet per full layer 0.93" in finding.measured
+
+
+def test_places_stand_beside_the_stacks_own() -> None:
+    finding = found("(gdn*3 + full)*4 @ head_dim=64")["placement recall"]
+    assert "with full layers spread 0.98 [0.95, 1.00] as here" in finding.measured
+    assert "at the start 0.70" in finding.measured
+    assert finding.distances["layers"] == 2
+    assert "placement recall" not in found("full + gdn*6 + full*2 @ head_dim=64")
+
+
+def test_tracking_names_each_kind_and_how_far_it_went() -> None:
+    one = found("gdn(negative=true)*3 + full @ head_dim=64")["state-tracking parity"]
+    assert (
+        "Gated DeltaNet (negative=true) alone 1.00 [0.98, 1.00], 1.00 at 64 tokens" in one.measured
+    )
+    assert "full attention alone 0.50" in one.measured
+    # solved up to twice its 32 tokens
+    assert one.distances == {"tokens": Fraction(64)}
+    assert one.extrapolated == "64 x in tokens: followed by Gated DeltaNet (negative=true)"
+    assert "state-tracking parity" not in found("gdn + rglru")
+
+
+def test_two_seeds_are_no_claim(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    labels: dict[str, str | int] = {"mechanism": "gdn", "ratio": 1, "layers": 2, "task": "recall"}
+    few = row(labels, seeds(900, 900), architecture="gdn + full")
+    install(monkeypatch, tmp_path / "few", table("ratio", few))
+    assert found("gdn + full") == {}
+
+
+def test_verdicts_are_the_same_without_any_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = preset("qwen3-next-80b")
+    with_results = card(model, 8192)
+    assert card_facts(model, 8192).practice
+    install(monkeypatch, tmp_path / "none")
+    assert card(model, 8192) == with_results
+    assert card_facts(model, 8192).practice == ()
+
+
+def test_a_card_in_print_and_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = "gdn*2 @ heads=2, head_dim=16"
+    assert run(["analyze", spec]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "measured: trained Gated DeltaNet layers learned at least 1.2" in text
+    assert "; extrapolated 16 x in numbers, 3,100 x in values: 78" in text
+    assert "do not conclude that such layers hold no more" in text
+    assert "lower bound" not in text
+    assert run(["analyze", spec, "--explain"]) == 0
+    assert "lower bound" in " ".join(capsys.readouterr().out.split())
+    assert run(["analyze", spec, "--json"]) == 0
+    data: Any = json.loads(capsys.readouterr().out)
+    one = data["practice"][0]
+    assert one["experiment"] == "capacity"
+    assert one["numbers"]["facts"] == 78
+    assert one["times_beyond"]["numbers"] == 16
+    assert one["question"] == data["verdicts"][0]["question"]
+    assert not any("measured" in verdict for verdict in data["verdicts"])
+
+
+def test_cards_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "(gdn*3 + full)*2 @ head_dim=64", "mla*8", "--json"]) == 0
+    data: Any = json.loads(capsys.readouterr().out)
+    rows = {
+        one["row"]: one["cells"] for one in data["rows"] if one["part"] == "What training found"
+    }
+    ratio, nothing = rows["recall of one of n facts (ratio)"]
+    assert ratio.startswith("measured: 3 Gated DeltaNet per full layer 0.99 [0.96, 1.00]")
+    assert nothing == "-"
