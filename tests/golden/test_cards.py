@@ -203,6 +203,7 @@ def test_json_of_released_models(name: str) -> None:
         "positions",
         "cache",
         "verdicts",
+        "practice",
         "defaults",
         "assumptions",
         "unknown",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LABEL = 23
 _NARROWEST = 17
+_LEAST = 12
 _GAP = 2
 _DETAIL = re.compile(r"(?:,\s+|\s+\()")
 MARK = "*"
@@ -123,7 +124,8 @@ class _Comparison:
         for start in range(0, len(self.names), across):
             if start:
                 yield Text()
-            yield self._page(range(start, min(start + across, len(self.names))))
+            shown = range(start, min(start + across, len(self.names)))
+            yield self._page(shown, (options.max_width - _LABEL) // across - _GAP)
         for pair in self.pairs:
             yield Text()
             yield from _crossed(pair)
@@ -144,25 +146,28 @@ class _Comparison:
         """How many models stand beside each other: so many that no word is broken, and about as
         many on every page.
         """
-        words = [
-            max(len(word) for text in self._texts(i) for word in text.split())
-            for i in range(len(self.names))
-        ]
+        words = [self._longest(i) for i in range(len(self.names))]
         column = max(_NARROWEST, *words) + _GAP
         most = max(1, min(len(self.names), (width - _LABEL) // column))
         pages = -(-len(self.names) // most)
         return -(-len(self.names) // pages)
 
+    def _longest(self, i: int) -> int:
+        """The longest word in a model's column."""
+        return max(len(word) for text in self._texts(i) for word in text.split())
+
     def _texts(self, i: int) -> list[str]:
         return [self.names[i], *(row.cells[i] for row in self.rows)]
 
-    def _page(self, shown: range) -> Table:
+    def _page(self, shown: range, room: int) -> Table:
+        """The models of a range beside each other, each with that much room at least."""
         table = Table(
             box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", expand=False
         )
         table.add_column(f"at {self.context:,} tokens", width=_LABEL, overflow="fold")
         for i in shown:
-            table.add_column(self.names[i], ratio=1, overflow="fold", min_width=min(_NARROWEST, 12))
+            least = min(max(self._longest(i), _LEAST), room)
+            table.add_column(self.names[i], ratio=1, overflow="fold", min_width=least)
         part = ""
         for row in self.rows:
             if row.part != part:

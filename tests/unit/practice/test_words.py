@@ -10,6 +10,7 @@ from support.practice_tables import diverged, row, trial
 
 from separatrix.numbers.wilson import wilson
 from separatrix.practice.longer import by_length
+from separatrix.practice.table import Longer
 from separatrix.practice.words import about, beyond, decimal, interval, times
 
 
@@ -55,8 +56,8 @@ def test_distances_name_what_lies_beyond() -> None:
 
 def test_longer_prompts_are_medians_over_seeds() -> None:
     seeds = [
-        trial(0, 1000, longer=(("n=64", 0, 10, 40),)),
-        trial(1, 1000, longer=(("n=64", 0, 30, 40),)),
+        trial(0, 1000, longer=(Longer("n=64", 0, 10, 40),)),
+        trial(1, 1000, longer=(Longer("n=64", 0, 30, 40),)),
         diverged(2),
     ]
     found = by_length(row({}, {1e-3: seeds}, task="parity:n=32"))
