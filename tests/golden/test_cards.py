@@ -204,6 +204,7 @@ def test_json_of_released_models(name: str) -> None:
         "cache",
         "verdicts",
         "practice",
+        "cost",
         "defaults",
         "assumptions",
         "unknown",
