@@ -9,8 +9,6 @@ import pytest
 from support.practice_tables import diverged, row, trial
 
 from separatrix.numbers.wilson import wilson
-from separatrix.practice.longer import by_length
-from separatrix.practice.table import Longer
 from separatrix.practice.words import about, beyond, decimal, interval, times
 
 
@@ -52,13 +50,3 @@ def test_distances_name_what_lies_beyond() -> None:
     assert times(Fraction(10**9)) == "1 G x"
     assert times(Fraction(2**20)) == "1,000,000 x"
     assert (about(7), about(98_321), about(101)) == (7, 98_000, 100)
-
-
-def test_longer_prompts_are_medians_over_seeds() -> None:
-    seeds = [
-        trial(0, 1000, longer=(Longer("n=64", 0, 10, 40),)),
-        trial(1, 1000, longer=(Longer("n=64", 0, 30, 40),)),
-        diverged(2),
-    ]
-    found = by_length(row({}, {1e-3: seeds}, task="parity:n=32"))
-    assert found == {32: Fraction(1), 64: Fraction(1, 4)}

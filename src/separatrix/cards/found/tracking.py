@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from separatrix.cards.found.finding import Finding
@@ -12,7 +13,11 @@ from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
 from separatrix.practice.words import accuracy, chance, decimal, enough, seeds
 
-_FOLLOWED = {"parity": "the parity of bits", "S3": "products in S_3", "S5": "products in S_5"}
+_FOLLOWED = {
+    "parity": "the parity of bits",
+    "S3": "three things that trade places",
+    "S5": "five things that trade places",
+}
 
 
 def followed(shape: Shape, group: str, context: int, question: str) -> Finding | None:
@@ -20,18 +25,19 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
     not measured.
     """
     kinds = (*shape.kinds, *((FULL,) if shape.full else ()))
-    rows: dict[str, Row] = {}
+    rows: dict[str, dict[int, Row]] = {}
     for kind in kinds:
         found = {length: row for length, row in tracked(kind, group).items() if enough(row)}
         if not found:
             return None
-        rows[kind] = found[max(found)]
-    able = {kind: row for kind, row in rows.items() if row.median >= SOLVED}
+        rows[kind] = by_length(found[max(found)])
+    trained = {kind: next(iter(lengths.values())) for kind, lengths in rows.items()}
+    able = [kind for kind, row in trained.items() if row.median >= SOLVED]
     # as far as those went on that solved it; what failed to train is not carried on
-    reached = max((max(_solved(row)) for row in able.values()), default=0)
-    said = ", ".join(f"{title(kind)} alone {_level(row)}" for kind, row in rows.items())
-    tokens = ", ".join(f"{length:,}" for length in dict.fromkeys(map(_trained, rows.values())))
-    first = next(iter(rows.values()))
+    reached = max((_solved(rows[kind]) for kind in able), default=0)
+    said = ", ".join(f"{title(kind)} alone {_level(lengths)}" for kind, lengths in rows.items())
+    tokens = ", ".join(f"{row.task.length:,}" for row in _unlike(trained.values()))
+    first = next(iter(trained.values()))
     return Finding(
         question=question,
         experiment="state-tracking",
@@ -39,7 +45,7 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
             f"trained layers followed {_FOLLOWED[group]}: {said} (state-tracking experiment,"
             f" {tokens} tokens, {chance(first)})"
         ),
-        brief=", ".join(f"{title(kind)} {accuracy(row)}" for kind, row in rows.items()),
+        brief=", ".join(f"{title(kind)} {accuracy(row)}" for kind, row in trained.items()),
         result=f"followed by {' and '.join(map(title, able))}" if able else "",
         distances={"tokens": Fraction(context, reached)} if able else {},
         caution="that longer rows are followed too, or that what stayed at chance cannot",
@@ -48,22 +54,25 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
             " the last places. Layers together may do what neither does alone, and training may"
             " fail at what weights can do."
         ),
-        rows=tuple(rows.values()),
+        rows=tuple(trained.values()),
         numbers=({"tokens": reached} if able else {})
-        | {f"accuracy, {kind}": row.median for kind, row in rows.items()},
+        | {f"accuracy, {kind}": row.median for kind, row in trained.items()},
     )
 
 
-def _level(row: Row) -> str:
+def _level(lengths: Mapping[int, Row]) -> str:
     """The accuracy as trained, and at the longest prompts that were tried."""
-    length, share = max(by_length(row).items())
-    longer = f", {decimal(share)} at {length:,} tokens" if length > _trained(row) else ""
-    return f"{accuracy(row)}{longer} ({seeds(row)})"
+    first, *longer = lengths.items()
+    own = first[1]
+    beyond = f", {decimal(longer[-1][1].median)} at {longer[-1][0]:,} tokens" if longer else ""
+    return f"{accuracy(own)}{beyond} ({seeds(own)})"
 
 
-def _trained(row: Row) -> int:
-    return row.task.length
+def _solved(lengths: Mapping[int, Row]) -> int:
+    """The most tokens at which it is still solved."""
+    return max(length for length, row in lengths.items() if row.median >= SOLVED)
 
 
-def _solved(row: Row) -> list[int]:
-    return [length for length, share in by_length(row).items() if share >= SOLVED]
+def _unlike(rows: Iterable[Row]) -> list[Row]:
+    """Rows of different lengths, one of each."""
+    return list({row.task.length: row for row in rows}.values())
