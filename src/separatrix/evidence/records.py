@@ -185,8 +185,16 @@ class Measurement(Evidence):
 
     @property
     def solved(self) -> int:
-        """How many seeds solved the task: right on at least `SOLVED` of their fresh inputs."""
-        return sum(count >= SOLVED * self.total for count in self.correct)
+        """How many seeds solved the task: right on at least `SOLVED` of their fresh inputs, or of
+        the answers due in them where these are counted.
+        """
+        own = self.answers[0] if self.answers else {}
+        right, due = (json_list(own.get(name)) for name in ("right", "due"))
+        if right is None or due is None:
+            return sum(count >= SOLVED * self.total for count in self.correct)
+        # as a file says it: whoever checks the record looks at their types
+        pairs = [pair for pair in zip(right, due, strict=False) if set(map(type, pair)) == {int}]
+        return sum(asked > 0 and found >= SOLVED * asked for found, asked in pairs)
 
 
 KINDS: dict[str, type[Evidence]] = {

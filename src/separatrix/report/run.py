@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from separatrix.errors import SeparatrixError, first_line
 from separatrix.evidence.outcome import Outcome
 from separatrix.numbers.accuracy import percent
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 from separatrix.report.runs import NONE, accuracy, duration, ends, guessed, moment
 from separatrix.report.text_plot import text_plot
 from separatrix.report.theorem_names import theorem_name
@@ -25,7 +25,7 @@ from separatrix.training.slices import Metric
 _BEFORE = ("architecture", "task")
 """Fields of a run that have a line of their own."""
 _STOPPED = {
-    "solved": "solved: right on {stop_at:.1%} of the prompts of 20 steps",
+    "solved": "solved: right on {stop_at:.1%} of the answers of 20 steps",
     "plateau": "its loss made no progress for {plateau:,} steps",
     "steps": "all its steps were done",
     "seconds": "its {seconds:g} seconds were over",
@@ -94,6 +94,9 @@ def _ended(row: Stored) -> dict[str, Any]:
         "status": row.status,
         "outcome": None if outcome is None else outcome.to_json(),
         "interval": list(wilson(outcome.correct, outcome.tested)) if _tested(outcome) else None,
+        "interval_of_answers": list(wilson_of_answers(*outcome.answers, outcome.tested))
+        if _tested(outcome)
+        else None,
         "error": row.error,
         "version": row.version,
         "host": row.host,
@@ -134,11 +137,19 @@ def _measured(row: Stored) -> list[str]:
     if not _tested(outcome):
         return []
     run = row.run
+    task = parse_task(run.task)
+    whole = _share(outcome.correct, outcome.tested, outcome.tested)
     return [
-        f"accuracy      {_right(outcome)}, chance {guessed(parse_task(run.task).chance)}",
+        f"accuracy      {_right(outcome)}, chance {guessed(task.chance)}",
+        *([f"whole prompts {whole}"] if task.several else []),
+        *([f"bits          {outcome.bits:.3f} left for each answer"] if outcome.due else []),
         *(
-            f"at {size:11}{_share(correct, outcome.tested)}"
-            for size, correct in zip(run.longer, outcome.longer, strict=True)
+            f"at {size:10} {_share(*outcome.longer_answers(place), outcome.tested)}"
+            for place, size in enumerate(run.longer)
+        ),
+        *(
+            f"in {each.format:11}{_share(each.right, each.due, outcome.tested)}, states rounded"
+            for each in outcome.formats
         ),
         f"parameters    {outcome.parameters:,}",
     ]
@@ -150,14 +161,12 @@ def _tested(outcome: Outcome | None) -> TypeGuard[Outcome]:
 
 
 def _right(outcome: Outcome | None) -> str:
-    return _share(outcome.correct, outcome.tested) if _tested(outcome) else NONE
+    return _share(*outcome.answers, outcome.tested) if _tested(outcome) else NONE
 
 
-def _share(correct: int, tested: int) -> str:
-    low, high = ends(*wilson(correct, tested))
-    return (
-        f"{accuracy(correct, tested)} ({correct:,} of {tested:,}; 95 % interval {low} to {high} %)"
-    )
+def _share(right: int, due: int, prompts: int) -> str:
+    low, high = ends(*wilson_of_answers(right, due, prompts))
+    return f"{accuracy(right, due)} ({right:,} of {due:,}; 95 % interval {low} to {high} %)"
 
 
 def _beside(run: Run) -> list[str]:

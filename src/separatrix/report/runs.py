@@ -36,7 +36,7 @@ def listing(rows: Sequence[Listed], most: int) -> list[str]:
         "rate": [f"{row.learning_rate:g}" for row in rows],
         "status": [row.status for row in rows],
         "step": [f"{row.step}/{row.steps}" for row in rows],
-        "accuracy": [accuracy(row.correct, row.tested) for row in rows],
+        "accuracy": [accuracy(row.right, row.due) for row in rows],
         "time": [duration(row.seconds) if row.seconds else NONE for row in rows],
     }
     widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
@@ -73,9 +73,9 @@ def counted(counts: Mapping[str, int]) -> str:
     return f"{total:,} run{'s' if total > 1 else ''}: {parts}"
 
 
-def accuracy(correct: int | None, tested: int | None) -> str:
+def accuracy(right: int | None, due: int | None) -> str:
     """What was not tested has none."""
-    return format_share(correct, tested) if correct is not None and tested else NONE
+    return format_share(right, due) if right is not None and due else NONE
 
 
 def guessed(chance: Fraction) -> str:

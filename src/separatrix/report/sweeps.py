@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.accuracy import percent
@@ -23,21 +23,41 @@ Row = dict[str, str]
 def best_rows(summary: Summary) -> list[Row]:
     """A row for each cell: the best of its learning rates, and what is proved of it."""
     longer = list(dict.fromkeys(size for cell in summary.cells for size in cell.run.longer))
-    chosen = any(len(cell.rates) > 1 for cell in summary.cells)
-    return [_best_row(cell, longer, chosen) for cell in summary.cells]
+    formats = list(dict.fromkeys(name for cell in summary.cells for name in cell.run.formats))
+    columns = _Columns(
+        longer=longer,
+        formats=formats,
+        chosen=any(len(cell.rates) > 1 for cell in summary.cells),
+        several=any(cell.several for cell in summary.cells),
+    )
+    return [_best_row(cell, columns) for cell in summary.cells]
 
 
-def _best_row(cell: Measured, longer: Sequence[str], chosen: bool) -> Row:
+class _Columns(NamedTuple):
+    """Columns that not every table has."""
+
+    longer: Sequence[str]
+    formats: Sequence[str]
+    chosen: bool
+    several: bool
+
+
+def _best_row(cell: Measured, columns: _Columns) -> Row:
     best = cell.best
     row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
+    row["median"] = _median(None if best is None else best.accuracy)
+    if columns.several:
+        row["whole prompts"] = _median(None if best is None else best.whole)
     row |= {
-        "median": _median(None if best is None else best.accuracy),
         "seeds": _seeds(best, cell),
         "solved": _solved(best),
     }
-    if chosen:
+    if columns.chosen:
         row["held out"] = _median(cell.held_out_accuracy)
-    for size in longer:
+    for name in columns.formats:
+        found = best.rounded(name) if best is not None and name in cell.run.formats else None
+        row[f"in {name}"] = _median(found)
+    for size in columns.longer:
         at = None
         if best is not None and size in cell.run.longer:
             at = best.longer(cell.run.longer.index(size))
@@ -83,10 +103,20 @@ def notes(summary: Summary) -> list[str]:
             " seeds at those rates, which no choice flatters."
         )
     found.append(
-        f"solved: seeds right on at least {_percent(SOLVED)} of their own test prompts, of the"
+        f"solved: seeds right on at least {_percent(SOLVED)} of {_answers(summary)}, of the"
         " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
         " interval over its test prompts, which are drawn for this seed alone."
     )
+    if any(cell.several for cell in summary.cells):
+        found.append(
+            "Accuracies are of single answers, and intervals count prompts, since answers of one"
+            " prompt depend on each other; whole prompts: those of which every answer is right."
+        )
+    if any(cell.run.formats for cell in summary.cells):
+        found.append(
+            "in bf16, in fp16: the same test with recurrent states rounded after every token;"
+            " training was not."
+        )
     left = [
         f"{count:,} {word}"
         for word in ("diverged", "failed", "running", "waiting")
@@ -113,6 +143,12 @@ def notes(summary: Summary) -> list[str]:
     if len(summary.versions) > 1:
         found.append(f"The runs were ended by different code: {', '.join(summary.versions)}.")
     return found
+
+
+def _answers(summary: Summary) -> str:
+    """What is counted as right, in words."""
+    several = any(cell.several for cell in summary.cells)
+    return "the answers due in their own test prompts" if several else "their own test prompts"
 
 
 def _grids(summary: Summary) -> str:
@@ -207,8 +243,10 @@ def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
 
 
 def _trial_data(trial: Trial) -> dict[str, Any]:
+    lists = ("longer", "longer_right", "longer_due")
     return vars(trial) | {
-        "longer": list(trial.longer),
+        **{name: list(getattr(trial, name)) for name in lists},
+        "formats": [vars(one) for one in trial.formats],
         "accuracy": float(trial.accuracy) if trial.ended else None,
         "interval": _listed(trial.interval),
     }

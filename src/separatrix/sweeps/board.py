@@ -30,16 +30,16 @@ class Line:
     """How far its pack is that began last."""
     accuracy: float | None = None
     """The best of the runs being trained, on the prompts they trained on."""
-    correct: int | None = None
-    """Right answers of the best ended run, of `tested` fresh instances."""
-    tested: int | None = None
+    right: int | None = None
+    """Right answers of the best ended run, of `due` in fresh instances."""
+    due: int | None = None
     rate: float | None = None
     """The learning rate of that run."""
 
     @property
     def best(self) -> float:
         """The accuracy of that run; below any other where there is none."""
-        return -1.0 if self.correct is None or not self.tested else self.correct / self.tested
+        return -1.0 if self.right is None or not self.due else self.right / self.due
 
 
 class Board:
@@ -117,9 +117,10 @@ class Board:
         outcome = row.outcome
         if outcome is None or row.status != "done":
             return
-        if outcome.correct / outcome.tested > line.best:
-            line.correct = outcome.correct
-            line.tested = outcome.tested
+        right, due = outcome.answers
+        if right / due > line.best:
+            line.right = right
+            line.due = due
             line.rate = row.run.learning_rate
         if self.best is None or line.best > self.best.best:
             self.best = line

@@ -17,15 +17,16 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 from separatrix.errors import MissingExtraError, SpecError
 from separatrix.evidence.atomic import write_atomic
-from separatrix.numbers.wilson import wilson
+from separatrix.evidence.outcome import Outcome
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 from separatrix.sweeps.stored import Stored
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 
 CSV = ".csv"
 PARQUET = ".parquet"
-Kind = Literal["text", "integer", "number", "time", "texts", "integers"]
-Cell = None | str | int | float | datetime | list[str] | list[int]
+Kind = Literal["text", "integer", "number", "time", "texts", "integers", "numbers"]
+Cell = None | str | int | float | datetime | list[str] | list[int] | list[float]
 
 
 class Column(NamedTuple):
@@ -40,6 +41,23 @@ METRICS = (
     Column("accuracy", "number"),
     Column("learning_rate", "number"),
 )
+
+
+ANSWERS = (
+    Column("right", "integer"),
+    Column("due", "integer"),
+    Column("answer_accuracy", "number"),
+    Column("answer_accuracy_low", "number"),
+    Column("answer_accuracy_high", "number"),
+    Column("bits", "number"),
+    Column("bits_squares", "number"),
+    Column("longer_right", "integers"),
+    Column("longer_due", "integers"),
+    Column("formats_correct", "integers"),
+    Column("formats_right", "integers"),
+    Column("formats_bits", "numbers"),
+)
+"""Of single answers: `accuracy` and `correct` count prompts."""
 
 
 def check_outputs(store: Path, *paths: Path | None) -> None:
@@ -77,6 +95,7 @@ def columns() -> tuple[Column, ...]:
         Column("accuracy_high", "number"),
         Column("chance", "number"),
         Column("longer_correct", "integers"),
+        *ANSWERS,
         Column("step", "integer"),
         Column("parameters", "integer"),
         Column("wall_seconds", "number"),
@@ -119,6 +138,7 @@ def _cells(row: Stored) -> list[Cell]:
         high,
         _chance(run.task),
         None if outcome is None else list(outcome.longer),
+        *_answers(outcome),
         row.step,
         None if outcome is None else outcome.parameters,
         row.seconds,
@@ -128,6 +148,29 @@ def _cells(row: Stored) -> list[Cell]:
         _time(row.created),
         _time(row.ended),
         row.completions,
+    ]
+
+
+def _answers(outcome: Outcome | None) -> list[Cell]:
+    """What `ANSWERS` names; nothing of a run that was not tested, or by a version that did not
+    count single answers.
+    """
+    if outcome is None or not outcome.due:
+        return [None] * len(ANSWERS)
+    low, high = wilson_of_answers(outcome.right, outcome.due, outcome.tested)
+    return [
+        outcome.right,
+        outcome.due,
+        outcome.right / outcome.due,
+        float(low),
+        float(high),
+        outcome.bits,
+        outcome.bits_squares,
+        list(outcome.longer_right),
+        list(outcome.longer_due),
+        [each.correct for each in outcome.formats],
+        [each.right for each in outcome.formats],
+        [each.bits for each in outcome.formats],
     ]
 
 
@@ -193,6 +236,7 @@ def _parquet(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> bytes
         "time": pa.timestamp("ms", tz="UTC"),
         "texts": pa.list_(pa.string()),
         "integers": pa.list_(pa.int64()),
+        "numbers": pa.list_(pa.float64()),
     }
     schema = pa.schema([(column.name, types[column.kind]) for column in columns])
     cells = list(zip(*rows, strict=True)) or [()] * len(columns)

@@ -114,7 +114,7 @@ def drawn(title: str, board: Board, snapshot: Snapshot, console: Console) -> Ren
             Text(line.label),
             f"{line.ended}/{line.total}",
             _now(line),
-            accuracy(line.correct, line.tested),
+            accuracy(line.right, line.due),
             "" if line.rate is None else f"{line.rate:g}",
         )
     hidden = len(lines) - room
@@ -136,4 +136,4 @@ def _now(line: Line) -> str:
 
 
 def _best(line: Line) -> str:
-    return f"{accuracy(line.correct, line.tested)} ({line.label})"
+    return f"{accuracy(line.right, line.due)} ({line.label})"

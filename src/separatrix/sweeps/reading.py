@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from separatrix.training.packs import Pack
     from separatrix.training.run import Run
 
+_DUE = "json_extract(outcome, '$.due')"
+RIGHT = f"iif({_DUE} > 0, json_extract(outcome, '$.right'), correct)"
+DUE = f"iif({_DUE} > 0, {_DUE}, tested)"
+"""Answers right and due; prompts, where an earlier version did not count single answers."""
 SORTS = {
     "key": "runs.key",
     "architecture": "architecture",
@@ -25,7 +29,7 @@ SORTS = {
     "seed": "seed",
     "learning_rate": "learning_rate",
     "status": "status",
-    "accuracy": "1.0 * correct / tested",
+    "accuracy": f"1.0 * {RIGHT} / {DUE}",
     "step": "step",
     "seconds": "seconds",
     "created": "created",
@@ -47,8 +51,8 @@ class Listed(NamedTuple):
     status: str
     step: int
     steps: int
-    correct: int | None
-    tested: int | None
+    right: int | None
+    due: int | None
     seconds: float
 
 
@@ -238,6 +242,8 @@ def _columns(sweep: str | None, names: Sequence[str]) -> list[str]:
         "key": "runs.key",
         "sweep": "runs.sweep" if sweep is None else "members.sweep",
         "result": "outcome",
+        "right": RIGHT,
+        "due": DUE,
     }
     return [called.get(name, name) for name in names]
 

@@ -8,6 +8,9 @@ The best of several learning rates is chosen by its median over the same seeds t
 shown with, which flatters it. So beside it stands what the choice gives where it was not made: for
 each seed the rate is chosen on the other seeds, and that seed's accuracy at it is `held out`.
 
+An accuracy is that of answers. Where several are due in a prompt, they depend on each other: its
+interval counts prompts.
+
 A diverged seed is right about nothing. A failed or unfinished one is no result: it is counted, and
 left out of every other number.
 """
@@ -21,9 +24,10 @@ from functools import cached_property
 from typing import Any
 
 from separatrix.errors import SeparatrixError
+from separatrix.evidence.outcome import FormatOutcome
 from separatrix.evidence.records import SOLVED
 from separatrix.numbers.seeds import Spread, best_rate
-from separatrix.numbers.wilson import wilson
+from separatrix.numbers.wilson import wilson, wilson_of_answers
 from separatrix.sweeps.cells import Cell, cells, varied
 from separatrix.sweeps.comparing import Tried, Unequal, differences
 from separatrix.sweeps.proved import Proved, proved
@@ -46,32 +50,66 @@ class Trial:
     stopped: str
     """What ended its training; "" where it has not ended."""
     correct: int
+    """Prompts of which every answer is right."""
     tested: int
     """Test prompts, drawn from the seed: no two seeds share a stream. 0 where there is no model
     to test.
     """
     longer: tuple[int, ...]
-    """Right answers at each longer size, of as many prompts."""
+    """Right prompts at each longer size, of as many."""
     steps_done: int
     parameters: int
     seconds: float
+    right: int = 0
+    """Right answers, of all `due` in the test prompts; none where an earlier version did not count
+    them.
+    """
+    due: int = 0
+    bits: float = 0.0
+    """Mean of -log2 p of the right answers."""
+    bits_squares: float = 0.0
+    longer_right: tuple[int, ...] = ()
+    longer_due: tuple[int, ...] = ()
+    formats: tuple[FormatOutcome, ...] = ()
+    """The same test with rounded states."""
 
     @property
     def ended(self) -> bool:
         return self.status in ("done", "diverged")
 
     @property
+    def answers(self) -> tuple[int, int]:
+        """Answers right and due; prompts where single answers were not counted."""
+        return (self.right, self.due) if self.due else (self.correct, self.tested)
+
+    @property
     def accuracy(self) -> Fraction:
-        """0 where it diverged."""
-        return Fraction(self.correct, self.tested) if self.tested else Fraction(0)
+        """Of answers; 0 where it diverged."""
+        return _share(*self.answers)
+
+    @property
+    def whole(self) -> Fraction:
+        """Of prompts as a whole."""
+        return _share(self.correct, self.tested)
 
     def longer_accuracy(self, place: int) -> Fraction:
-        return Fraction(self.longer[place], self.tested) if self.tested else Fraction(0)
+        if self.due:
+            return _share(self.longer_right[place], self.longer_due[place])
+        return _share(self.longer[place], self.tested)
+
+    def rounded_accuracy(self, name: str) -> Fraction:
+        """With states rounded to a format; 0 where it diverged."""
+        found = next((one for one in self.formats if one.format == name), None)
+        return Fraction(0) if found is None else _share(found.right, found.due)
 
     @property
     def interval(self) -> Interval | None:
         """95 %, Wilson, over its test prompts; None where there are none."""
-        return wilson(self.correct, self.tested) if self.tested else None
+        return wilson_of_answers(*self.answers, self.tested) if self.tested else None
+
+
+def _share(right: int, due: int) -> Fraction:
+    return Fraction(right, due) if due else Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +126,15 @@ class Rate:
     @cached_property
     def accuracy(self) -> Spread | None:
         return Spread.of([trial.accuracy for trial in self.ended])
+
+    @property
+    def whole(self) -> Spread | None:
+        """The accuracy of prompts as a whole."""
+        return Spread.of([trial.whole for trial in self.ended])
+
+    def rounded(self, name: str) -> Spread | None:
+        """The accuracy with states rounded to a format."""
+        return Spread.of([trial.rounded_accuracy(name) for trial in self.ended])
 
     def longer(self, place: int) -> Spread | None:
         """The accuracy at the longer size of this place."""
@@ -183,6 +230,11 @@ class Measured:
     @property
     def chance(self) -> Fraction:
         return Fraction(parse_task(self.run.task).chance)
+
+    @property
+    def several(self) -> bool:
+        """Whether several answers are due in a prompt."""
+        return parse_task(self.run.task).several
 
     def count(self, status: Status) -> int:
         return sum(rate.count(status) for rate in self.rates)
@@ -281,6 +333,13 @@ def _trial(row: Stored) -> Trial:
         correct=outcome.correct,
         tested=outcome.tested,
         longer=outcome.longer,
+        right=outcome.right,
+        due=outcome.due,
+        bits=outcome.bits,
+        bits_squares=outcome.bits_squares,
+        longer_right=outcome.longer_right,
+        longer_due=outcome.longer_due,
+        formats=outcome.formats,
         steps_done=outcome.steps_done,
         parameters=outcome.parameters,
         seconds=outcome.seconds,

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 from support.toy_runs import outcome, pack, run, update
 
 from separatrix.cli.main import run as command
+from separatrix.evidence.outcome import FormatOutcome, Outcome
 from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
@@ -152,6 +154,99 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "show", run(1).key, "--store", str(path), "--json"))
     assert found["metrics"] == [{"step": 20, "loss": None, "accuracy": 0.0, "learning_rate": 1e-3}]
     assert found["outcome"]["status"] == "diverged"
+
+
+MANY = Run(
+    architecture="gdn @ heads=1, head_dim=4",
+    task="mqar:input_seq_len=16,num_kv_pairs=2,vocab_size=8",
+    seed=0,
+    tested=1000,
+    longer=("input_seq_len=24",),
+    formats=("bf16",),
+)
+"""Two answers are due in each prompt."""
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A run of which single answers are counted, and one that an earlier version has stored."""
+    made = tmp_path / "several.sqlite"
+    both = Pack((MANY, replace(MANY, seed=1)))
+    ended = Outcome(
+        seed=0,
+        correct=100,
+        tested=1000,
+        longer=(50,),
+        right=1500,
+        due=2000,
+        bits=0.875,
+        bits_squares=0.9,
+        longer_right=(1000,),
+        longer_due=(2000,),
+        formats=(FormatOutcome(format="bf16", correct=90, right=1450, due=2000, bits=1.25),),
+        steps_done=40,
+        parameters=900,
+    )
+    before = Outcome(seed=1, correct=200, tested=1000, longer=(70,), steps_done=40, parameters=900)
+    with Store.create(made, version="0.1.0+abc") as store:
+        store.add("several", both.runs)
+        store.claim(both.keys, "me")
+        finished = tuple(zip(both.keys, (ended, before), strict=True))
+        last = replace(update(both, 40, checkpoint=None), finished=finished)
+        store.tell(both, last, "me")
+    with sqlite3.connect(made) as connection:
+        connection.execute("DROP TRIGGER ended_stays")
+        changes = ", ".join(f"'$.{name}'" for name in Outcome.later)
+        connection.execute(
+            f"UPDATE runs SET outcome = json_remove(outcome, {changes}) WHERE seed = 1"
+        )
+        # what wrote it keeps the trigger
+        connection.executescript(
+            "CREATE TRIGGER ended_stays BEFORE UPDATE OF key ON runs BEGIN SELECT 1; END;"
+        )
+    connection.close()
+    return made
+
+
+def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "list", "--store", str(several), "--sort=-accuracy").splitlines()
+    assert ["75.0 %" in lines[1], "20.0 %" in lines[2]] == [True, True]
+    out = printed(capsys, "show", MANY.key, "--store", str(several))
+    for said in (
+        # as wide as 750 of 1,000: by the formula, 0.7490 -+ 0.0268
+        "accuracy      75.0 % (1,500 of 2,000; 95 % interval 72.2 to 77.6 %)",
+        "whole prompts 10.0 % (100 of 1,000;",
+        "bits          0.875 left for each answer",
+        "at input_seq_len=24 50.0 % (1,000 of 2,000;",
+        "in bf16       72.5 % (1,450 of 2,000;",
+    ):
+        assert said in out
+    earlier = printed(capsys, "show", replace(MANY, seed=1).key, "--store", str(several))
+    assert "20.0 % (200 of 1,000" in earlier
+    assert "bits" not in earlier
+    summed = json.loads(printed(capsys, "summary", "--store", str(several), "--json"))
+    seeds = summed["cells"][0]["rates"][0]["seeds"]
+    assert [one["accuracy"] for one in seeds] == [0.75, 0.2]
+    assert seeds[0]["formats"][0]["right"] == 1450
+    page = printed(capsys, "summary", "--store", str(several), "--markdown")
+    assert "| cell | rate | median | whole prompts |" in page
+    assert "Accuracies are of single answers" in page
+
+
+def test_single_answers_in_files(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed(capsys, "export", str(tmp_path / "runs.csv"), "--store", str(several))
+    with (tmp_path / "runs.csv").open() as file:
+        first, second = csv.DictReader(file)
+    assert (first["right"], first["due"], first["answer_accuracy"]) == ("1500", "2000", "0.75")
+    assert (first["accuracy"], first["correct"]) == ("0.1", "100")
+    assert json.loads(first["formats"]) == ["bf16"]
+    assert json.loads(first["formats_bits"]) == [1.25]
+    assert json.loads(first["longer_due"]) == [2000]
+    # of the earlier version's nothing is made up
+    assert [second[name] for name in ("right", "due", "bits", "formats_right")] == [""] * 4
+    assert second["accuracy"] == "0.2"
 
 
 def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_the_board_follows_packs_and_looks_up_what_ended() -> None:
     left = standing(FULL, 50, [0.9] * 4)
     board.heard(snapshot(replace(left, metrics=left.metrics[1::2])))
     assert (full.ended, full.running, full.step) == (2, 2, 50)
-    assert (full.correct, full.tested, full.rate) == (2047, 2048, 1e-2)
+    assert (full.right, full.due, full.rate) == (2047, 2048, 1e-2)
     assert board.best is full
     assert set(looked) == {RUNS[0].key, RUNS[2].key}
 
@@ -135,7 +135,7 @@ def test_the_last_run_of_another_process_is_not_forgotten() -> None:
 def test_failed_and_diverged_runs_have_ended_without_a_best() -> None:
     rows = [stored(RUNS[0], 3, "diverged"), stored(RUNS[1], status="failed")]
     (line, _) = Board(RUNS, rows).lines
-    assert (line.ended, line.correct) == (2, None)
+    assert (line.ended, line.right) == (2, None)
 
 
 def test_the_headline_says_what_there_is() -> None:
