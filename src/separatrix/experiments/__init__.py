@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from separatrix.errors import UnknownNameError
 from separatrix.experiments.base import Experiment
+from separatrix.experiments.cot import ChainOfThought
+from separatrix.experiments.depth import Depth
+from separatrix.experiments.recurrence_ablation import RecurrenceAblation
 
-_ALL: tuple[Experiment, ...] = ()
+_ALL: tuple[Experiment, ...] = (Depth(), ChainOfThought(), RecurrenceAblation())
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 """Name -> experiment."""
 
