@@ -17,6 +17,7 @@ from separatrix.architecture.spec import (
     format_spec,
     parse_layers,
 )
+from separatrix.architecture.weights import Weights
 from separatrix.errors import SizeError, SpecError
 from separatrix.evidence.canonical import json_list, json_object
 from separatrix.mechanisms import (
@@ -79,6 +80,8 @@ class Architecture:
     """Assumptions made while reading it, to be printed with every verdict."""
     vocabulary: int | None = field(default=None, compare=False)
     context: int | None = field(default=None, compare=False)
+    weights: Weights | None = field(default=None, compare=False)
+    """How many weights it has, where a file tells."""
     written: str = field(default="", compare=False)
     """The spec as somebody wrote it, which tells what it leaves open; "" for what is no spec."""
 

@@ -5,11 +5,12 @@ that fit in a memory, all in exact integers; and from which contexts one costs l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from separatrix.architecture import Architecture
+from separatrix.architecture.weights import Weights
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
@@ -56,8 +57,29 @@ class Serving:
 
     @property
     def room(self) -> int | None:
-        """Bits of memory beside the weights."""
+        """Bits of memory beside the weights; not above 0 where these are known not to fit."""
         return None if self.memory is None else self.memory - (self.weights or 0)
+
+    def of(self, known: Weights | None) -> Serving:
+        """With the weights that a file tells, where nobody gives any."""
+        if self.weights is not None or known is None or known.bits is None:
+            return self
+        return _Told(self.memory, known.total * known.bits, self.batch)
+
+    def read(self, known: Weights | None) -> Fraction:
+        """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
+        apart the share that the batch needs at the most.
+        """
+        if self.weights is None or known is None:
+            return Fraction(self.weights or 0)
+        return Fraction(self.weights * known.read(self.batch), known.total)
+
+
+class _Told(Serving):
+    """Weights that a file tells: they may be too large for the memory, which is no mistake."""
+
+    def __post_init__(self) -> None:
+        pass
 
 
 class CostAt(NamedTuple):
@@ -92,6 +114,10 @@ class Costs:
     serving: Serving
     at: tuple[CostAt, ...]
     longest: int | None
+    known: Weights | None
+    """What the file tells of the weights."""
+    told: bool
+    """Whether `serving` has its weights from there."""
 
     def here(self, context: int) -> CostAt:
         """Those at one of the contexts."""
@@ -103,8 +129,11 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
     near = (context // _APART, context, context * _APART)
     contexts = [t for t in near if 1 <= t <= LONGEST_CONTEXT]
     grown = _Grown.of(architecture)
-    found = tuple(_cost_at(architecture, grown, t, serving) for t in contexts)
-    return Costs(serving, found, _longest(architecture, serving))
+    served = serving.of(architecture.weights)
+    found = tuple(_cost_at(architecture, grown, t, served) for t in contexts)
+    return Costs(
+        served, found, _longest(architecture, served), architecture.weights, served is not serving
+    )
 
 
 def _cost_at(
@@ -113,13 +142,13 @@ def _cost_at(
     kept = architecture.cache_bits(context)
     sequences = None
     if serving.room is not None and kept:
-        sequences = serving.room // kept
+        sequences = max(0, serving.room) // kept
     return CostAt(
         context,
         architecture.flops(context),
         None if grown is None else grown.prefill.total(context),
         None if grown is None else grown.fetched.at(context),
-        None if serving.weights is None else Fraction(serving.weights, serving.batch),
+        None if serving.weights is None else serving.read(architecture.weights) / serving.batch,
         kept,
         sequences,
     )
@@ -130,6 +159,8 @@ def _longest(architecture: Architecture, serving: Serving) -> int | None:
     if serving.room is None:
         return None
     each = serving.room // serving.batch
+    if each < 0:
+        return 0
     low, high = 0, LONGEST_CONTEXT + 1
     while low + 1 < high:
         middle = (low + high) // 2
@@ -177,8 +208,10 @@ class Crossing:
 
 
 MEASURES = {
-    "decode": "operations to decode a token",
-    "prefill": "operations to read a prompt",
+    "decode": "mixing, to decode a token",
+    "decode_whole": "all operations to decode a token",
+    "prefill": "mixing, to read a prompt",
+    "prefill_whole": "all operations to read a prompt",
     "fetched": "bytes read to decode a token",
     "kept": "bytes of cache for each sequence",
     "sequences": "memory for each sequence",
@@ -195,24 +228,45 @@ def crossings(
     one, other = _Grown.of(first), _Grown.of(second)
     if one is None or other is None:
         return ()
-    return tuple(_crossings(one, other, servings))
+    known = (first.weights, second.weights)
+    served = (servings[0].of(known[0]), servings[1].of(known[1]))
+    if (served[0].weights is None) != (served[1].weights is None):
+        # weights of one alone would decide nothing
+        served = (replace(served[0], weights=None), replace(served[1], weights=None))
+    read = [own.read(weights) for own, weights in zip(served, known, strict=True)]
+    found = list(_crossings(one, other, served, read[0] - read[1]))
+    if known[0] is not None and known[1] is not None:
+        found += _crossings_whole(one, other, known[0], known[1])
+    order = list(MEASURES)
+    return tuple(sorted(found, key=lambda crossing: order.index(crossing.what)))
 
 
-def _crossings(one: _Grown, other: _Grown, servings: tuple[Serving, Serving]) -> Iterator[Crossing]:
+def _crossings_whole(
+    one: _Grown, other: _Grown, known: Weights, known_other: Weights
+) -> Iterator[Crossing]:
+    """With the operations of maps, MLPs and experts; the head only where a token is decoded."""
+    more = (
+        known.operations(head=head) - known_other.operations(head=head) for head in (True, False)
+    )
+    decode, prefill = (Growth(operations) for operations in more)
+    whole = one.decode - other.decode + decode
+    yield Crossing("decode_whole", signs(whole, LONGEST_CONTEXT))
+    prompts = one.prefill - other.prefill + prefill
+    yield Crossing("prefill_whole", total_signs(prompts, LONGEST_CONTEXT))
+
+
+def _crossings(
+    one: _Grown, other: _Grown, servings: tuple[Serving, Serving], weights: Fraction
+) -> Iterator[Crossing]:
     yield Crossing("decode", signs(one.decode - other.decode, LONGEST_CONTEXT))
     yield Crossing("prefill", total_signs(one.prefill - other.prefill, LONGEST_CONTEXT))
-    yield Crossing(
-        "fetched", signs(_read(one, servings[0]) - _read(other, servings[1]), LONGEST_CONTEXT)
-    )
+    caches = (one.fetched - other.fetched) * servings[0].batch
+    read = caches * weights.denominator + Growth(weights.numerator)
+    yield Crossing("fetched", signs(read, LONGEST_CONTEXT))
     rooms = [serving.room for serving in servings]
-    if rooms[0] is None or rooms[1] is None:
+    if rooms[0] is None or rooms[1] is None or min(rooms[0], rooms[1]) <= 0:
         yield Crossing("kept", signs(one.kept - other.kept, LONGEST_CONTEXT))
         return
     # as many more sequences of the one fit as its caches take less of its room
     shares = one.kept * rooms[1] - other.kept * rooms[0]
     yield Crossing("sequences", signs(shares, LONGEST_CONTEXT))
-
-
-def _read(grown: _Grown, serving: Serving) -> Growth:
-    """Bits of cache and weights that a step reads for the whole batch."""
-    return grown.fetched * serving.batch + Growth(serving.weights or 0)

@@ -18,9 +18,9 @@ from separatrix.numbers.amounts import format_bytes
 from separatrix.report.card import growth_text
 from separatrix.report.card_json import card_json
 from separatrix.report.costs import (
+    MIXING,
     Pair,
     cost_rows,
-    costs_counted,
     costs_explained,
     crossing_rows,
     crossings_json,
@@ -105,7 +105,7 @@ def render_comparison(
     """
     names = tuple(facts.name for facts in cards)
     rows = tuple(aligned(cards, curves, explain=explain))
-    notes = (*costs_counted(), *((costs_explained(),) if explain else ()))
+    notes = (MIXING, *((costs_explained(),) if explain else ()))
     return _Comparison(names, rows, cards[0].context, cards[0].context_from, tuple(pairs), notes)
 
 
@@ -228,12 +228,14 @@ def _kept(row: Row | None) -> str:
 
 def _costs(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
     context = cards[0].context
-    written = [cost_rows(facts.costs) for facts in cards]
-    for rows in zip(*written, strict=True):
+    written = [dict(cost_rows(facts.costs)) for facts in cards]
+    titles = max((list(rows) for rows in written), key=len)
+    for title in titles:
         cells = (
-            said(facts.costs.here(context)) for facts, (_, said) in zip(cards, rows, strict=True)
+            rows[title](facts.costs.here(context)) if title in rows else "-"
+            for facts, rows in zip(cards, written, strict=True)
         )
-        yield Aligned("Cost of a token", rows[0][0], tuple(cells))
+        yield Aligned("Cost of a token", title, tuple(cells))
 
 
 def _crossed(pair: Pair) -> Iterator[Text]:

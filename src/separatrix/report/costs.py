@@ -12,6 +12,7 @@ from separatrix.numbers.amounts import LONGEST_CONTEXT, bytes_of, format_bytes, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from separatrix.architecture.weights import Weights
     from separatrix.cards.costs import CostAt, Costs, Crossing, Serving
 
 
@@ -30,16 +31,19 @@ class Pair(NamedTuple):
 
 UNKNOWN = "not known"
 ANY = "any number"
+MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
 _LONGEST_NAME = 24
 
 
 def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
     """Each cost in words, and how it is written at a context."""
     rows: list[tuple[str, Callable[[CostAt], str]]] = [
-        ("decode, operations", lambda cost: format_count(cost.decode)),
-        ("prefill, operations", lambda cost: _mean(cost.prefill_each)),
+        ("decode, mixing", lambda cost: format_count(cost.decode)),
+        ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
         ("cache read to decode", lambda cost: _bytes(cost.fetched)),
     ]
+    if costs.known is not None:
+        rows[:2] = _with_maps(costs.known)
     if costs.serving.weights is not None:
         together = _batch(costs.serving)
         rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
@@ -49,16 +53,35 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
     return rows
 
 
+def _with_maps(known: Weights) -> list[tuple[str, Callable[[CostAt], str]]]:
+    """Operations of mixing, and of a whole token."""
+    decoding, prompts = known.operations(head=True), known.operations(head=False)
+    return [
+        ("decode, mixing", lambda cost: format_count(cost.decode)),
+        ("decode, whole token", lambda cost: format_count(cost.decode + decoding)),
+        ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
+        ("prefill, whole token", lambda cost: _mean(cost.prefill_each, prompts)),
+    ]
+
+
 def costs_notes(costs: Costs) -> list[str]:
     """What is counted, and how long the batch fits."""
-    return [*costs_counted(), *(() if costs.longest is None else (_fits(costs),))]
+    notes = [MIXING if costs.known is None else f"{MIXING}; {_whole(costs.known)}"]
+    if costs.longest is None:
+        return notes
+    weights = costs.serving.weights
+    if weights is None:
+        notes.append("weights not given, none taken off the memory: --weights")
+    elif costs.told:
+        notes.append(f"weights of {format_bytes(weights)}, by the sizes in the file; --weights")
+    return [*notes, _fits(costs)]
 
 
-def costs_counted() -> list[str]:
-    """What is counted."""
-    return [
-        "operations of mixing alone, a multiply-add counts 2: no projections, MLPs, experts, head"
-    ]
+def _whole(known: Weights) -> str:
+    """What a whole token adds to mixing."""
+    met, total = known.read(1), known.total
+    share = "" if met + known.embedding == total else f" of {format_count(total)}"
+    return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets"
 
 
 def costs_explained() -> str:
@@ -83,7 +106,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
         "weights_bytes": _plain(serving.weights),
         "batch": serving.batch,
         "batch_fits_up_to": costs.longest,
-        "counted": "mixing",
+        "weights": _weights_json(costs.known),
         "contexts": [
             {
                 "context": cost.context,
@@ -157,20 +180,35 @@ def _batch(serving: Serving) -> str:
 def _fits(costs: Costs) -> str:
     batch = costs.serving.batch
     whose = "one sequence fits" if batch == 1 else f"a batch of {batch:,} fits"
+    room = costs.serving.room
+    if room is not None and room <= 0:
+        return "the weights alone do not fit"
     if not costs.longest:
         return f"not even one token of {'a sequence' if batch == 1 else 'each sequence'} fits"
     if costs.longest == LONGEST_CONTEXT:
         return f"{whose} at every context up to 10^12 tokens"
-    taken = "" if costs.serving.weights is not None else " (weights not given: none taken off)"
-    return f"{whose} up to {costs.longest:,} tokens{taken}"
+    return f"{whose} up to {costs.longest:,} tokens"
 
 
 def _sequences(cost: CostAt) -> str:
     return ANY if cost.sequences is None else f"{cost.sequences:,}"
 
 
-def _mean(each: Fraction | None) -> str:
-    return UNKNOWN if each is None else format_count(round(each))
+def _mean(each: Fraction | None, more: int = 0) -> str:
+    return UNKNOWN if each is None else format_count(round(each) + more)
+
+
+def _weights_json(known: Weights | None) -> dict[str, Any] | None:
+    """Weights that the file tells, and the operations that they add to those of mixing."""
+    if known is None:
+        return None
+    return {
+        "total": known.total,
+        "met_by_a_token": known.read(1),
+        "bits": known.bits,
+        "decode_flops": known.operations(head=True),
+        "prefill_flops_per_token": known.operations(head=False),
+    }
 
 
 def _bytes(bits: int | Fraction | None) -> str:

@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
+from separatrix.architecture.hf import from_config
+from separatrix.architecture.presets import PRESETS, preset
 from separatrix.architecture.settings import Settings
 from separatrix.cards.costs import Crossing, Serving, costs, crossings
 from separatrix.errors import SeparatrixError, UnknownNameError
@@ -44,7 +45,13 @@ def test_qwen3_next_by_hand() -> None:
     assert here.prefill_each == Fraction(attention * 262_145, 2) + recurrent
     # 40 GiB over 6 GiB and 73.7 MiB
     assert here.sequences == 40 * 1024 * 2**20 // (6 * 2**30 + states + buffers) == 6
-    assert here.weights == 5 * GIB
+    # 8 tokens choose 80 of 512 experts of 3 maps at the most
+    known = preset("qwen3-next-80b").weights
+    assert known is not None
+    unchosen = 48 * (512 - 80) * 3 * 2048 * 512
+    rows = 151_936 * 2048
+    assert known.read(8) == known.total - unchosen - rows
+    assert here.weights == Fraction(5 * GIB * known.read(8), known.total)
 
 
 def test_llama_by_hand_and_with_fp8() -> None:
@@ -107,7 +114,8 @@ def test_one_crossing_by_hand() -> None:
     assert 1451 * (65_536 - 12_288) < 77_266_944 < 1452 * (65_536 - 12_288)
     found = crossed(*models)
     assert found["kept"].since == (Since(1, 1), Since(1452, -1))
-    assert found["fetched"].since == (Since(1, 1), Since(1452, -1))
+    # 14.0 GiB of weights are read at each step, and 6.6 GiB where 10 of 512 experts are
+    assert found["fetched"].since == (Since(1, -1),)
     # 131,072 - 49,152 / 4 * ... operations per token: 4 * 32 * 32 * 128 against 4 * 12 * 16 * 256
     slope = 4 * (32 * 32 * 128 - 12 * 16 * 256)
     constant = 36 * (7 * 32 * 128 * 128 + 8 * 8192)
@@ -133,7 +141,7 @@ def test_rooms_of_different_weights_decide_who_holds_more() -> None:
     """
     one = Architecture.parse("window(size=100) @ heads=1, head_dim=1, bf16")
     two = Architecture.parse("window(size=300) @ heads=1, head_dim=1, bf16")
-    tight, wide = Serving(8 * 10_000, 8 * 8_000), Serving(8 * 10_000)
+    tight, wide = Serving(8 * 10_000, 8 * 8_000), Serving(8 * 10_008, 8 * 8)
     assert crossed(one, two, tight, wide)["sequences"].since == (Since(1, 1),)
     # with as much room both hold as many until the smaller window is full
     assert crossed(one, two, wide)["sequences"].since == (Since(1, 0), Since(101, -1))
@@ -204,3 +212,71 @@ def test_keys_and_values_get_a_format_of_their_own() -> None:
     both = preset("llama-3.1-8b", settings=Settings.parse(["kv=fp8", "full.format=p4"]))
     assert both.only is None
     assert {part.p for layer in both for part in layer} == {4}
+
+
+def test_weights_of_released_models_by_hand() -> None:
+    """Llama 3.1 8B: 8,030,261,248 parameters are published, 65 norms of 4,096 among them. The
+    published 671 G and 37 G active of DeepSeek-V3, 80 G and 3 G of Qwen3-Next (without embeddings
+    and head), 20.9 G and 3.6 G of gpt-oss-20b.
+    """
+    llama = preset("llama-3.1-8b").weights
+    assert llama is not None
+    assert llama.total == 8_030_261_248 - 65 * 4096
+    each = 4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14_336
+    assert llama.operations(head=False) == 2 * 32 * each
+    assert llama.operations(head=True) == 2 * (32 * each + 4096 * 128_256)
+    for name, total, active in (
+        ("deepseek-v3", 671, 37),
+        ("qwen3-next-80b", 80, None),
+        ("gpt-oss-20b", 21, 4),
+    ):
+        known = preset(name).weights
+        assert known is not None
+        assert round(known.total / 10**9) == total
+        assert active is None or round(known.read(1) / 10**9) == active
+    qwen = preset("qwen3-next-80b").weights
+    assert qwen is not None
+    assert round((qwen.read(1) - qwen.head) / 10**9) == 3
+
+
+def test_weights_of_the_file_are_taken_off_the_memory() -> None:
+    """16,059,990,016 bytes of weights in bf16 leave 69,839,355,904 of 80 GiB: four caches of 128k
+    tokens, 16 GiB each.
+    """
+    llama = preset("llama-3.1-8b")
+    found = costs(llama, 131_072, Serving(80 * GIB))
+    room = 80 * 2**30 - 2 * (8_030_261_248 - 65 * 4096)
+    assert found.serving.room == 8 * room
+    assert found.here(131_072).sequences == room // 2**34 == 4
+    assert found.longest == room // 131_072
+    # read: all but the embedding, of which a row is looked up
+    assert found.here(131_072).weights == 16 * (8_030_261_248 - 65 * 4096 - 4096 * 128_256)
+    # 148 GiB do not fit, which is no mistake of whoever asks
+    large = costs(preset("qwen3-next-80b"), 4096, Serving(80 * GIB))
+    assert (large.here(4096).sequences, large.longest) == (0, 0)
+
+
+def test_whole_tokens_cross_elsewhere_than_mixing() -> None:
+    """gpt-oss-20b has 3.6 G weights to meet, and a window in every second layer; Qwen3 8B 7.6 G."""
+    found = crossed(preset("gpt-oss-20b"), preset("qwen3-8b"))
+    assert found["decode_whole"].since == (Since(1, -1),)
+    small = preset("qwen3-next-80b")
+    pair = crossed(small, preset("llama-3.1-8b"))
+    # fewer weights from the first token on; mixing takes more of states up to 410 tokens
+    assert pair["decode_whole"].since == (Since(1, -1),)
+    assert pair["decode"].since == (Since(1, 1), Since(411, -1))
+
+
+def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
+    assert preset("mamba-2.8b").weights is None
+    assert Architecture.parse("full").weights is None
+    quantised = dict(PRESETS["llama-3.1-8b"]["config"]) | {
+        "quantization_config": {"quant_method": "gptq", "bits": 4}
+    }
+    known = from_config(quantised).weights
+    assert known is not None
+    assert known.bits is None
+    without = {k: v for k, v in quantised.items() if k != "intermediate_size"}
+    assert from_config(without).weights is None
+    strange = dict(PRESETS["qwen3-next-80b"]["config"]) | {"num_experts_per_tok": 600}
+    assert from_config(strange).weights is None

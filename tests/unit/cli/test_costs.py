@@ -78,8 +78,8 @@ def test_compare_names_the_context_at_which_two_designs_change_places(
     text = told(capsys, "compare", full, window, "--memory", "1MiB", "--weights", "1KiB")
     said = "alike up to 100; the second less from 101 on"
     for title in (
-        "operations to decode a token",
-        "operations to read a prompt",
+        "mixing, to decode a token",
+        "mixing, to read a prompt",
         "bytes read to decode a token",
         "memory for each sequence",
     ):

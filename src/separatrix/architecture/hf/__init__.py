@@ -25,6 +25,7 @@ from separatrix.architecture.hf.pattern import by_pattern
 from separatrix.architecture.hf.positions import placed
 from separatrix.architecture.hf.probe import probe
 from separatrix.architecture.hf.unread import refuse_unread, unknown_note
+from separatrix.architecture.hf.weights import weights
 from separatrix.architecture.settings import Settings
 from separatrix.evidence.canonical import json_list, json_object
 
@@ -79,7 +80,8 @@ def from_config(
     reading = stored(placed(_family(fields)(fields), fields, chosen), fields)
     refuse_unread(fields, reading, outer)
     reading = replace(reading, notes=(*reading.notes, *unknown_note(fields)))
-    return built(reading, fields, name, chosen)
+    architecture = built(reading, fields, name, chosen)
+    return replace(architecture, weights=weights(fields, architecture))
 
 
 def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
