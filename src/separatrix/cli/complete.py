@@ -1,5 +1,5 @@
-"""Names that the shell completes: presets, tasks, mechanisms, theorems. Each takes what was
-typed so far.
+"""Names that the shell completes: presets, tasks, mechanisms, theorems, experiments. Each takes
+what was typed so far.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ def theorems(incomplete: str) -> list[str]:
     from separatrix.report.listing import list_theorems
 
     return _beginning([row["key"] for row in list_theorems()], incomplete)
+
+
+def experiments(incomplete: str) -> list[str]:
+    from separatrix.experiments import EXPERIMENTS
+
+    return _beginning(EXPERIMENTS, incomplete)
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

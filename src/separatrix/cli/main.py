@@ -22,6 +22,7 @@ from separatrix.cli.compare import compare
 from separatrix.cli.design import design
 from separatrix.cli.evaluate import evaluate
 from separatrix.cli.evidence import construct, refute, verify
+from separatrix.cli.experiment import experiment
 from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
 from separatrix.cli.options import SIZES
 from separatrix.cli.reproduce import reproduce
@@ -90,6 +91,7 @@ app.command(context_settings=SIZES)(construct)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
 app.command()(sweep)
+app.command()(experiment)
 app.command(context_settings=SIZES)(train)
 app.command(context_settings=SIZES)(evaluate)
 app.command()(presets)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from separatrix.errors import SpecError
 from separatrix.evidence.code import code_version
+from separatrix.experiments.base import Cell
 from separatrix.practice.table import RESULTS, Provenance, Table
 
 UNKNOWN = "unknown"
@@ -48,14 +49,31 @@ def commit(package: Path = PACKAGE) -> str:
     return UNKNOWN if changed != "" or found is None else found
 
 
-def check_recordable(table: Table) -> None:
-    """Raises SpecError for a table that nobody could make again: of no commit, or with runs that
-    failed.
+def check_clean() -> None:
+    """Raises SpecError where this is no clean checkout: before hours of training."""
+    if commit() == UNKNOWN:
+        raise SpecError(
+            "--record keeps results of a commit only: run the command from a clean checkout, such"
+            " as `git worktree add --detach FOLDER` makes"
+        )
+
+
+def check_recordable(table: Table, cells: Sequence[Cell]) -> None:
+    """Raises SpecError for a table that nobody could make again: of other code than the checkout's,
+    or with runs that failed.
     """
+    check_clean()
     if table.provenance.commit == UNKNOWN:
         raise SpecError(
-            "--record keeps results of a commit only: run the command from a clean checkout"
-            " (`git worktree add --detach FOLDER`) with a store that only it has used"
+            "--record keeps results of one commit only, and other code trained some of these runs;"
+            " give the command another --store"
+        )
+    wanted = sum(len(cell.runs) for cell in cells)
+    found = sum(len(row.every) for row in table.rows)
+    if found < wanted:
+        raise SpecError(
+            f"{wanted - found:,} of {wanted:,} runs failed, and nothing is recorded; `separatrix"
+            " runs list --status failed` shows them"
         )
 
 

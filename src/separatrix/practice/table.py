@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from separatrix.errors import EvidenceError, SpecError, UnknownNameError
 from separatrix.evidence.canonical import canonical, json_object
@@ -26,7 +26,6 @@ from separatrix.tasks import Task, parse_task
 RESULTS = Path(__file__).parent / "results"
 """A file for each experiment of which the package holds results."""
 KIND = "practice"
-SCALES = ("smoke", "laptop", "gpu")
 Scale = Literal["smoke", "laptop", "gpu"]
 Label = str | int
 
@@ -272,23 +271,36 @@ def interval(accuracy: Fraction, tested: int) -> tuple[Fraction, Fraction]:
     return Fraction(low), Fraction(high)
 
 
+def scale_named(text: str) -> Scale | None:
+    """The scale of that name; None for no scale."""
+    return next((scale for scale in get_args(Scale) if scale == text), None)
+
+
+def result_file(name: str, scale: Scale = "laptop") -> Path:
+    """Where the package keeps an experiment's results."""
+    return RESULTS / f"{name}{'' if scale == 'laptop' else f'.{scale}'}.json"
+
+
 def names() -> tuple[str, ...]:
-    """Experiments of which the package holds results."""
-    return tuple(sorted(path.stem for path in RESULTS.glob("*.json")))
+    """Experiments of which the package holds results at laptop scale."""
+    return tuple(sorted(path.stem for path in RESULTS.glob("*.json") if "." not in path.stem))
 
 
 @cache
-def read(name: str) -> Table | None:
+def read(name: str, scale: Scale = "laptop") -> Table | None:
     """The recorded table of an experiment; None where the package holds none. Raises SpecError for
     a damaged file.
     """
-    path = RESULTS / f"{name}.json"
+    path = result_file(name, scale)
     # a name is no path
-    if Path(name).name != name or not path.exists():
+    if path.parent != RESULTS or not path.exists():
         return None
     table = read_file(path)
-    if table.experiment != name:
-        raise SpecError(f"{path}: holds results of '{table.experiment}', not of '{name}'")
+    if (table.experiment, table.scale) != (name, scale):
+        raise SpecError(
+            f"{path}: holds results of '{table.experiment}' at scale {table.scale}, not of '{name}'"
+            f" at {scale}"
+        )
     return table
 
 

@@ -184,5 +184,5 @@ def test_a_file_under_another_name_is_refused(
 ) -> None:
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     (tmp_path / "depth-of-toys.json").write_text(example().text())
-    with pytest.raises(SpecError, match="results of 'toy', not of 'depth-of-toys'"):
+    with pytest.raises(SpecError, match="results of 'toy' at scale laptop, not of"):
         read("depth-of-toys")
