@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
 
-.PHONY: reproduce test test-peers test-slow test-long lint format map figures package mutants bench clean
+.PHONY: reproduce test test-peers test-slow test-long lint format map figures experiments package mutants bench clean
 
 define need
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -50,6 +50,10 @@ map:
 figures:
 	$(call need,run)
 	@$(BIN)/python tools/figures.py $(ARGS)
+
+experiments:
+	$(call need,run)
+	@$(BIN)/python tools/experiments.py $(ARGS)
 
 package:
 	$(call need,run)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,38 +28,41 @@ def figure_name(name: str, end: str, scale: Scale = "laptop") -> str:
     )
 
 
-def section(experiment: Experiment, table: Table | None, *, images: str, heading: str) -> str:
-    """What stands about an experiment on a page: its question, what is proved, and what the table
-    shows; `images` is the folder of its figures as the page names it, with a slash at its end.
+def section(experiment: Experiment, tables: Sequence[Table], *, images: str, heading: str) -> str:
+    """What stands about an experiment on a page: its question, what is proved, and what the tables
+    of its scales show; `images` is the folder of its figures as the page names it, with a slash at
+    its end.
     """
     parts = [
         f"{heading} `{experiment.name}`: {experiment.title}",
         f"**Question.** {experiment.question}",
         f"**Proved.** {experiment.says}",
     ]
-    if table is None:
-        parts.append("**Measured.** Nothing is recorded yet.")
-    else:
+    for table in tables:
         parts += _measured(experiment, table, images)
-    parts.append(f"**Command.** `separatrix experiment {experiment.name} --scale laptop`")
+    if not tables:
+        parts.append(
+            "**Measured.** Nothing is recorded yet;"
+            f" `separatrix experiment {experiment.name} --scale laptop` makes it."
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def _measured(experiment: Experiment, table: Table, images: str) -> list[str]:
     found = experiment.findings(table)
-    parts = ["\n".join(["**Measured.**", "", *(f"- {plain(one)}" for one in found)])]
-    if not found:
-        parts = ["**Measured.** Too little for a claim."]
+    claims = [f"- {plain(one)}" for one in found] or ["Too little for a claim."]
+    parts = [f"**Measured at {table.scale} scale.**", "\n".join(claims)]
     for end, spec in experiment.figures(table).items():
         name = figure_name(experiment.name, end, table.scale)
         parts.append(f"![{alternative(experiment, spec)}]({images}{name}.svg)")
     for shown in experiment.tables(table):
         lines = markdown_table(shown.columns, shown.rows)
         if len(shown.rows) > OPEN_ROWS:
-            lines = f"<details><summary>{plain(shown.title)}</summary>\n\n{lines}\n\n</details>"
+            # a summary is HTML, in which Markdown is not read
+            title = escape(shown.title)
+            parts.append(f"<details><summary>{title}</summary>\n\n{lines}\n\n</details>")
         else:
-            lines = f"{plain(shown.title)}:\n\n{lines}"
-        parts.append(lines)
+            parts.append(f"{plain(shown.title)}:\n\n{lines}")
     parts.append("\n".join(f"- {plain(note)}" for note in [*notes(table), made(table)]))
     return parts
 
@@ -76,11 +80,7 @@ def alternative(experiment: Experiment, spec: Mapping[str, Any]) -> str:
 def made(table: Table) -> str:
     """Where a table comes from, in one sentence."""
     one = table.provenance
-    on = (
-        f"{one.cores} processes on {one.device}"
-        if one.cores > 1
-        else f"one process on {one.device}"
-    )
+    many = f"{one.cores} processes" if one.cores > 1 else "one process"
     return (
         f"Made by {one.command} at commit {one.commit[:10]} (version {one.version}) on {one.date}:"
         f" {duration(one.seconds)} of training in all, by {many} on {one.device}."
@@ -103,6 +103,6 @@ def write_out(experiment: Experiment, table: Table, out: Path) -> None:
     with new_folder(out) as folder:
         write_figures(experiment, table, folder)
         write_atomic(
-            folder / f"{experiment.name}.md", section(experiment, table, images="", heading="#")
+            folder / f"{experiment.name}.md", section(experiment, [table], images="", heading="#")
         )
         write_atomic(folder / f"{experiment.name}.json", table.text())

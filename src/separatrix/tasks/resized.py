@@ -30,20 +30,18 @@ def resized(task: Task, text: str) -> Resized:
     """
     sizes = _read(task, text)
     other = task.with_sizes(sizes)
-    own = _sizes(task)
-    changed = {name: value for name, value in _sizes(other).items() if own.get(name) != value}
+    own = task.sizes()
+    new = other.sizes()
+    if "shift" in own:
+        # sizes leave the plain draw out
+        new.setdefault("shift", PLAIN)
+    changed = {name: value for name, value in new.items() if own.get(name) != value}
     if not changed:
         raise SizeError(f"'{text[:60]}' leaves {task.spec} as it is; name a size that differs")
     trouble = unreadable(other, task)
     if trouble:
         raise SizeError(f"'{text[:60]}': {trouble}{_remedy(task, sizes)}")
     return Resized(other, ",".join(f"{name}={value}" for name, value in changed.items()))
-
-
-def _sizes(task: Task) -> dict[str, Any]:
-    """Every size by name; the plain draw too, where a task can be drawn otherwise."""
-    sizes = task.sizes()
-    return sizes | ({"shift": sizes.get("shift", PLAIN)} if task.shifts else {})
 
 
 def unreadable(other: Task, task: Task) -> str | None:

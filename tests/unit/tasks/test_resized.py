@@ -164,6 +164,7 @@ def test_sizes_of_compositions(spec: str, text: str, found: str) -> None:
         ("recall:n=8,K=16,V=4", "shift=zipf", "recall:n=8,K=16,V=4,shift=zipf", "shift=zipf"),
         ("recall:n=8,K=16,V=4,shift=few", "shift=none", "recall:n=8,K=16,V=4", "shift=none"),
         ("parity:n=8", "n=4,shift=few", "parity:n=4,shift=few", "n=4,shift=few"),
+        ("parity:n=8,shift=few,queries=all", "shift=none", "parity:n=8,queries=all", "shift=none"),
     ],
 )
 def test_another_draw_is_read_alike(trained: str, text: str, tested: str, said: str) -> None:
