@@ -7,8 +7,14 @@ from separatrix.experiments.base import Experiment
 from separatrix.experiments.cot import ChainOfThought
 from separatrix.experiments.depth import Depth
 from separatrix.experiments.recurrence_ablation import RecurrenceAblation
+from separatrix.experiments.shift import Shift
 
-_ALL: tuple[Experiment, ...] = (Depth(), ChainOfThought(), RecurrenceAblation())
+_ALL: tuple[Experiment, ...] = (
+    Depth(),
+    ChainOfThought(),
+    RecurrenceAblation(),
+    Shift(),
+)
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 """Name -> experiment."""
 

@@ -8,13 +8,14 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from math import log2
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from separatrix.experiments.base import Line, grouped, parts, worded
-from separatrix.practice.table import Label, Row, Table
+from separatrix.practice.table import Label, Row, Table, Trial, interval
 from separatrix.report.drawing import libraries
 from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec
 
@@ -113,20 +114,20 @@ def places(values: Sequence[Label], *, even: bool = False) -> Places:
 
 def marks(row: Row, x: Label) -> tuple[Mark, ...]:
     """The seeds of a row at its best learning rate."""
-    found: list[Mark] = []
-    for trial in row.trials:
-        low, high = trial.interval
-        found.append(
-            Mark(
-                x=x,
-                height=float(trial.accuracy),
-                low=float(low),
-                high=float(high),
-                seed=trial.seed,
-                told=f"{trial.stopped} after {trial.steps:,} steps, rate {row.best_rate:g}",
-            )
-        )
-    return tuple(found)
+    return tuple(mark(row, trial, x, trial.accuracy) for trial in row.trials)
+
+
+def mark(row: Row, trial: Trial, x: Label, accuracy: Fraction) -> Mark:
+    """A seed at an accuracy over its test prompts, with the interval that these give."""
+    low, high = interval(accuracy, trial.tested)
+    return Mark(
+        x=x,
+        height=float(accuracy),
+        low=float(low),
+        high=float(high),
+        seed=trial.seed,
+        told=f"{trial.stopped} after {trial.steps:,} steps, rate {row.best_rate:g}",
+    )
 
 
 def accuracy_figures(experiment: Experiment, table: Table) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from separatrix.errors import Undecided
 from separatrix.evidence.records import Verdict
 from separatrix.experiments.base import Line, grouped
 from separatrix.numbers.accuracy import WHOLE
+from separatrix.tasks import Task
 from separatrix.theory import judge
 from separatrix.theory.trained import Ceiling, trained_ceiling
 
@@ -22,12 +23,12 @@ DOTTED = (2, 3)
 DASHED = (7, 4)
 
 
-def ceiling(row: Row) -> Ceiling | None:
-    """Theorem A about the row's stack on its task, trained in float32; None where it says nothing
-    of the task, and where no comparison settles it.
+def ceiling(row: Row, task: Task | None = None) -> Ceiling | None:
+    """Theorem A about the row's stack on its task, or on another one, trained in float32; None
+    where it says nothing of the task, and where no comparison settles it.
     """
     try:
-        return trained_ceiling(Architecture.parse(row.run["architecture"]), row.task)
+        return trained_ceiling(Architecture.parse(row.run["architecture"]), task or row.task)
     except Undecided:
         return None
 

@@ -109,9 +109,10 @@ def notes(table: Table) -> list[str]:
     grids = Counter(tuple(rate.learning_rate for rate in row.rates) for row in table.rows)
     rates = "; ".join(", ".join(f"{rate:g}" for rate in grid) for grid in grids)
     seeds = sorted({len(row.trials) for row in table.rows})
+    many = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     found = [
-        f"{len(every):,} trainings, {' to '.join(map(str, sorted({seeds[0], seeds[-1]})))} seeds a"
-        f" row; rate: the best of {rates} by the median over the same seeds.",
+        f"{len(every):,} trainings, seeds of a row: {many}; rate: the best of {rates} by the median"
+        " over the same seeds.",
         "In brackets: 95 % Wilson intervals over each seed's own test prompts, which count as one"
         " each however many answers they ask for.",
         "solved: seeds with at least 99 % of their answers right.",
