@@ -111,7 +111,7 @@ def test_a_question_asked_twice_or_never_is_refused() -> None:
     recall = asked("recall:n=2,K=3,V=2,queries=all")
     assert recall.answer(np.array([[2, 0, 3, 1, 3, 2]])).tolist() == [[-1, -1, -1, -1, 1, 0]]
     for prompt, said in (
-        ([2, 0, 3, 1, 3, 3], "asked for twice"),
+        ([2, 0, 3, 1, 3, 3], "a question is asked twice"),
         ([2, 0, 3, 1, 3, 4], "not there"),
         ([2, 0, 2, 1, 2, 2], "twice"),
         ([2, 0, 3, 1, 3, 0], "must lie in"),

@@ -14,11 +14,18 @@ QUESTIONS = [
     "recall:n=3,K=4,V=5,queries=2",
     "recall:n=4,K=6,V=3,form=independent,queries=all",
     "recall:n=4,K=4,V=6,form=independent,queries=1,shift=zipf",
+    "eva:n=4,V=3,queries=all",
+    "eva:n=3,V=5,queries=2",
+    "eva:n=9,V=3,shift=local,queries=all",
     "seqcomp:L=2,m=3,n_1=2,queries=all",
     "seqcomp:L=2,m=4,n_1=3,queries=5,split=1,stages=1",
     "seqcomp:L=1,m=3,queries=2",
     "seqcomp:L=3,m=2,n_1=2,n_2=3,queries=all,split=1",
     "seqcomp:L=2,m=4,form=uniform,queries=3",
+    "khop:n=30,V=5,k=2,queries=all",
+    "khop:n=24,V=4,k=1,queries=3",
+    "twosum:n=4,M=67,queries=all",
+    "twosum:n=5,M=40,queries=2",
     "parity:n=9,queries=all",
     "parity:n=9,shift=few,queries=3",
     "modular:n=9,m=4,queries=all",
@@ -32,7 +39,8 @@ QUESTIONS = [
 
 def by_hand(task: Questions, prompt: list[int]) -> list[int]:
     """The answer due after each token, -1 where none is."""
-    asked = {"recall": _keys, "seqcomp": _starts}.get(task.task.name, _prefixes)(task, prompt)
+    kinds = dict.fromkeys(("eva", "recall", "twosum"), _lookups) | {"seqcomp": _starts}
+    asked = kinds.get(task.task.name, _prefixes)(task, prompt)
     return [asked.get(place, NO_ANSWER) for place in range(len(prompt))]
 
 
@@ -43,16 +51,15 @@ def _alone(task: Any, prompt: list[int]) -> int:
 
 
 def _prefixes(task: Questions, prompt: list[int]) -> dict[int, int]:
-    single: Any = task.task
-    first = 0 if task.queries == "all" else len(prompt) - int(task.queries)
-    return {place: _alone(single, prompt[: place + 1]) for place in range(first, len(prompt))}
+    due = range(len(prompt) - task.number, len(prompt))
+    return {place: _alone(task.task, prompt[: place + 1]) for place in due}
 
 
-def _keys(task: Questions, prompt: list[int]) -> dict[int, int]:
-    pairs = prompt[: 2 * task.sizes()["n"]]
+def _lookups(task: Questions, prompt: list[int]) -> dict[int, int]:
+    before = prompt[: task.sizes()["n"] * (1 + (task.task.name == "recall"))]
     return {
-        place: _alone(task.task, [*pairs, prompt[place]])
-        for place in range(len(pairs), len(prompt))
+        place: _alone(task.task, [*before, prompt[place]])
+        for place in range(len(before), len(prompt))
     }
 
 

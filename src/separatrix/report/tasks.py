@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from separatrix.errors import UnknownNameError
-from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, Thought
+from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, Thought, usage
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.base.words import wrapped
+from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
 
 _THOUGHT = "thought-the-chain-of-a-composition-task-value-by-value-then-the-answer"
@@ -51,8 +52,8 @@ UNMEASURED = "?"
 def rows() -> list[dict[str, str]]:
     """One row per task, texts in natural language last."""
     return [
-        {"name": cls.name, "asks": cls.title, "sizes": cls.usage, "source": cls.source}
-        for cls in every().values()
+        {"name": name, "asks": cls.title, "sizes": _usage(name), "source": cls.source}
+        for name, cls in every().items()
     ]
 
 
@@ -64,6 +65,15 @@ def every() -> dict[str, type[Task] | type[TextTask]]:
 def grid(name: str) -> list[str]:
     """Task texts from easy to hard."""
     return [f"{name}:{sizes}" for sizes in every()[name].grid]
+
+
+def asked(name: str) -> list[str]:
+    """The same with several answers per prompt."""
+    return [f"{name}:{sizes}" for sizes in ASKED.get(name, ())]
+
+
+def _usage(name: str) -> str:
+    return usage(name) if name in TASKS else every()[name].usage
 
 
 def describe(name: str) -> list[tuple[str, str]]:
@@ -79,16 +89,32 @@ def describe(name: str) -> list[tuple[str, str]]:
     sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
     parts = [
         (f"{name}: {cls.title}", words.definition),
-        ("written as" if cls is Thought else "sizes", f"{cls.usage}{written}"),
+        (
+            "written as" if cls is Thought else "sizes",
+            f"{Thought.usage if cls is Thought else _usage(name)}{written}",
+        ),
         ("composition tasks", ", ".join(_with_chains()) if cls is Thought else ""),
         ("drawn", words.drawn),
         ("answers", cls.due),
         ("prefix classes", words.counted),
         ("shifts (shift=...)", "\n".join(shifts)),
         ("from easy to hard", "\n".join(sizes)),
+        *_questions(name),
         ("source", words.origin),
     ]
     return [(heading, text) for heading, text in parts if text]
+
+
+def _questions(name: str) -> list[tuple[str, str]]:
+    """What `queries=` makes of a task, where it takes it."""
+    if name not in QUESTIONS:
+        return []
+    words = QUESTIONS[name].words
+    return [
+        ("several answers per prompt (queries=...)", f"{words.definition}\n\n{words.drawn}"),
+        ("prefix classes with several answers", words.counted),
+        ("with several answers", "\n".join(_size(parse_any_task(text)) for text in asked(name))),
+    ]
 
 
 def _with_chains() -> list[str]:
@@ -155,7 +181,7 @@ def _audit(name: str, measured: Measured | None) -> list[str]:
     """The audit's tables: an accuracy and the level it may reach, for every probe at the first
     sizes, and for the best probe at every size.
     """
-    texts = grid(name)
+    texts = grid(name) + asked(name)
     found = {text: {} if measured is None else measured(text) for text in texts}
     first = texts[:AUDITED]
     lines = [

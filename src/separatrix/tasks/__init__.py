@@ -134,7 +134,7 @@ def parse_task(text: str) -> Task:
                 " and separatrix.tasks.text in Python"
             )
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
-    sizes = read_sizes(text, TASKS[name].usage)
+    sizes = read_sizes(text, usage(name))
     thought = sizes.pop("thought", PLAIN)
     kind = _kind(name, sizes)
     several = QUESTIONS.get(kind.name)
@@ -148,6 +148,12 @@ def parse_task(text: str) -> Task:
             )
         return several.of(task, own)
     return task if thought == PLAIN else Thought(task=task, form=thought)
+
+
+def usage(name: str) -> str:
+    """The sizes that a text of the task of a name may give."""
+    several = QUESTIONS.get(name)
+    return TASKS[name].usage + (f"; {several.own_usage}" if several else "")
 
 
 def _kind(name: str, sizes: dict[str, Any]) -> type[Task]:

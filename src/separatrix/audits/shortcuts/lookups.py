@@ -75,9 +75,11 @@ def walks(task: KHop, tokens: Tokens) -> Tokens:
     letter to one that stands behind it anywhere, as often as it does.
     """
     rows = np.arange(len(tokens))[:, None]
-    steps = np.zeros((len(tokens), task.V, task.V))
+    # V stands before a prompt that is shorter than others, and no step leads there
+    letters = task.V + 1
+    steps = np.zeros((len(tokens), letters, letters))
     np.add.at(steps, (rows, tokens[:, :-1], tokens[:, 1:]), 1.0)
-    reached = np.zeros((len(tokens), 1, task.V))
+    reached = np.zeros((len(tokens), 1, letters))
     reached[rows[:, 0], 0, tokens[:, -1]] = 1.0
     for _ in range(task.k):
         reached = reached @ steps

@@ -15,7 +15,7 @@ from separatrix.numbers.first_size import first_size
 from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import shown
-from separatrix.tasks.base.task import Family, Task, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 
 ALL = "all"
 """The `queries` that asks everything the task can be asked."""
@@ -34,6 +34,7 @@ class Questions(Task):
 
     own: ClassVar[tuple[str, ...]] = ("queries",)
     """The sizes that are not those of `task`."""
+    own_usage: ClassVar[str] = "queries=all|k"
     several: ClassVar[bool] = True
     due: ClassVar[str] = "due after several tokens; the loss is taken there"
 
@@ -42,8 +43,9 @@ class Questions(Task):
 
     def __post_init__(self) -> None:
         # messages, words of theorems and texts name the task that is asked
-        for name in ("name", "usage", "source", "noun", "title", "shortcuts"):
+        for name in ("name", "source", "noun", "title", "shortcuts", "shifts"):
             object.__setattr__(self, name, getattr(self.task, name))
+        object.__setattr__(self, "usage", f"{self.task.usage}; {self.own_usage}")
         most = self.most
         if self.queries != ALL and (type(self.queries) is not int or not 1 <= self.queries <= most):
             raise SizeError(
@@ -202,8 +204,42 @@ class Questions(Task):
         return front
 
 
-def in_order(batch: int, most: int, number: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, number): which of [most] is asked, each at most once, in a random order."""
-    from separatrix.tasks.drawing.distinct import distinct
+@dataclass(frozen=True, kw_only=True)
+class Lookups(Questions):
+    """Questions of one token each, behind what is asked about; none is asked twice."""
 
-    return distinct(batch, number, most, rng)
+    @property
+    def before(self) -> int:
+        """Tokens before the questions."""
+        return self.task.length - 1
+
+    @property
+    def length(self) -> int:
+        return self.before + self.number
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        check_once(self.spec, tokens[:, self.before :])
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        for place in range(self.before, self.length):
+            # each question alone is one of the task, which checks what stands before as well
+            alone = np.concatenate((tokens[:, : self.before], tokens[:, [place]]), axis=1)
+            targets[:, place] = self.task.answer(alone)
+        return targets
+
+    def alone(self, front: Tokens, back: Tokens) -> Tokens:
+        return np.concatenate((front[:, : self.before], back[:, -1:]), axis=1)
+
+    def _joined(self, before: Tokens, asked: Tokens, answers: Tokens) -> Batch:
+        """Prompts of what is asked about, the questions and their answers."""
+        none = np.full(before.shape, NO_ANSWER, np.int64)
+        return Batch(
+            np.concatenate((before, asked), axis=1), np.concatenate((none, answers), axis=1)
+        )
+
+
+def check_once(spec: str, asked: Tokens) -> None:
+    """Raises SizeError where a row asks the same question (an id) twice."""
+    ordered = np.sort(asked, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        raise SizeError(f"{spec}: a question is asked twice; each may be asked once")

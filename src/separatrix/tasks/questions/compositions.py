@@ -14,8 +14,9 @@ from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
 from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.distinct import distinct
 from separatrix.tasks.functions.composed import PERMUTATIONS
-from separatrix.tasks.questions.base import Questions, in_order
+from separatrix.tasks.questions.base import Questions, check_once
 from separatrix.tasks.seqcomp import SeqComp
 
 WORDS = Words(
@@ -59,6 +60,7 @@ class Starts(Questions):
     """i_L from several starts, and with stages i_1 as well."""
 
     own: ClassVar[tuple[str, ...]] = ("queries", "split", "stages")
+    own_usage: ClassVar[str] = "queries=all|k, split=0|1, stages=0|1"
     words: ClassVar[Words] = WORDS
 
     task: SeqComp
@@ -142,7 +144,7 @@ class Starts(Questions):
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         functions = self.task.draw(batch, rng).tokens[:, : self._before]
-        asked = in_order(batch, self.most, self.number, rng)
+        asked = distinct(batch, self.number, self.most, rng)
         if self.split:
             w, z_0 = np.divmod(asked, self.task.m)
             questions = np.stack((z_0, w), axis=2).reshape(batch, -1)
@@ -186,9 +188,7 @@ class Starts(Questions):
             if self.stages:
                 targets[:, z_0] = chain[:, 0]
             met.append(tokens[:, z_0] + self.task.m * tokens[:, w])
-        ordered = np.sort(np.column_stack(met), axis=1)
-        if (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise SizeError(f"{self.spec}: a question is asked twice; each may be asked once")
+        check_once(self.spec, np.column_stack(met))
         return targets
 
     def alone(self, front: Tokens, back: Tokens) -> Tokens:

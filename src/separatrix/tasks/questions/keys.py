@@ -10,10 +10,10 @@ import numpy as np
 
 from separatrix.errors import SizeError
 from separatrix.tasks.base.levels import share_of_the_mode
-from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
+from separatrix.tasks.base.task import Batch
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, lookup_chance
-from separatrix.tasks.questions.base import Questions, in_order
+from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
 
 WORDS = Words(
@@ -36,11 +36,10 @@ WORDS = Words(
         answer asks for a uniform key, and what was asked before says nothing about it.
 
         form=independent: levels are those of one question. form=present: the answer cannot be drawn
-        first, since all values may be asked for. Of D = n keys and V <= n values each value stands
-        there once and n - V are uniform: naming the most frequent is right with probability (1 + (n
-        - V) E[mode's share of n - V uniform values])/n, naming any one of them with E[sum of
-        squared multiplicities]/n^2. With V > n, when values differ, an entry named is right with
-        probability 1/n.
+        first, since all values may be asked for. With V <= n every value stands there once, and r =
+        n - V more are uniform: naming the most frequent is right with probability (1 + E[mode of r
+        uniform values])/n, naming any one of them with E[sum of squared multiplicities]/n^2. With V
+        > n, when values differ, an entry named is right with probability 1/n.
 
         A model may forget what was asked. It answers none the better for it: the facts were read
         before, and the order of questions does not depend on them.
@@ -51,7 +50,7 @@ WORDS = Words(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keys(Questions):
+class Keys(Lookups):
     """Values of several different keys, in a random order."""
 
     words: ClassVar[Words] = WORDS
@@ -65,6 +64,8 @@ class Keys(Questions):
                 f" form={' or form='.join(PROMISED)}"
             )
         super().__post_init__()
+        # keys are written once
+        object.__setattr__(self, "shortcuts", ())
 
     @property
     def most(self) -> int:
@@ -73,10 +74,6 @@ class Keys(Questions):
     @property
     def told(self) -> str:
         return "then other keys of these, one after another"
-
-    @property
-    def length(self) -> int:
-        return 2 * self.task.n + self.number
 
     @property
     def chance(self) -> Fraction:
@@ -91,7 +88,7 @@ class Keys(Questions):
         """
         n = self.task.n
         V = self.task.V
-        if self.task.form == "independent" or probe == "first writes":
+        if self.task.form == "independent":
             return self.task.level(probe)
         if probe == "constant":
             return self.chance
@@ -114,29 +111,8 @@ class Keys(Questions):
         n = self.task.n
         keys = self.task.V + distinct(batch, n, self.task.K, rng)
         values = self.task.values(batch, rng)
-        asked = in_order(batch, n, self.number, rng)
-        tokens = np.empty((batch, self.length), np.int64)
-        tokens[:, 0 : 2 * n : 2] = keys
-        tokens[:, 1 : 2 * n : 2] = values
-        tokens[:, 2 * n :] = np.take_along_axis(keys, asked, axis=1)
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        targets[:, 2 * n :] = np.take_along_axis(values, asked, axis=1)
-        return Batch(tokens, targets)
-
-    def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        n = self.task.n
-        queries = tokens[:, 2 * n :]
-        ordered = np.sort(queries, axis=1)
-        if (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise SizeError(f"{self.spec}: a key is asked for twice; each may be asked for once")
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        for place in range(2 * n, self.length):
-            # each question alone is one of the task, which checks the pairs as well
-            targets[:, place] = self.task.answer(
-                np.concatenate((tokens[:, : 2 * n], tokens[:, place : place + 1]), axis=1)
-            )
-        return targets
-
-    def alone(self, front: Tokens, back: Tokens) -> Tokens:
-        return np.concatenate((front[:, : 2 * self.task.n], back[:, -1:]), axis=1)
+        which = distinct(batch, self.number, n, rng)
+        pairs = np.stack((keys, values), axis=2).reshape(batch, -1)
+        return self._joined(
+            pairs, np.take_along_axis(keys, which, 1), np.take_along_axis(values, which, 1)
+        )
