@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from separatrix.errors import UnknownNameError
 from separatrix.experiments.base import Experiment
+from separatrix.experiments.capacity import Capacity
 from separatrix.experiments.cot import ChainOfThought
 from separatrix.experiments.depth import Depth
+from separatrix.experiments.length import Length
+from separatrix.experiments.ratio import Ratio
 from separatrix.experiments.recurrence_ablation import RecurrenceAblation
 from separatrix.experiments.shift import Shift
+from separatrix.experiments.zoology import Zoology
 
 _ALL: tuple[Experiment, ...] = (
+    Capacity(),
     Depth(),
+    Ratio(),
+    Zoology(),
+    Length(),
     ChainOfThought(),
     RecurrenceAblation(),
     Shift(),

@@ -37,6 +37,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SpecError
 from separatrix.mechanisms import Mechanism
 from separatrix.practice.table import Row, Table, Trial, read
+from separatrix.tasks import Task
 from separatrix.tasks.base.facts import Facts
 
 NAME = "capacity"
@@ -96,8 +97,13 @@ def numbers(row: Row) -> int:
     """Numbers that the state, or the window, holds after the list of facts: all that is carried but
     the buffer of a short convolution.
     """
-    kept = _mechanism(row).cache(row.task.prefix_length)
-    return sum(item.bits.numbers for item in kept if item.kind in KEPT)
+    return kept(_mechanism(row), row.task)
+
+
+def kept(layer: Mechanism, task: Task) -> int:
+    """The same of a layer, after the part of the task's prompts that lists facts."""
+    carried = layer.cache(task.prefix_length)
+    return sum(item.bits.numbers for item in carried if item.kind in KEPT)
 
 
 def facts(row: Row) -> Facts:

@@ -1,0 +1,190 @@
+"""What rows of the experiment `capacity` say in words: laws, orders, spreads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+
+from separatrix.experiments.base import claimed, grouped
+from separatrix.practice.capacity import Best, best, bits_learned, facts, numbers
+from separatrix.practice.table import Row
+
+FORMAT = "bf16"
+"""In which states are rounded after every token when tested once more."""
+TRAINED_BITS = 32
+"""Of a number of the state in the format that is trained in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """facts = c x numbers / log2 V, fitted to the best of each size, by the mean of logarithms."""
+
+    c: float
+    """Bits per number."""
+    residuals: tuple[tuple[Best, float], ...]
+    """Each best with how many times the fitted bits it holds."""
+
+    @property
+    def factor(self) -> float:
+        """The most that a size is off, above or below."""
+        return max(max(ratio, 1 / ratio) for _, ratio in self.residuals)
+
+
+def law(rows: Iterable[Row]) -> Law | None:
+    """The law of one mechanism's rows; None with fewer than two sizes at which anything was
+    learned.
+    """
+    sizes: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        sizes.setdefault((numbers(row), facts(row).values), []).append(row)
+    found = [one for one in map(best, sizes.values()) if one is not None and one.learned.low > 0]
+    if len(found) < 2:
+        return None
+    held = [log(per_number(one)) for one in found]
+    c = exp(sum(held) / len(held))
+    return Law(c=c, residuals=tuple((one, per_number(one) / c) for one in found))
+
+
+def per_number(one: Best) -> float:
+    return one.learned.bits / numbers(one.row)
+
+
+def rounded_bits(one: Best) -> float:
+    """Bits of the same model with its state rounded after every token, at least."""
+    rounded = one.trial.rounded(FORMAT)
+    if rounded is None:
+        return one.learned.bits
+    return max(0.0, one.learned.bits - facts(one.row).number * (rounded.bits - one.trial.bits))
+
+
+def allowed(row: Row) -> int:
+    """Bits that the state holds in the format that it is trained in: Theorem A's allowance."""
+    return TRAINED_BITS * numbers(row)
+
+
+def said(every: Sequence[Row]) -> tuple[str, ...]:
+    """All findings, from rows with three seeds; what contradicts expectation first."""
+    rows = [row for row in every if claimed([row])]
+    if not rows:
+        return ()
+    return (
+        *law_said(rows),
+        *order_said(rows),
+        *seeds_said(rows),
+        *optimisers_said(rows),
+        *format_said(rows),
+        allowed_said(rows),
+    )
+
+
+def law_said(rows: Sequence[Row]) -> list[str]:
+    """Whether facts = c x numbers / log2 V fits, mechanism by mechanism: facts by place."""
+    said: list[str] = []
+    for name, of in grouped(rows, lambda row: str(row.labels["mechanism"])).items():
+        fitted = law([row for row in of if row.labels["by"] == "place"])
+        if fitted is None:
+            continue
+        worst, ratio = max(fitted.residuals, key=lambda one: abs(log(one[1])))
+        said.append(
+            f"{name}: facts = c x numbers / log2 V with c = {fitted.c:.2f} fits"
+            f" {len(fitted.residuals)} sizes within a factor of {fitted.factor:.2f}; it is furthest"
+            f" off, {ratio:.2f} times the fitted bits, at {numbers(worst.row)} numbers and V ="
+            f" {facts(worst.row).values}."
+        )
+    return said
+
+
+def order_said(rows: Sequence[Row]) -> list[str]:
+    """Who learned most and least per number, at each size of state that several share."""
+    said: list[str] = []
+    for size, of in grouped(rows, lambda row: f"{row.labels['numbers']}").items():
+        found = {
+            name: chosen
+            for name, each in grouped(of, lambda row: str(row.labels["mechanism"])).items()
+            if (chosen := best(each)) is not None
+        }
+        if len(found) < 3:
+            continue
+        ranked = sorted(found, key=lambda name: -found[name].learned.bits)
+        told = ", ".join(f"{name} {per_number(found[name]):.2f}" for name in ranked)
+        said.append(f"Learned at least, bits per number of a state of {size} numbers: {told}.")
+    return said
+
+
+def seeds_said(rows: Sequence[Row]) -> list[str]:
+    """How far apart the seeds of one row lie."""
+    spans: dict[float, Row] = {}
+    for row in rows:
+        bits = [bits_learned(row, trial).bits for trial in row.trials]
+        if min(bits) > 0:
+            spans[max(bits) / min(bits)] = row
+    if not spans:
+        return []
+    widest = max(spans)
+    row = spans[widest]
+    return [
+        f"Seeds of one row at one learning rate differ by up to {widest:.1f} times in bits"
+        f" ({row.labels['mechanism']}, {numbers(row)} numbers, V = {facts(row).values}); the median"
+        f" row's by {median(spans):.1f} times: what is not learned in this budget is no limit."
+    ]
+
+
+def optimisers_said(rows: Sequence[Row]) -> list[str]:
+    """Which optimiser found more, where both trained the same."""
+    more: dict[str, list[str]] = {"muon": [], "adamw": []}
+    for row in rows:
+        if row.labels["optimiser"] != "adamw":
+            continue
+        same = {name: row.labels[name] for name in row.labels if name != "optimiser"}
+        other = next(
+            (each for each in rows if each.labels == {**same, "optimiser": "muon"}),
+            None,
+        )
+        one, two = best([row]), best([other] if other is not None else [])
+        if one is None or two is None:
+            continue
+        won = "adamw" if one.learned.bits > two.learned.bits else "muon"
+        ratio = one.learned.bits / max(two.learned.bits, 1e-9)
+        more[won].append(f"{row.labels['mechanism']} ({ratio:.2f} times)")
+    if not more["muon"] and not more["adamw"]:
+        return []
+    return [
+        "AdamW's best against Muon's, bits: more for"
+        f" {', '.join(more['adamw']) or 'none'}; less for {', '.join(more['muon']) or 'none'}."
+    ]
+
+
+def format_said(rows: Sequence[Row]) -> list[str]:
+    """What rounding the state after every token costs."""
+    kept: dict[float, Best] = {}
+    for row in rows:
+        chosen = best([row])
+        if chosen is None or chosen.trial.rounded(FORMAT) is None or chosen.learned.low <= 0:
+            continue
+        kept[rounded_bits(chosen) / chosen.learned.bits] = chosen
+    if not kept:
+        return []
+    least = min(kept)
+    row = kept[least].row
+    return [
+        f"With states rounded to {FORMAT} after every token, the best models keep"
+        f" {median(kept):.1%} of their bits (median of {len(kept)} rows), at least {least:.1%}"
+        f" ({row.labels['mechanism']}, {numbers(row)} numbers)."
+    ]
+
+
+def allowed_said(rows: Sequence[Row]) -> str:
+    """How far Theorem A's allowance lies from what was learned."""
+    ratios = [
+        allowed(row) / chosen.learned.bits
+        for row in rows
+        if (chosen := best([row])) is not None and chosen.learned.low > 0
+    ]
+    if not ratios:
+        return "No row learned anything in this budget; that is a fact about the budget."
+    return (
+        f"Theorem A allows 32 bits per number in fp32: {min(ratios):.0f} to {max(ratios):.0f} times"
+        " what was learned. No accuracy here comes near what is proved impossible."
+    )
