@@ -1,0 +1,64 @@
+"""What the experiment `ratio` trains, and what it says of tables made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from support.practice_tables import row, table, trial
+
+from separatrix.architecture import Architecture
+from separatrix.experiments.ratio import ALL_FULL, NO_FULL, Ratio
+from separatrix.practice.shape import Shape
+from separatrix.practice.table import Row
+
+
+def cell(mechanism: str, ratio: int, *right: int, task: str = "recall") -> Row:
+    labels = {"mechanism": mechanism, "ratio": ratio, "layers": 4, "task": task}
+    return row(labels, {0.01: [trial(seed, count) for seed, count in enumerate(right)]})
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "gpu"])
+def test_stacks_have_the_depth_and_ratio_of_their_labels(scale: str) -> None:
+    for one in Ratio().cells(scale):  # type: ignore[arg-type]
+        stack = Architecture.parse(one.runs[0].architecture)
+        one.runs[0].check()
+        full = sum(layer[0].name == "full" for layer in stack.layers)
+        assert len(stack) == one.labels["layers"]
+        ratio = one.labels["ratio"]
+        if ratio in (ALL_FULL, NO_FULL):
+            assert full == (len(stack) if ratio == ALL_FULL else 0)
+            continue
+        # what a card looks up is what stands here
+        shape = Shape.of(stack)
+        assert shape is not None
+        assert shape.ratio == ratio
+        assert shape.kind == one.labels["mechanism"]
+        assert stack.layers[-1][0].name == "full"
+
+
+def test_a_ratio_that_loses_recall_is_named() -> None:
+    rows = (
+        cell("none", ALL_FULL, 1000, 1000, 990),
+        cell("gdn", 3, 950, 940, 960),
+        cell("linear", 1, 920, 930, 910),
+        cell("linear", 3, 500, 600, 400),
+        cell("gdn", NO_FULL, 300, 200, 100),
+        cell("linear", NO_FULL, 400, 500, 450),
+    )
+    said = Ratio().findings(table("ratio", *rows))
+    assert "(100.0 %) are linear from 3:1 on" in said[0]
+    assert "without a full layer: linear 45.0 %" in said[1]
+    assert "against the published order" in said[1]
+    assert "at 3:1: gdn 95.0 %" in said[2]
+    assert "a delta rule leads, as published" in said[2]
+
+
+def test_recall_kept_everywhere_contradicts_the_published_study() -> None:
+    rows = [cell("none", ALL_FULL, 1000, 1000, 1000), cell("gdn", 3, 999, 999, 999)]
+    said = Ratio().findings(table("ratio", *rows))
+    assert "no mechanism loses up to 3 recurrent layers per full one" in said[0]
+    assert "The published study saw recall fall" in said[0]
+
+
+def test_two_seeds_say_nothing() -> None:
+    rows = [cell("none", ALL_FULL, 1000, 1000), cell("gdn", 3, 10, 10)]
+    assert Ratio().findings(table("ratio", *rows)) == ()
