@@ -8,6 +8,7 @@ from separatrix.experiments.capacity import Capacity
 from separatrix.experiments.cot import ChainOfThought
 from separatrix.experiments.depth import Depth
 from separatrix.experiments.length import Length
+from separatrix.experiments.placement import Placement
 from separatrix.experiments.ratio import Ratio
 from separatrix.experiments.recurrence_ablation import RecurrenceAblation
 from separatrix.experiments.shift import Shift
@@ -19,6 +20,7 @@ _ALL: tuple[Experiment, ...] = (
     Ratio(),
     Zoology(),
     Length(),
+    Placement(),
     ChainOfThought(),
     RecurrenceAblation(),
     Shift(),

@@ -15,7 +15,8 @@ from separatrix.mechanisms import Mechanism
 from separatrix.practice.table import Row, Scale, Table
 from separatrix.training.run import Run
 
-HEADS = "heads=2,head_dim=8"
+HEADS = "heads=2,head_dim=8,conv=2"
+"""A convolution of two tokens shows a value its key, in every kind of layer."""
 STEPS = {"smoke": 60, "laptop": 400, "gpu": 4000}
 SEEDS = {"smoke": 1, "laptop": 3, "gpu": 5}
 RATES = {"smoke": (1e-2,), "laptop": (5e-3, 1e-2), "gpu": (3e-3, 5e-3, 1e-2)}
@@ -133,10 +134,15 @@ def window_of(recurrence: Mechanism) -> str:
     recurrence carries. Raises SpecError where no whole number of tokens does.
     """
     carried = recurrence.cache_bits(_MANY)
-    token = _layer(f"window({HEADS},size=1)").cache_bits(_MANY)
-    if carried % token:
+    one, two = (_layer(_window(size)).cache_bits(_MANY) for size in (1, 2))
+    more, left = divmod(carried - one, two - one)
+    if left or more < 0:
         raise SpecError(f"{recurrence.name}: {carried:,} bits are no whole number of tokens")
-    return f"window({HEADS},size={carried // token})"
+    return _window(more + 1)
+
+
+def _window(size: int) -> str:
+    return f"window({HEADS},size={size})"
 
 
 def _layer(text: str) -> Mechanism:

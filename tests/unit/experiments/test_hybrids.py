@@ -12,6 +12,7 @@ from separatrix.architecture import Architecture
 from separatrix.experiments.base import Cell
 from separatrix.experiments.cot import ChainOfThought
 from separatrix.experiments.depth import Depth
+from separatrix.experiments.placement import Placement
 from separatrix.experiments.recurrence_ablation import RecurrenceAblation, window_of
 from separatrix.practice.shape import Shape
 from separatrix.practice.table import Row, Scale, Table
@@ -51,9 +52,13 @@ def test_every_stack_has_the_same_rates_and_seeds(scale: Scale) -> None:
 
 
 def test_a_window_carries_exactly_what_the_recurrence_does() -> None:
-    """Two heads of 8 x 8 numbers, and two heads' keys and values of 8 numbers for 4 tokens."""
-    (layer,) = Architecture.parse("gdn(heads=2,head_dim=8)").layers[0]
-    assert window_of(layer) == "window(heads=2,head_dim=8,size=4)"
+    """Two heads of 8 x 8 numbers, and two heads' keys and values of 8 numbers for 4 tokens; both
+    with the same convolution.
+    """
+    (layer,) = Architecture.parse("gdn(heads=2,head_dim=8,conv=2)").layers[0]
+    (window,) = Architecture.parse(window_of(layer)).layers[0]
+    assert window.sizes()["size"] == 4
+    assert window.cache_bits(1000) == layer.cache_bits(1000)
     for question in ("parity", "3 facts", "12 facts", "composition"):
         cells = [
             cell
@@ -62,6 +67,43 @@ def test_a_window_carries_exactly_what_the_recurrence_does() -> None:
         ]
         one, other = (cell.runs[0].stack.cache_bits(1000) for cell in cells)
         assert one == other
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_places_are_what_their_labels_say_and_cost_the_same(scale: Scale) -> None:
+    costs: dict[object, set[object]] = {}
+    for cell in Placement().cells(scale):
+        found = shape(cell)
+        assert (found.full, found.place) == (cell.labels["full"], cell.labels["where"])
+        assert found.layers == cell.labels["layers"]
+        run = cell.runs[0]
+        run.check()
+        same = (cell.labels["task"], cell.labels["full"])
+        costs.setdefault(same, set()).add((run.stack.cache_bits(run.length), run.steps))
+    assert all(len(each) == 1 for each in costs.values())
+
+
+def placement_table(first: list[int], last: list[int]) -> Table:
+    return made(
+        "placement",
+        *(
+            row(
+                {"task": "recall", "full": 1, "where": where, "layers": 3, "mechanism": "gdn"},
+                {1e-2: [trial(seed, right) for seed, right in enumerate(rights)]},
+                task="recall:n=12,K=16,V=8,form=independent,queries=all",
+            )
+            for where, rights in (("first", first), ("last", last))
+        ),
+    )
+
+
+def test_placement_says_first_what_contradicts_expectation() -> None:
+    against = Placement().findings(placement_table([900, 900, 900], [500, 500, 899]))
+    assert against[0].startswith("Against expectation")
+    found = Placement().findings(placement_table([300, 300, 310], [990, 1000, 1000]))
+    assert found[0].startswith("Recall, 1 full layer of 3: best last; medians first 30.0 %")
+    (alike,) = Placement().findings(placement_table([300, 300, 990], [980, 1000, 1000]))
+    assert "do not tell the places apart" in alike
 
 
 def depth_row(full: int, recurrent: int, where: str, rights: list[int]) -> Row:
