@@ -310,6 +310,7 @@ def _said(trained: Trained, out: Path) -> list[str]:
         f" {outcome.seconds:.1f} s, {outcome.parameters:,} parameters",
         f"written   {out}",
         f"next      separatrix verify {place}",
-        f"          separatrix refute {place} --task {run.task}",
+        # what refutes has one answer to a prompt
+        *([] if task.several else [f"          separatrix refute {place} --task {run.task}"]),
         f"          separatrix evaluate {place} --task {run.task}",
     ]

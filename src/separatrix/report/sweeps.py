@@ -112,6 +112,18 @@ def notes(summary: Summary) -> list[str]:
             "Accuracies are of single answers, and intervals count prompts, since answers of one"
             " prompt depend on each other; whole prompts: those of which every answer is right."
         )
+    earlier = sum(
+        trial.tested > 0 and not trial.due
+        for cell in summary.cells
+        if cell.several
+        for rate in cell.rates
+        for trial in rate.trials
+    )
+    if earlier:
+        found.append(
+            f"Of {earlier:,} run{'s' * (earlier > 1)}, which an earlier version ended, whole"
+            " prompts alone were counted: their accuracies are of these. --fresh trains them again."
+        )
     if any(cell.run.formats for cell in summary.cells):
         found.append(
             "in bf16, in fp16: the same test with recurrent states rounded after every token;"

@@ -16,7 +16,7 @@ from separatrix.caches import LEAST_ALIKE, LEAST_FLOAT32_MARGIN
 from separatrix.errors import SizeError
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import Model
-from separatrix.tasks.base.asked import asked
+from separatrix.tasks.base.asked import asked, most_asked
 from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
 from separatrix.tasks.resized import unreadable
 
@@ -105,7 +105,8 @@ def tally(
 def _tally(
     model: Model, task: Task, total: int, rng: np.random.Generator, device: str, least: float
 ) -> Tally:
-    at_once = max(1, min(DRAWN, MOST_NUMBERS // numbers_of(model, task.length)))
+    each = max(numbers_of(model, task.length), most_asked(task) * task.answers)
+    at_once = max(1, min(DRAWN, MOST_NUMBERS // each))
     found: list[_Answers] = []
     for start in range(0, total, DRAWN):
         batch = task.sample(min(DRAWN, total - start), rng)

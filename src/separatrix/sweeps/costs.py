@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from separatrix.architecture import Architecture
 from separatrix.tasks import parse_task
+from separatrix.tasks.base.asked import most_asked
 from separatrix.training.packs import Pack
 
 BACKWARD = 3
@@ -32,4 +33,5 @@ def operations(architecture: str, task: str, length: int, width: int, hidden: in
         # a token in the middle costs what they cost on average
         mixing = sum(part.flops(length // 2 + 1) for part in layer if part.mixes_tokens)
         total += times * length * (2 * matrices + mixing)
-    return total + 2 * width * parse_task(task).answers
+    asking = parse_task(task)
+    return total + 2 * width * most_asked(asking) * asking.answers

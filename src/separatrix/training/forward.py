@@ -88,7 +88,8 @@ class Forward:
         each = F.cross_entropy(
             logits.flatten(0, 2), answers.flatten(), reduction="none", ignore_index=NO_ANSWER
         )
-        asked = (answers != NO_ANSWER).flatten(1).sum(1)
+        # a batch in which nothing is asked has no loss
+        asked = (answers != NO_ANSWER).flatten(1).sum(1).clamp(min=1)
         right = (logits.detach().argmax(-1) == answers).flatten(1).sum(1)
         return Loss(each.view(len(rows), -1).sum(1) / asked, right / asked)
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import ceil
 
 from separatrix.errors import SizeError
+from separatrix.tasks.base.asked import most_asked
 from separatrix.training.run import Run
 
 CPU_NUMBERS = 4096 * 128
@@ -64,7 +65,10 @@ def members_for(run: Run, device: str = "cpu") -> int:
     """
     kind = "cuda" if device.startswith("cuda") else "cpu"
     numbers = CUDA_NUMBERS if kind == "cuda" else CPU_NUMBERS
-    return min(MOST_MEMBERS[kind], max(1, numbers // (run.batch * run.length * run.width)))
+    task = run.trained
+    # of a task that asks in many places, logits may be more than a layer's numbers
+    prompt = max(run.length * run.width, most_asked(task) * task.answers if task.several else 0)
+    return min(MOST_MEMBERS[kind], max(1, numbers // (run.batch * prompt)))
 
 
 def packed(

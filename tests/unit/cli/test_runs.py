@@ -231,6 +231,7 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     page = printed(capsys, "summary", "--store", str(several), "--markdown")
     assert "| cell | rate | median | whole prompts |" in page
     assert "Accuracies are of single answers" in page
+    assert "- Of 1 run, which an earlier version ended, whole prompts alone were counted" in page
 
 
 def test_single_answers_in_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +78,14 @@ def test_small_models_train_together_and_large_ones_alone() -> None:
     assert members_for(small) > 1
     assert members_for(large) == 1
     assert members_for(large, "cuda:0") > 8
+    # 32 logits of 4,096 for each prompt are more than 64 tokens of width 16
+    wordy = "mqar:vocab_size=4096,input_seq_len=64,num_kv_pairs=16"
+    narrow = Run(architecture="full", task=wordy, seed=0, width=16, batch=16)
+    assert members_for(narrow) == 1
+    assert (
+        members_for(replace(narrow, task="mqar:vocab_size=64,input_seq_len=64,num_kv_pairs=16"))
+        == 16
+    )
 
 
 @settings(deadline=None, max_examples=20)

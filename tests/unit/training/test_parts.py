@@ -10,11 +10,13 @@ import separatrix.training.probe as probe
 from separatrix.architecture import Architecture
 from separatrix.model import build
 from separatrix.tasks import parse_task
+from separatrix.tasks.base.asked import asked, most_asked
 from separatrix.tasks.base.task import NO_ANSWER
+from separatrix.training.forward import Forward
 from separatrix.training.run import Run
 from separatrix.training.schedule import rate
 from separatrix.training.stacked import layout
-from separatrix.training.stream import Streams, asked
+from separatrix.training.stream import Prompts, Streams
 
 MQAR = "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=3"
 
@@ -52,6 +54,33 @@ def test_streams_are_those_of_the_seeds_however_they_are_cut() -> None:
                 places = np.flatnonzero(targets != NO_ANSWER)
                 assert (drawn.places[member, row].numpy() == places).all()
                 assert (drawn.answers[member, row].numpy() == targets[places]).all()
+
+
+def test_a_batch_in_which_nothing_is_asked_has_no_loss() -> None:
+    task = parse_task(MQAR)
+    model = build(Architecture.parse("full @ heads=1, head_dim=4"), task, width=4)
+    own = layout(model, muon=False)
+    forward = Forward(model, own, torch.float32, compile=False)
+    tokens = torch.from_numpy(task.sample(6, np.random.default_rng(0)).tokens).view(2, 3, -1)
+    answers = torch.tensor([[[NO_ANSWER]] * 3, [[1], [NO_ANSWER], [2]]])
+    rows = torch.stack([own.row(model)] * 2)
+    loss, accuracy = forward.losses(rows, Prompts(tokens, torch.zeros_like(answers), answers))
+    # the member beside it is asked twice, and its mean is over these
+    assert (loss[0], accuracy[0]) == (0, 0)
+    assert loss[1] > 0
+    assert accuracy[1] in (0, 0.5, 1)
+
+
+def test_how_often_a_prompt_asks() -> None:
+    for text, most in (
+        ("parity:n=9", 1),
+        ("parity:n=9,queries=all", 9),
+        ("parity:n=9,queries=2", 2),
+        (MQAR, 3),
+        # from half of the text on
+        ("copying:n=6,V=8", 6),
+    ):
+        assert most_asked(parse_task(text)) == most
 
 
 def test_prompts_that_are_asked_less_often_are_filled_up() -> None:

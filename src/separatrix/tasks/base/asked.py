@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
 
 Asked = tuple[Tokens | None, Tokens]
+
+
+_LOOKED_AT = 16
+"""Prompts that tell how often a task asks: most ask equally often in each."""
+
+
+@lru_cache(maxsize=1024)
+def most_asked(task: Task) -> int:
+    """In how many places of a prompt answers are due: the most among a few prompts."""
+    if not task.several:
+        return 1
+    drawn = task.sample(_LOOKED_AT, np.random.default_rng(0))
+    return int((drawn.targets != NO_ANSWER).sum(1).max())
 
 
 def asked(task: Task, targets: Tokens) -> Asked:
