@@ -64,7 +64,7 @@ class _Asked:
     """Whether facts are found by a key that stands before each, else by their places."""
     optimiser: Optimiser = "muon"
     width: int = 32
-    batch: int = 32
+    batch: int = 16
 
     def task(self, mechanism: str) -> str:
         # a window forgets the facts while others are asked for: it is asked once
@@ -95,7 +95,7 @@ class _Asked:
             width=self.width,
             hidden=2 * self.width,
             stop_at=2.0,
-            tested=1024,
+            tested=512,
             formats=(FORMAT,),
         )
         layer = run.stack.layers[0][0]
@@ -124,12 +124,12 @@ _SCALES: dict[Scale, tuple[int, tuple[_Asked, ...]]] = {
     "laptop": (
         LEAST_SEEDS["laptop"],
         (
-            _Asked(mechanisms=EVERY, side=4, facts=12, values=16, steps=1000),
-            _Asked(mechanisms=SOME, side=8, facts=20, values=64, steps=1000),
-            _Asked(mechanisms=FEW[:2], side=4, facts=24, values=4, steps=1000),
-            _Asked(mechanisms=FEW[:2], side=4, facts=8, values=64, steps=1000),
-            _Asked(mechanisms=FEW, side=4, facts=12, values=16, steps=1000, optimiser="adamw"),
-            _Asked(mechanisms=FEW, side=4, facts=8, values=16, steps=1000, by_key=True),
+            _Asked(mechanisms=EVERY, side=4, facts=12, values=16, steps=700),
+            _Asked(mechanisms=(*FEW, "window"), side=8, facts=20, values=64, steps=700),
+            _Asked(mechanisms=("gdn",), side=4, facts=24, values=4, steps=700),
+            _Asked(mechanisms=("gdn",), side=4, facts=8, values=64, steps=700),
+            _Asked(mechanisms=FEW, side=4, facts=12, values=16, steps=700, optimiser="adamw"),
+            _Asked(mechanisms=FEW, side=4, facts=8, values=16, steps=700, by_key=True),
         ),
     ),
     "gpu": (

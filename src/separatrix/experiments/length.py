@@ -47,7 +47,7 @@ _PARITY = _Task(
     200,
 )
 _RECALL = _Task("recall", "recall:n=6,K=24,V=8,form=independent,queries=all", ("n=12", "n=24"), 300)
-_COPYING = _Task("copying", "copying:n=12,V=4", ("n=24", "n=48"), 400)
+_COPYING = _Task("copying", "copying:n=8,V=4", ("n=16", "n=32"), 300)
 
 
 class _Size(NamedTuple):
@@ -62,7 +62,7 @@ class _Size(NamedTuple):
 
 _SCALES: dict[Scale, _Size] = {
     "smoke": _Size((_PARITY,), ("gdn(negative=true)", "full, no places"), 32, 32, (1e-2,)),
-    "laptop": _Size((_PARITY, _RECALL, _COPYING), tuple(STACKS), 32, 32, (5e-3, 1.5e-2)),
+    "laptop": _Size((_PARITY, _RECALL, _COPYING), tuple(STACKS), 32, 16, (5e-3, 1.5e-2)),
     "gpu": _Size(
         (
             _Task(

@@ -47,7 +47,7 @@ _SCALES: dict[Scale, _Size] = {
         prompts=(_Prompt(64, 8, 300),),
         widths=(8, 16, 32),
         vocabulary=64,
-        batch=32,
+        batch=16,
         rates=(5e-3, 1e-2),
         mechanisms=_EVERY,
     ),
@@ -124,7 +124,7 @@ class Zoology(Experiment):
             # as in Zoology, which trains mixers alone there
             hidden=0,
             stop_at=0.99,
-            tested=512,
+            tested=256,
         )
         labels = {
             "mechanism": mechanism,
