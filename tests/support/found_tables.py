@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *made: Table) -> None
     for one in made:
         (folder / f"{one.experiment}.json").write_text(one.text(), encoding="utf-8")
     monkeypatch.setattr(tables, "RESULTS", folder)
-    # past the cache, which outlives the test
+    # a cache of the test's own: the other outlives it
+    read = cache(tables.read.__wrapped__)
     for reader in (lookups, capacity):
-        monkeypatch.setattr(reader, "read", tables.read.__wrapped__)
+        monkeypatch.setattr(reader, "read", read)

@@ -10,10 +10,11 @@ import typer
 from separatrix.cli import complete
 from separatrix.cli.options import TOKENS_HELP, Imports, stack, tokens
 from separatrix.cli.printing import JsonFlag, print_json, show
-from separatrix.errors import SizeError, SpecError
+from separatrix.errors import SizeError, SpecError, UnknownNameError
 from separatrix.progress import bar
 
 MOST_IN_A_RANGE = 10_000
+EVIDENCE = ("proved", "measured")
 
 
 def design(
@@ -123,6 +124,15 @@ def design(
     state_format: Annotated[
         str | None, typer.Option(help="Number format of states, without --base (default: format).")
     ] = None,
+    evidence: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "What layouts are judged by: proved, or measured, which also ranks them by what"
+                " training found on the tasks scaled down."
+            )
+        ),
+    ] = "proved",
     plot: Annotated[
         Path | None, typer.Option(help="Draw the fronts: a file ending in .html, .svg or .png.")
     ] = None,
@@ -152,6 +162,8 @@ def design(
     model = stack(base) if base is not None else None
     own = model.context if model is not None else None
     length, chosen = tokens(context, own, whose="the longest the base was made for")
+    if evidence not in EVIDENCE:
+        raise UnknownNameError.of("evidence of --evidence", evidence, EVIDENCE)
     if plot is not None:
         from separatrix.report.plot_file import check_plot
 
@@ -180,10 +192,15 @@ def design(
         from separatrix.report.pareto_plot import write_plot
 
         write_plot(result, plot)
+    practice = None
+    if evidence == "measured":
+        from separatrix.design.measured import measured
+
+        practice = measured(result)
     if as_json:
-        print_json(design_json(result))
+        print_json(design_json(result, practice))
     else:
-        show(render_design(result, everything=everything, context_from=chosen))
+        show(render_design(result, practice, everything=everything, context_from=chosen))
         if plot is not None:
             typer.echo(f"plot      {plot}")
     if not result.not_excluded:

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.design import DesignResult, Layout, Neighbour, Point
+from separatrix.design.measured import Measured
 from separatrix.numbers.accuracy import WHOLE, percent
 from separatrix.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
+from separatrix.report.measured import measured_json, render_measured
 from separatrix.report.statuses import COLOURS
 from separatrix.report.theorem_names import theorem_name, where
 
@@ -21,10 +23,12 @@ PROVED = "proved sufficient"
 OPEN = "not excluded"
 
 
-def design_json(result: DesignResult) -> dict[str, Any]:
+def design_json(result: DesignResult, practice: Measured | None = None) -> dict[str, Any]:
     """The result as plain data: bytes, operations and layers are exact integers (bytes a float
-    where a number format leaves a fraction).
+    where a number format leaves a fraction). What training found has a key of its own, where it is
+    asked for.
     """
+    found = {} if practice is None else {"measured": measured_json(practice)}
     return {
         "tasks": [task.spec for task in result.tasks],
         "context": result.context,
@@ -42,6 +46,7 @@ def design_json(result: DesignResult) -> dict[str, Any]:
         "smallest_not_excluded_beyond_budget": result.beyond and _point_json(result.beyond),
         "smallest_proved_beyond_budget": result.beyond_proved and _point_json(result.beyond_proved),
         "assumptions": assumptions(result),
+        **found,
     }
 
 
@@ -82,10 +87,15 @@ def assumptions(result: DesignResult) -> list[str]:
 
 
 def render_design(
-    result: DesignResult, *, everything: bool = False, context_from: str = ""
+    result: DesignResult,
+    practice: Measured | None = None,
+    *,
+    everything: bool = False,
+    context_from: str = "",
 ) -> RenderableType:
-    """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12
-    points of each, `context_from` for who chose the context.
+    """Both fronts as something rich prints, in ASCII, and before them what training found, where it
+    is asked for; `everything` for more than the first 12 points of each, `context_from` for who
+    chose the context.
     """
     from rich.console import Group
     from rich.text import Text
@@ -93,6 +103,8 @@ def render_design(
     parts: list[RenderableType] = [_header(result, context_from), Text()]
     if not result.not_excluded:
         return Group(*parts, *_nothing(result))
+    if practice is not None:
+        parts += [*render_measured(practice, everything=everything), Text()]
     proved_costs = {point.cost for point in result.proved}
     parts += [
         Text.assemble(

@@ -4,19 +4,15 @@ other layers where this stack has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 
 from separatrix.cards.found.finding import Finding
 from separatrix.evidence.records import SOLVED
-from separatrix.practice.depth import composed
+from separatrix.practice.depth import composed_like
 from separatrix.practice.shape import Beside, Shape, title
-from separatrix.practice.table import Row
-from separatrix.practice.words import accuracy, chance, enough, seeds
+from separatrix.practice.words import accuracy, chance, seeds
 from separatrix.theory.words import counted_as
 
-_MOST_FULL = 64
-"""No experiment trains stacks with more full layers."""
 _BESIDE: dict[Beside, str] = {
     "none": "alone",
     "before": "behind {title}",
@@ -31,7 +27,7 @@ def steps_found(shape: Shape, context: int, question: str) -> Finding | None:
     """
     if not shape.full or len(shape.kinds) > 1:
         return None
-    found = measured_steps(shape, shape.full)
+    found = composed_like(shape)
     if found is None:
         return None
     full, rows = found
@@ -72,15 +68,3 @@ def steps_found(shape: Shape, context: int, question: str) -> Finding | None:
         numbers={"steps": most, "full_layers": full}
         | {f"accuracy, {steps} steps": row.median for steps, row in rows.items()},
     )
-
-
-def measured_steps(shape: Shape, full: int) -> tuple[int, Mapping[int, Row]] | None:
-    """The largest number of full layers up to `full` with which stacks of a shape were trained, and
-    what they gave by steps; None where none were.
-    """
-    for count in range(min(full, _MOST_FULL), 0, -1):
-        rows = composed(count, shape.beside, shape.kind)
-        known = {steps: row for steps, row in sorted(rows.items()) if enough(row)}
-        if known:
-            return count, known
-    return None

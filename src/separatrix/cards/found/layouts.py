@@ -48,6 +48,7 @@ def mixed(shape: Shape, task: str, context: int, question: str) -> Finding | Non
         distances={
             "layers": Fraction(shape.layers, max(layers_of(row) for row in chosen.values())),
             "tokens": Fraction(context, max(row.task.length for row in chosen.values())),
+            "layers per full one": (shape.ratio or Fraction(1)) / max(1, *chosen),
         },
         caution="that as much is learned at this size, or that a seed which failed shows a limit",
         explain=(
