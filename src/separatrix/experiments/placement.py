@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
 
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
+from separatrix.experiments.depth import composition
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import FULL, RECURRENT, STATE, Placed, spec
 from separatrix.practice.table import Row, Scale, Table
@@ -40,38 +41,22 @@ class _Task(NamedTuple):
     """What is trained."""
 
     task: str
+    """Or the number of functions to compose."""
     recurrent: str = SMALL
-    batch: int = 32
-    longer: float = 1
-    """How many times as many steps as the others it is trained for."""
-    stages: bool = False
-    """Whether the first values of the chain are asked, too, in the first half of training."""
     least: int = 1
-    """Fewest full layers: with fewer of them nothing is known to solve it."""
+    """Fewest full layers that are tried."""
 
 
 TASKS: dict[Scale, dict[str, _Task]] = {
     "smoke": {"recall": _Task("recall:n=4,K=8,V=4,form=independent,queries=all")},
     "laptop": {
         "recall": _Task("recall:n=12,K=16,V=8,form=independent,queries=all"),
-        "composition": _Task(
-            "seqcomp:L=2,m=4,n_1=3,queries=all,split=1",
-            recurrent=STATE,
-            batch=48,
-            longer=1.5,
-            stages=True,
-            least=2,
-        ),
-        "khop": _Task("khop:n=24,V=4,k=2,queries=all", longer=1.5),
+        "composition": _Task("2", STATE, least=2),
+        "khop": _Task("khop:n=24,V=4,k=2,queries=all", least=2),
     },
     "gpu": {
         "recall": _Task("recall:n=48,K=64,V=32,form=independent,queries=all"),
-        "composition": _Task(
-            "seqcomp:L=3,m=4,n_1=4,n_2=2,queries=16,split=1",
-            recurrent=STATE,
-            batch=48,
-            stages=True,
-        ),
+        "composition": _Task("3", STATE),
         "khop": _Task("khop:n=128,V=16,k=4,queries=all"),
     },
 }
@@ -168,16 +153,18 @@ def stack(layers: int, full: int, where: Placed, recurrent: str) -> str:
 
 
 def _run(layers: int, full: int, where: Placed, task: _Task, scale: Scale) -> Run:
-    steps = int(STEPS[scale] * task.longer)
+    spelled = stack(layers, full, where, task.recurrent)
+    if task.task.isdigit():
+        # as the experiment depth trains it
+        return composition(spelled, int(task.task), scale)
     return Run(
-        architecture=stack(layers, full, where, task.recurrent),
+        architecture=spelled,
         task=task.task,
         seed=0,
-        steps=steps,
-        batch=task.batch,
+        steps=STEPS[scale],
+        batch=32,
         width=32,
         hidden=64,
-        curriculum=(f"stages=1@{steps // 2}",) if task.stages else (),
         tested=512,
     )
 
