@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from separatrix.experiments.base import LEAST_SEEDS, Cell, Experiment, ShownTable, cell
-from separatrix.experiments.bits import FORMAT, allowed, rounded_bits, said
+from separatrix.experiments.base import (
+    LEAST_SEEDS,
+    Cell,
+    Experiment,
+    Line,
+    ShownTable,
+    cell,
+    grouped,
+)
+from separatrix.experiments.bits import FORMAT, TRAINED_BITS, allowed, rounded_bits, said
+from separatrix.experiments.lines import DOTTED
 from separatrix.practice.capacity import best, bits_learned, facts, kept, numbers
 from separatrix.practice.table import Row, Scale, Table
 from separatrix.training.run import Run
+
+if TYPE_CHECKING:
+    from separatrix.experiments.drawing import Heights, Mark
 
 RATES = (1e-2, 2e-2)
 """Searched for every mechanism and optimiser."""
@@ -196,8 +208,14 @@ class Capacity(Experiment):
         return tuple(one for line in asked for one in line.cells(seeds))
 
     def figures(self, table: Table) -> dict[str, dict[str, Any]]:
-        # accuracies of rows with other facts do not compare: the bits do
-        return {"": _bits_figure(self, table)}
+        return {"": _bits_figure(self, table), "accuracy": _accuracy_figure(self, table)}
+
+    def lines(self, table: Table) -> tuple[Line, ...]:
+        text = (
+            f"Theorem A allows {TRAINED_BITS} bits per number, far above the figure; guessing"
+            " learns 0."
+        )
+        return (*super().lines(table), Line(label="Theorem A", text=text))
 
     def tables(self, table: Table) -> list[ShownTable]:
         bits = tuple(_line(row) for row in table.rows)
@@ -248,40 +266,74 @@ def _bits_figure(experiment: Experiment, table: Table) -> dict[str, Any]:
     """Bits per number of every seed at the best rate, by mechanism; a line for each size and task.
     Raises MissingExtraError.
     """
-    from separatrix.experiments.drawing import (
-        Heights,
-        Mark,
-        Series,
-        chart,
-        colours,
-        places,
-        subtitle,
+    from separatrix.experiments.drawing import Heights, Mark
+
+    def bits(row: Row) -> tuple[Mark, ...]:
+        carried = numbers(row)
+        learned = [bits_learned(row, trial, len(row.every)) for trial in row.trials]
+        return tuple(
+            Mark(
+                x=row.labels["mechanism"],
+                height=one.bits / carried,
+                low=one.low / carried,
+                high=one.high / carried,
+                seed=trial.seed,
+                told=f"{trial.stopped} after {trial.steps:,} steps, rate {row.best_rate:g}",
+            )
+            for trial, one in zip(row.trials, learned, strict=True)
+        )
+
+    highest = max((mark.high for row in table.rows for mark in bits(row)), default=1.0)
+    heights = Heights(title="bits learned per number, at least", low=0.0, high=1.1 * highest)
+    # of accuracies, the lines of chance and of Theorem A mean nothing here
+    lines = [line for line in experiment.lines(table) if not line.points]
+    return _by_mechanism(experiment, table, bits, lines=lines, heights=heights)
+
+
+def _accuracy_figure(experiment: Experiment, table: Table) -> dict[str, Any]:
+    """Accuracy by mechanism, of the question that most of them were asked: there states are of one
+    size. Raises MissingExtraError.
+    """
+    from separatrix.experiments.drawing import ACCURACY, marks
+
+    rows = max(grouped(table.rows, _asked_said).values(), key=len)
+    part = replace(table, rows=tuple(rows))
+    chance = tuple((row.labels["mechanism"], float(row.chance)) for row in rows)
+    lines = [
+        Line(label="chance", points=chance, dash=DOTTED),
+        *(line for line in experiment.lines(part) if not line.points),
+    ]
+    return _by_mechanism(
+        experiment,
+        part,
+        lambda row: marks(row, row.labels["mechanism"]),
+        lines=lines,
+        heights=ACCURACY,
     )
 
-    found: dict[str, list[Mark]] = {}
-    for row in table.rows:
-        carried = numbers(row)
-        for trial in row.trials:
-            learned = bits_learned(row, trial, len(row.every))
-            found.setdefault(_asked_said(row), []).append(
-                Mark(
-                    x=row.labels["mechanism"],
-                    height=learned.bits / carried,
-                    low=learned.low / carried,
-                    high=learned.high / carried,
-                    seed=trial.seed,
-                    told=f"{trial.stopped} after {trial.steps:,} steps, rate {row.best_rate:g}",
-                )
-            )
-    every = [mark for marks in found.values() for mark in marks]
-    highest = max((mark.high for mark in every), default=1.0)
+
+def _by_mechanism(
+    experiment: Experiment,
+    table: Table,
+    marks: Callable[[Row], tuple[Mark, ...]],
+    *,
+    lines: Sequence[Line],
+    heights: Heights,
+) -> dict[str, Any]:
+    from separatrix.experiments.drawing import Series, chart, colours, places, subtitle
+
+    found = {
+        name: [mark for row in rows for mark in marks(row)]
+        for name, rows in grouped(table.rows, _asked_said).items()
+    }
     return chart(
         experiment.title,
-        subtitle(experiment.question, experiment.lines(table)),
+        subtitle(experiment.question, lines),
         x_title="mechanism",
-        at=places([mark.x for mark in every]),
-        series=[Series(name=name, marks=tuple(marks)) for name, marks in found.items()],
-        heights=Heights(title="bits learned per number, at least", low=0.0, high=1.1 * highest),
+        at=places([row.labels["mechanism"] for row in table.rows]),
+        series=[Series(name=name, marks=tuple(of)) for name, of in found.items()],
+        lines=lines,
+        heights=heights,
         colours=colours(list(found)),
     )
 

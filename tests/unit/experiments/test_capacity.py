@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from math import log2
 
 import pytest
@@ -112,3 +114,13 @@ def test_the_table_shows_every_seed_and_the_allowance() -> None:
     assert cells["per number"] == "1.50"
     assert cells["in bf16"] == "23.9"
     assert cells["Theorem A allows"] == "512 bits"
+
+
+def test_figures_show_bits_of_every_seed_and_what_theorem_a_allows() -> None:
+    found = Capacity().figures(table("capacity", learned(4, 12, 16, 1.5), learned(8, 20, 64, 1.0)))
+    text = json.dumps(found[""])
+    # three seeds a row: 0.5, 1.5 and 1.125 bits per number; 0.5, 1 and 0.75
+    heights = {round(float(each), 6) for each in re.findall(r'"height": ([0-9.]+), "low"', text)}
+    assert heights == {0.75, 1.5, 1.125, 0.5, 1.0}
+    assert "Theorem A allows 32 bits per number" in text
+    assert '"chance"' in json.dumps(found["accuracy"])
