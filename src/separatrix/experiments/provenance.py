@@ -43,7 +43,7 @@ def commit(package: Path = PACKAGE) -> str:
     # a package installed inside of another project's checkout is none of its commits
     if top is None or Path(top).resolve() != root or package.parent.name != "src":
         return UNKNOWN
-    results = package / RESULTS.relative_to(PACKAGE)
+    results = package / "practice" / RESULTS.name
     changed = _git(root, "status", "--porcelain", "--", "src", f":(exclude){results}")
     found = _git(root, "rev-parse", "HEAD")
     return UNKNOWN if changed != "" or found is None else found

@@ -9,6 +9,7 @@ from separatrix.errors import SpecError
 from separatrix.evidence.outcome import Outcome
 from separatrix.experiments.base import Cell, Experiment
 from separatrix.practice.table import Longer, Rate, Rounded, Row, Scale, Table, Trial
+from separatrix.sweeps.engines.base import Engine
 from separatrix.sweeps.engines.pool import cores
 from separatrix.sweeps.planning import Plan
 from separatrix.sweeps.store import Store
@@ -53,6 +54,7 @@ def run(
     scale: Scale,
     *,
     store: Path | str,
+    engine: str | Engine = "local",
     workers: int | None = None,
     device: str = "cpu",
     show: bool = True,
@@ -68,6 +70,7 @@ def run(
         runs,
         store=store,
         name=sweep_name(experiment, scale),
+        engine=engine,
         workers=workers,
         device=device,
         show=show,
