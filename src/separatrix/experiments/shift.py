@@ -50,8 +50,8 @@ class Size:
 
 SIZES: dict[Scale, dict[str, Size]] = {
     "smoke": {
-        "recall": Size("recall:n=4,K=8,V=4,form=independent,queries=all", 40),
-        "parity": Size("parity:n=8,queries=all", 40),
+        "recall": Size("recall:n=4,K=8,V=4,form=independent,queries=all", 20),
+        "parity": Size("parity:n=8,queries=all", 20),
     },
     "laptop": {
         "recall": Size("recall:n=8,K=16,V=16,form=independent,queries=all", 1000),
