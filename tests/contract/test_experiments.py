@@ -70,7 +70,9 @@ def test_it_says_what_it_is(name: str) -> None:
     assert all(one.labels.values())
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    "scale", ["smoke", *(pytest.param(scale, marks=pytest.mark.slow) for scale in SCALES[1:])]
+)
 @everywhere
 def test_its_runs_can_be_trained(name: str, scale: Scale) -> None:
     found = cells(name, scale)
@@ -86,6 +88,7 @@ def test_its_runs_can_be_trained(name: str, scale: Scale) -> None:
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["laptop", "gpu"])
 @everywhere
 def test_what_is_compared_has_one_budget(name: str, scale: Scale) -> None:
@@ -103,13 +106,14 @@ def test_what_is_compared_has_one_budget(name: str, scale: Scale) -> None:
     assert [task for task, found in budgets.items() if len(found) > 1] == []
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop"])
+@pytest.mark.parametrize("scale", ["smoke", pytest.param("laptop", marks=pytest.mark.slow)])
 @everywhere
 def test_it_takes_no_longer_than_its_scale(name: str, scale: Scale) -> None:
     seconds = sum(cost(pack) for pack in packed(runs_of(cells(name, scale)))) / PER_SECOND
     assert seconds < MOST_SECONDS[scale]
 
 
+@pytest.mark.slow
 @everywhere
 def test_gpu_scale_is_larger_and_fits_a_card(name: str) -> None:
     laptop, gpu = (
@@ -138,6 +142,7 @@ def without_some(found: Table) -> list[Table]:
     ]
 
 
+@pytest.mark.slow
 @everywhere
 def test_findings_are_sentences_and_rows_may_be_missing(name: str) -> None:
     one = EXPERIMENTS[name]
@@ -150,11 +155,22 @@ def test_findings_are_sentences_and_rows_may_be_missing(name: str) -> None:
 
 @everywhere
 def test_nothing_is_claimed_from_one_seed(name: str) -> None:
+    one = EXPERIMENTS[name]
+    found = table(one, "smoke")
+    assert {len(row.trials) for row in found.rows} == {1}
+    assert one.findings(found) == ()
+    assert one.findings(replace(found, rows=())) == ()
+
+
+@pytest.mark.slow
+@everywhere
+def test_nothing_is_claimed_from_one_seed_of_every_row(name: str) -> None:
     *_, one_seed, empty = without_some(pretended(name))
     assert EXPERIMENTS[name].findings(one_seed) == ()
     assert EXPERIMENTS[name].findings(empty) == ()
 
 
+@pytest.mark.slow
 @everywhere
 def test_findings_depend_on_what_was_measured(name: str) -> None:
     """A sentence that stands there whatever was trained is no finding."""
@@ -192,6 +208,7 @@ def test_smoke(name: str, tmp_path: Path) -> None:
     assert one.findings(found) == ()
 
 
+@pytest.mark.slow
 @everywhere
 def test_recorded_results_are_of_these_cells(name: str) -> None:
     """Whatever the package holds was trained as the experiment says, and can be trained again."""
