@@ -35,6 +35,8 @@ HELD = {
     "neighbour:n=4,d=12,V=2": INSTANCES,
     "equality:n=256": 1000,
     "disjointness:n=256": 1000,
+    "group:n=24,G=C5,queries=9": INSTANCES,
+    "eva:n=128,V=4,queries=8": 2000,
 }
 """Size -> instances fitted to, and as many judged."""
 HELD_SLOWLY = {
@@ -50,6 +52,13 @@ HELD_SLOWLY = {
     "khop:n=64,V=8,k=7": INSTANCES,
     "counting:n=40,V=20,form=queried": 2000,
     "permutation:n=16,k=4": INSTANCES,
+    "recall:n=32,K=64,V=16,form=independent,queries=8": INSTANCES,
+    "recall:n=32,K=64,V=16,queries=8": INSTANCES,
+    "seqcomp:L=2,m=4,n_1=8,queries=8,split=1,stages=1": INSTANCES,
+    "seqcomp:L=2,m=8,form=uniform,queries=4": INSTANCES,
+    "khop:n=64,V=8,k=5,queries=8": INSTANCES,
+    "permutation:n=24,k=4,queries=16": INSTANCES,
+    "twosum:n=32,M=1031,queries=8": INSTANCES,
     "multihop:k=2,n=25": INSTANCES,
     "needles:length=1024,keys=8": 1000,
     "variables:length=1024,chains=4,hops=4": 1000,

@@ -26,7 +26,7 @@ from separatrix.constructions import (
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.errors import SizeError, UnknownNameError
-from separatrix.tasks import Task
+from separatrix.tasks import Questions, Task
 
 __all__ = ["CONSTRUCTIONS", "Built", "Recipe", "construct", "load"]
 
@@ -59,6 +59,8 @@ def construct(
     construction does not use add zero. Raises SizeError, saying what is needed, when none fits, and
     UnknownNameError for a kind that is none.
     """
+    if isinstance(task, Questions):
+        raise SizeError(f"{task.spec}: constructions answer one question; take {task.task.spec}")
     reasons: list[str] = []
     for recipe in _candidates(task, kind):
         try:

@@ -22,6 +22,10 @@ is written out. Sources in brackets, theory.md and its sections are those of
 [theory.md](theory.md); [here] marks what is derived in this project; [Aro24] is Arora and others,
 *Zoology*, arXiv 2312.04927.
 
+Some tasks take `queries=all` or `queries=k`: many answers per prompt, which is what makes training
+quick. Chance, levels and audits are those of a single answer, a uniform one of those due, and so is
+the ceiling of Theorem A; what it costs to answer all of a prompt is more.
+
 `labels=tokens` in the text of a task of tokens makes `tasks sample` and `tasks export` give input
 ids and labels: the token id due after each token, -100 where none is. For mqar these are the arrays
 of Zoology's generator. (In Python: `separatrix.tasks.labels.token_labels(task, batch)`.)

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from support.question_cases import by_hand
 
+from separatrix.architecture import Architecture
 from separatrix.audits.probes import _behind_nearest  # pyright: ignore[reportPrivateUsage]
 from separatrix.audits.prompts import Prompts, cut
+from separatrix.constructions import construct
 from separatrix.errors import SizeError
 from separatrix.tasks import NO_ANSWER, Questions, parse_task
 from separatrix.tasks.resized import resized
-from separatrix.theory.judge import graded
+from separatrix.theory.judge import THEOREMS, graded, judge, recheck
 
 Row = tuple[tuple[int, ...], Fraction]
 """A prompt and its probability."""
@@ -212,8 +214,6 @@ def test_longer_sizes_of_a_model_that_was_asked_everywhere() -> None:
 
 def test_theorem_a_is_about_each_answer() -> None:
     """A state of 2^k bits and n independent facts: the ceiling is that of one question."""
-    from separatrix.architecture import Architecture
-
     stack = Architecture.parse("linear(heads=1,head_dim=2)")
     one = parse_task("recall:n=4000,K=8000,V=16,form=independent")
     every = parse_task("recall:n=4000,K=8000,V=16,form=independent,queries=all")
@@ -235,3 +235,73 @@ def test_seen_prompts_end_in_their_question() -> None:
         assert (alone[:, :9] == tokens[:, :9]).all()
         assert (alone[:, 9] == tokens[:, z_0]).all()
         assert (alone[:, 10] == (0 if w is None else tokens[:, w])).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        ("parity:n=4,queries=all", [2] * 3, [2]),
+        ("modular:n=4,m=3,queries=2", [2] * 3, [2]),
+        ("eva:n=2,V=3,queries=all", [3] * 2, [2] * 2),
+        ("seqcomp:L=2,m=2,n_1=1,queries=1,split=1", [2] * 2, [2, 2, 2, 1]),
+        ("seqcomp:L=2,m=2,n_1=1,queries=all", [2] * 2, [2, 2, 1, 2, 2]),
+        ("twosum:n=2,M=7,queries=1", [7] * 2, [7]),
+    ],
+)
+def test_prefix_classes_by_brute_force(text: str, before: list[int], after: list[int]) -> None:
+    task = asked(text)
+    assert len(before) == task.prefix_length
+    ends = [end for end in itertools.product(*map(range, after)) if _allowed(task, before, end)]
+    rows = {
+        tuple(tuple(by_hand(task, [*prefix, *end])[task.prefix_length :]) for end in ends)
+        for prefix in itertools.product(*map(range, before))
+    }
+    count = task.prefix_classes()
+    assert count is not None
+    assert count.exact() == len(rows)
+
+
+def _allowed(task: Questions, before: list[int], end: tuple[int, ...]) -> bool:
+    """Whether what follows a prefix may follow it: no question is asked twice."""
+    try:
+        task.answer(np.array([[*(0 for _ in before), *end]]))
+    except SizeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("stack", "text"),
+    [
+        ("linear(heads=1,head_dim=2,positions=none)", "parity:n=10000000000,queries=all"),
+        ("linear(heads=1,head_dim=2,positions=none)", "eva:n=400000,V=2,queries=3"),
+        ("linear(heads=1,head_dim=2)", "recall:n=400,K=800,V=16,form=independent,queries=9"),
+        ("linear(heads=1,head_dim=2)", "seqcomp:L=3,m=40,n_1=3,n_2=2,queries=all,split=1,stages=1"),
+    ],
+)
+def test_what_fails_one_question_fails_several(stack: str, text: str) -> None:
+    """By the theorems that count prefixes, facts and runs; the verdict holds again."""
+    task = asked(text)
+    architecture = Architecture.parse(stack)
+    found = judge(architecture, task)
+    assert {verdict.status for verdict in found} == {"FAILS"}
+    single = {verdict.theorem: verdict for verdict in judge(architecture, task.task)}
+    for verdict in found:
+        assert verdict.task == task.spec
+        recheck(verdict)
+        theorem = THEOREMS[verdict.theorem]
+        # the n of composed functions is the length of a prompt, which has more questions
+        least = theorem.smallest(task, verdict)
+        assert isinstance(least, Questions)
+        assert least.task == theorem.smallest(task.task, single[verdict.theorem])
+        assert theorem.told(verdict, task, architecture).text
+
+
+def test_theorems_about_one_question_are_silent() -> None:
+    """One full layer answers eva, but its proof says nothing of several questions."""
+    one = judge(Architecture.parse("full"), parse_task("eva:n=16"))
+    assert one[0].status == "SOLVABLE"
+    (verdict,) = judge(Architecture.parse("full"), parse_task("eva:n=16,queries=all"))
+    assert verdict.status == "OPEN"
+    with pytest.raises(SizeError, match="answer one question"):
+        construct(parse_task("eva:n=16,queries=all"))

@@ -75,7 +75,7 @@ class Hops(Questions):
 
     @property
     def told(self) -> str:
-        return "asked again at the last places, for what stands up to each"
+        return f"asked after each of the last {self.number:,} tokens, for what stands up to it"
 
     def prompts(self) -> Count:
         return self.task.prompts()

@@ -19,7 +19,7 @@ from separatrix.tasks.group import Group
 from separatrix.tasks.modular import Modular
 from separatrix.tasks.parity import Parity
 from separatrix.tasks.permutation import Permutation
-from separatrix.tasks.questions.base import Questions
+from separatrix.tasks.questions.base import ALL, Questions
 
 WORDS = Words(
     asks="State tracking asked after every token: the answer for what was read up to it.",
@@ -74,7 +74,10 @@ class Prefixes(Questions):
 
     @property
     def told(self) -> str:
-        return "asked again after every token, for what stands up to it"
+        places = (
+            "every token" if self.queries == ALL else f"each of the last {self.number:,} tokens"
+        )
+        return f"asked after {places}, for what stands up to it"
 
     @property
     def _asked(self) -> range:

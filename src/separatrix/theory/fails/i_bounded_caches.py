@@ -7,7 +7,7 @@ from typing import ClassVar
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.numbers.logs import LogSign
-from separatrix.tasks import SeqComp, Task
+from separatrix.tasks import Questions, SeqComp, Task
 from separatrix.theory.base import (
     REAL_NUMBERS,
     CacheTheorem,
@@ -97,7 +97,8 @@ class TheoremI(CacheTheorem):
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
         text, why = super().told(verdict, task, architecture, thought=thought)
-        if isinstance(task, SeqComp) and task.L != 2:
+        asked = task.task if isinstance(task, Questions) else task
+        if isinstance(asked, SeqComp) and asked.L != 2:
             # the words are those of two steps, which cards ask for most
             why = why.replace("The second function", "The last function")
         return Words(text, why)
