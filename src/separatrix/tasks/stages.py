@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from separatrix.errors import SizeError, SpecError
 from separatrix.tasks.base.task import Task
+from separatrix.tasks.questions.base import Questions
 from separatrix.tasks.resized import Resized, resized
 
 MOST_TEXTS = 64
@@ -52,7 +53,8 @@ def read_stages(task: Task, texts: Sequence[str]) -> tuple[Stage, ...]:
 
 def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized, ...]:
     """The tasks of sizes such as "n=64", whose prompts are longer than the `trained` tokens that
-    training shows, or drawn otherwise: "shift=zipf". Raises SizeError where they are neither or one
+    training shows, or drawn otherwise: "shift=zipf", or of equal length and asked otherwise:
+    "queries=8" for the last places alone. Raises SizeError where they are none of these or one
     stands there twice, and what `resized` raises.
     """
     _few("longer", texts)
@@ -60,15 +62,22 @@ def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized
     for text in texts:
         other = resized(task, text)
         drawn_alike = other.task.sizes().get("shift") == task.sizes().get("shift")
-        if other.task.length <= trained and drawn_alike:
+        asked_alike = _asked(other.task) == _asked(task) or other.task.length < trained
+        if other.task.length <= trained and drawn_alike and asked_alike:
             raise SizeError(
                 f"longer: '{text[:60]}' makes prompts of {other.task.length:,} tokens, but training"
-                f" shows {trained:,}; take larger sizes, or another shift"
+                f" shows {trained:,}; take larger sizes, another shift, or other queries of as long a prompt"
             )
         if other in found:
             raise SizeError(f"longer: '{text[:60]}' stands there twice; leave one of them out")
         found.append(other)
     return tuple(found)
+
+
+def _asked(task: Task) -> dict[str, object]:
+    """What a task says of its questions beside its sizes."""
+    own = task.own if isinstance(task, Questions) else ()
+    return {name: value for name, value in task.sizes().items() if name in own}
 
 
 def _few(name: str, texts: Sequence[str]) -> None:

@@ -165,6 +165,8 @@ def test_sizes_of_compositions(spec: str, text: str, found: str) -> None:
         ("recall:n=8,K=16,V=4,shift=few", "shift=none", "recall:n=8,K=16,V=4", "shift=none"),
         ("parity:n=8", "n=4,shift=few", "parity:n=4,shift=few", "n=4,shift=few"),
         ("parity:n=8,shift=few,queries=all", "shift=none", "parity:n=8,queries=all", "shift=none"),
+        # as long a prompt, of which the last answers alone are due
+        ("parity:n=8,queries=all", "queries=2", "parity:n=8,queries=2", "queries=2"),
     ],
 )
 def test_another_draw_is_read_alike(trained: str, text: str, tested: str, said: str) -> None:
@@ -181,6 +183,7 @@ def test_another_draw_is_read_alike(trained: str, text: str, tested: str, said: 
         ("recall:n=8,K=16,V=4", "shift=none", "leaves"),
         ("recall:n=8,K=16,V=4", "shift=few-er", "unknown shift"),
         ("index:n=8,V=8", "n=4,shift=none", "prompts of 5 tokens"),
+        ("parity:n=8,queries=all", "n=4,queries=2", "prompts of 4 tokens"),
     ],
 )
 def test_what_is_no_other_draw(trained: str, text: str, error: str) -> None:
