@@ -24,13 +24,15 @@ class Dot(NamedTuple):
 def dots(
     title: str, below: list[str], points: Sequence[Dot], *, x_title: str, chance: float
 ) -> dict[str, Any]:
-    """The Vega-Lite specification: names from the best median of the last series down. Raises
+    """The Vega-Lite specification: names from the best median over all series down. Raises
     MissingExtraError.
     """
     alt, _ = libraries()
     series = list(dict.fromkeys(point.series for point in points))
-    last = {point.name: median(point.seeds) for point in points if point.series == series[-1]}
-    names = sorted(last, key=lambda name: -last[name])
+    medians: dict[str, float] = {}
+    for point in points:
+        medians[point.name] = medians.get(point.name, 0.0) + median(point.seeds)
+    names = sorted(medians, key=lambda name: -medians[name])
     rows = [
         {"name": point.name, "series": point.series, "seed": seed, "accuracy": accuracy}
         for point in points

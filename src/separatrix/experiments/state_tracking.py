@@ -163,6 +163,7 @@ class StateTracking(Experiment):
 
     def figures(self, table: Table) -> dict[str, dict[str, Any]]:
         from separatrix.experiments.dots import Dot, dots
+        from separatrix.experiments.drawing import slug
 
         found: dict[str, dict[str, Any]] = {}
         for group in table.values("group"):
@@ -179,7 +180,7 @@ class StateTracking(Experiment):
                 + "".join(f" {line.text}" for line in lines if line.text),
                 100,
             )
-            found[str(group).lower()] = dots(
+            found[slug(str(group))] = dots(
                 f"{self.title}: {_NAMED[str(group)]}",
                 below,
                 points,
@@ -233,7 +234,7 @@ def _cells(group: _Group, *, n: int, seeds: int) -> tuple[Cell, ...]:
         cell(
             {"mechanism": _measured_as(spec), "group": group.name, "layers": layers},
             Run(
-                architecture=f"{spec}*{layers} @ positions=none",
+                architecture=f"{spec}{f'*{layers}' if layers > 1 else ''} @ positions=none",
                 task=f"{group.sizes}n={n},queries=all",
                 seed=0,
                 steps=group.steps,
@@ -331,8 +332,8 @@ def excluded(rows: Sequence[Row]) -> str:
     least, most = min(found.values()), max(found.values())
     until = f" to {number(most)}" if most > least else ""
     return (
-        f"Theorem P: {listed(list(found))} fail from n = {number(least)}{until} on, whatever their"
-        " weights."
+        f"Theorem P: from n = {number(least)}{until} on no weights of {listed(list(found))} follow"
+        " it."
     )
 
 

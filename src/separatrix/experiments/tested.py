@@ -15,7 +15,10 @@ def tested_at(row: Row, size: str, *, rate: float | None = None) -> Row:
     Of a seed that was not tested there no answer counts as right.
     """
     rates = tuple(
-        Rate(one.learning_rate, tuple(_at(trial, size) for trial in one.trials))
+        Rate(
+            learning_rate=one.learning_rate,
+            trials=tuple(_at(trial, size) for trial in one.trials),
+        )
         for one in row.rates
         if rate is None or one.learning_rate == rate
     )
