@@ -11,9 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from separatrix.architecture import Architecture
 from separatrix.experiments.base import Cell, Experiment, Line, ShownTable, cell, claimed
-from separatrix.experiments.tested import listed, seeds_of, tested_at
-from separatrix.numbers.amounts import format_share
+from separatrix.experiments.saying import listed, percent, seeds_of, solved_said
+from separatrix.experiments.showing import share
+from separatrix.practice.longer import by_length
 from separatrix.practice.table import Row, Scale, Table
+from separatrix.report.runs import NONE
 from separatrix.tasks import Permutation, Questions, Task
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.base import number
@@ -171,7 +173,7 @@ class StateTracking(Experiment):
             points = [
                 Dot(name=_name(row), series=f"{length:,} tokens", seeds=seeds_of(one))
                 for row in rows
-                for length, one in _at_lengths(row)
+                for length, one in by_length(row).items()
             ]
             lines = self.lines(replace(table, rows=tuple(rows)))
             below = textwrap.wrap(
@@ -190,7 +192,7 @@ class StateTracking(Experiment):
         return found
 
     def tables(self, table: Table) -> list[ShownTable]:
-        lengths = [length for length, _ in _at_lengths(table.rows[0])] if table.rows else []
+        lengths = list(dict.fromkeys(length for row in table.rows for length in by_length(row)))
         shown = ShownTable(
             title=f"Right answers at the last {LAST} places, at longer prompts, and Theorem P",
             columns=(
@@ -208,7 +210,7 @@ class StateTracking(Experiment):
                     str(row.labels["mechanism"]),
                     str(row.labels["layers"]),
                     f"{row.cache_bits // 32:,}",
-                    *(_seeds_shown(one) for _, one in _at_lengths(row)),
+                    *(_seeds_shown(by_length(row).get(length)) for length in lengths),
                     f"{last_places(row).solved} of {len(row.trials)}",
                     _from_n(row),
                 )
@@ -234,7 +236,7 @@ def _cells(group: _Group, *, n: int, seeds: int) -> tuple[Cell, ...]:
         cell(
             {"mechanism": _measured_as(spec), "group": group.name, "layers": layers},
             Run(
-                architecture=f"{spec}{f'*{layers}' if layers > 1 else ''} @ positions=none",
+                architecture=f"{spec}*{layers} @ positions=none",
                 task=f"{group.sizes}n={n},queries=all",
                 seed=0,
                 steps=group.steps,
@@ -264,17 +266,7 @@ def _sizes(n: int) -> list[str]:
 
 def last_places(row: Row) -> Row:
     """The row as it was tested at the last places of prompts of the length trained."""
-    return tested_at(row, f"queries={LAST}")
-
-
-def _at_lengths(row: Row) -> list[tuple[int, Row]]:
-    """The row at each length that it was tested at, at the rate that is best at the first."""
-    n = int(row.task.sizes()["n"])
-    rate = last_places(row).best_rate
-    return [
-        (times * n, tested_at(row, size, rate=rate))
-        for times, size in zip((1, 2, 4), _sizes(n), strict=True)
-    ]
+    return by_length(row)[row.task.length]
 
 
 def _name(row: Row) -> str:
@@ -282,10 +274,8 @@ def _name(row: Row) -> str:
     return f"{row.labels['mechanism']}{f', {layers} layers' if layers != 1 else ''}"
 
 
-def _seeds_shown(row: Row) -> str:
-    return ", ".join(
-        format_share(one.accuracy.numerator, one.accuracy.denominator) for one in row.trials
-    )
+def _seeds_shown(row: Row | None) -> str:
+    return NONE if row is None else ", ".join(share(one.accuracy) for one in row.trials)
 
 
 def turns(row: Row) -> bool:
@@ -365,13 +355,11 @@ def _found(group: str, rows: Sequence[Row]) -> list[str]:
     found: list[str] = []
     learned = [row for row in rows if last_places(row).solved]
     for row in learned:
-        (n, here), *longer = _at_lengths(row)
-        far = " and ".join(
-            f"{float(one.median):.1%} at {length:,} tokens" for length, one in longer
-        )
+        (n, here), *longer = by_length(row).items()
+        far = " and ".join(f"{percent(one.median)} at {length:,} tokens" for length, one in longer)
         found.append(
             f"{_NAMED[group]}: {_name(row)} follows it at the last places of {n:,} tokens"
-            f" ({here.solved} of {len(here.trials)} seeds; median {float(here.median):.1%}), and"
+            f" ({solved_said(here)}; median {percent(here.median)}), and"
             f" {far}, never trained there."
         )
     rest = [row for row in rows if not last_places(row).solved and not turns(row)]
@@ -379,20 +367,16 @@ def _found(group: str, rows: Sequence[Row]) -> list[str]:
         best = max(rest, key=lambda row: last_places(row).median)
         found.append(
             f"{_NAMED[group]}: no seed of {listed([_name(row) for row in rest])} learned it; the"
-            f" best median is {float(last_places(best).median):.1%} ({_name(best)}; chance"
-            f" {float(best.chance):.1%}). Failed to train is not cannot"
+            f" best median is {percent(last_places(best).median)} ({_name(best)}; chance"
+            f" {percent(best.chance)}). Failed to train is not cannot"
             + (f": {text}" if (text := excluded(rest)) else ".")
         )
     return found
 
 
 def _with_seeds(rows: Sequence[Row]) -> str:
-    return listed(
-        [f"{_name(row)} ({last_places(row).solved} of {len(row.trials)} seeds)" for row in rows]
-    )
+    return listed([f"{_name(row)} ({solved_said(last_places(row))})" for row in rows])
 
 
 def _with_medians(rows: Sequence[Row]) -> str:
-    return listed(
-        [f"{_name(row)} (median {float(last_places(row).median):.1%})" for row in rows]
-    )
+    return listed([f"{_name(row)} (median {percent(last_places(row).median)})" for row in rows])

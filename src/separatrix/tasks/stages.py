@@ -66,7 +66,8 @@ def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized
         if other.task.length <= trained and drawn_alike and asked_alike:
             raise SizeError(
                 f"longer: '{text[:60]}' makes prompts of {other.task.length:,} tokens, but training"
-                f" shows {trained:,}; take larger sizes, another shift, or other queries of as long a prompt"
+                f" shows {trained:,}; take larger sizes, another shift, or other"
+                " queries of as long a prompt"
             )
         if other in found:
             raise SizeError(f"longer: '{text[:60]}' stands there twice; leave one of them out")

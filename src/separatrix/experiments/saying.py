@@ -1,0 +1,34 @@
+"""Rows in words: what findings of several experiments say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from separatrix.practice.table import Row
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a, b and c", each once. Raises ValueError for none."""
+    *first, last = dict.fromkeys(names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def percent(share: Fraction) -> str:
+    return f"{float(share):.1%}"
+
+
+def solved_said(row: Row) -> str:
+    return f"{row.solved} of {len(row.trials)} seeds"
+
+
+def seeds_of(row: Row) -> tuple[float, ...]:
+    """The accuracies of the seeds at the best rate, in their order."""
+    return tuple(float(trial.accuracy) for trial in row.trials)
+
+
+def ahead(one: Row, other: Row) -> bool:
+    """Whether every seed of the one is more accurate than every seed of the other, at the best
+    rate of each.
+    """
+    return one.least > other.most
