@@ -38,7 +38,7 @@ class _Question(NamedTuple):
 
 
 _LAPTOP = (
-    _Question("recall", "recall:n=12,K=24,V=16,form=independent,queries=8", 400, (5e-3, 1e-2)),
+    _Question("recall", "recall:n=12,K=24,V=16,form=independent,queries=8", 300, (5e-3, 1e-2)),
     _Question(
         "composition",
         "seqcomp:L=2,m=4,n_1=4,split=1,stages=1,queries=8",

@@ -58,8 +58,8 @@ class SparseCapacity(Experiment):
         if scale == "laptop":
             stacks = [
                 *((block, 1, d, 16) for block in (2, 4) for d in (4, 8, 16, 32)),
-                *((2, 2, d, 16) for d in (8, 32)),
-                *((block, 1, d, 32) for block in (4, 8) for d in (8, 32)),
+                (2, 2, 16, 16),
+                *((8, 1, d, 32) for d in (8, 32)),
                 *((0, 0, d, 16) for d in (4, 8, 16, 32)),
             ]
             return tuple(_cell(*one, steps=400, batch=64, width=32, seeds=3) for one in stacks)

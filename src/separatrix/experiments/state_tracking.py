@@ -50,12 +50,9 @@ _RECURRENT = (
     f"deltaproduct({_HEADS})",
 )
 _OF_EACH_KIND = (
-    f"linear({_HEADS})",
     f"mamba2({_HEADS}, state=8)",
-    f"rwkv({_HEADS}, width={_WIDTH})",
     f"gdn({_HEADS})",
     f"gdn({_HEADS}, negative=true)",
-    f"deltaproduct({_HEADS})",
 )
 _FULL = f"full({_HEADS})"
 
@@ -83,7 +80,7 @@ _GROUPS = (
         mechanisms=_RECURRENT,
         layers=1,
         rates=(5e-3, 2e-2),
-        steps=200,
+        steps=150,
         batch=32,
         width=32,
     ),
@@ -94,7 +91,7 @@ _GROUPS = (
         mechanisms=_RECURRENT,
         layers=1,
         rates=(5e-3, 2e-2),
-        steps=300,
+        steps=250,
         batch=32,
         width=32,
     ),
@@ -105,7 +102,7 @@ _GROUPS = (
         mechanisms=_OF_EACH_KIND,
         layers=2,
         rates=(7e-3, 1.4e-2),
-        steps=500,
+        steps=450,
         batch=64,
         width=64,
     ),
@@ -140,7 +137,7 @@ class StateTracking(Experiment):
     def cells(self, scale: Scale) -> tuple[Cell, ...]:
         if scale == "smoke":
             few = tuple(spec for spec in _RECURRENT if spec.startswith(("gdn", "mamba2")))
-            return _cells(_GROUPS[0]._replace(mechanisms=few, steps=120), n=16, seeds=1)
+            return _cells(_GROUPS[0]._replace(mechanisms=few, steps=100), n=16, seeds=1)
         if scale == "laptop":
             return tuple(one for group in _GROUPS for one in _cells(group, n=16, seeds=3))
         return tuple(
