@@ -86,7 +86,11 @@ def by_standing(shape: Shape, task: Task) -> Match | None:
     if row is None:
         return None
     named = f"{_full(row)} of {layers_of(row)}, {PLACED[shape.place]}"
-    return Match("placement", (row,), named, _scaled(shape, task, row))
+    distances = _scaled(shape, task, row)
+    distances["layers per full one"] = Fraction(
+        shape.layers * _full(row), shape.full * layers_of(row)
+    )
+    return Match("placement", (row,), named, distances)
 
 
 def places(shape: Shape, task: Task) -> dict[Place, Row]:

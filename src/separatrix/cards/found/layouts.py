@@ -91,6 +91,7 @@ def standing(shape: Shape, task: str, context: int, question: str) -> Finding | 
         distances={
             "layers": Fraction(shape.layers, layers_of(here)),
             "tokens": Fraction(context, here.task.length),
+            "layers per full one": Fraction(shape.layers * full, shape.full * layers_of(here)),
         },
         caution="that places differ whose intervals overlap, or that the order holds at this size",
         explain=(
