@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,7 +131,7 @@ def train(
         print_json(
             {
                 "folder": str(out),
-                "outcome": asdict(trained.outcome),
+                "outcome": trained.outcome.to_json(),
                 "record": trained.measurement.envelope(),
             }
         )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, cast, get_args
+from math import inf
+from typing import Any, ClassVar, Literal
 
-from separatrix.errors import SpecError
-from separatrix.evidence.canonical import json_list, json_object
+from separatrix.errors import EvidenceError, SpecError
+from separatrix.evidence.canonical import json_object
+from separatrix.evidence.records import to_plain
+from separatrix.evidence.typed import typed
 
 ROUNDED = ("bf16", "fp16")
 """Number formats that what recurrent layers carry can be rounded to when a model is tested."""
@@ -97,72 +100,48 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Every field as JSON has it."""
-        lists = ("longer", "longer_right", "longer_due", "formats")
-        plain = asdict(self)
-        return plain | {name: list(plain[name]) for name in lists}
+        return to_plain(asdict(self))
 
     @classmethod
     def from_json(cls, data: object) -> Outcome:
         """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
         given = json_object(data)
-        names = [f.name for f in fields(cls)]
-        if given is not None and cls.later[0] not in given:
-            names = [name for name in names if name not in cls.later]
+        earlier = given is not None and cls.later[0] not in given
+        names = [f.name for f in fields(cls) if not (earlier and f.name in cls.later)]
         if given is None or set(given) != set(names):
             raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
-        whole = {name: _list(given[name]) for name in names if name in _COUNTS}
-        counts = [given["seed"], given["tested"], given["steps_done"], given["parameters"]]
-        counts += [given[name] for name in ("correct", "right", "due") if name in names]
-        reals = {name: given[name] for name in ("seconds", "bits", "bits_squares") if name in names}
-        if (
-            not all(_whole(n) for n in (*counts, *(n for each in whole.values() for n in each)))
-            or not all(map(_real, reals.values()))
-            or given["status"] not in get_args(Status)
-            or given["stopped"] not in get_args(Stopped)
-            or (given["status"] == "diverged") != (given["stopped"] == "diverged")
-        ):
+        missing = {f.name: to_plain(f.default) for f in fields(cls) if f.name not in given}
+        try:
+            found: Outcome = typed(_with_reals(given | missing), cls, "outcome")
+        except EvidenceError as error:
+            raise _mistyped() from error
+        if not found._in_range:
             raise _mistyped()
-        formats = tuple(map(_format, _list(given.get("formats", []))))
-        return cls(
-            **given
-            | {name: tuple(each) for name, each in whole.items()}
-            | {name: float(value) for name, value in reals.items()}
-            | {"formats": formats}
+        return found
+
+    @property
+    def _in_range(self) -> bool:
+        counts = [self.seed, self.correct, self.tested, self.right, self.due, self.steps_done]
+        counts += [self.parameters, *self.longer, *self.longer_right, *self.longer_due]
+        counts += [n for one in self.formats for n in (one.correct, one.right, one.due)]
+        reals = [self.seconds, self.bits, self.bits_squares, *(one.bits for one in self.formats)]
+        return (
+            all(count >= 0 for count in counts)
+            and all(0 <= real < inf for real in reals)
+            and all(one.format in ROUNDED for one in self.formats)
+            and self.diverged == (self.stopped == "diverged")
         )
 
 
-_COUNTS = ("longer", "longer_right", "longer_due")
-"""Fields of an outcome that are lists of counts."""
+_REALS = ("seconds", "bits", "bits_squares")
+
+
+def _with_reals(given: dict[str, Any]) -> dict[str, Any]:
+    """The same with numbers of the kind that these fields have: JSON may say 1 for 1.0."""
+    whole = [name for name in _REALS if type(given[name]) is int]
+    # larger ones than floats are no numbers that anything took
+    return given | {name: float(given[name]) for name in whole if given[name].bit_length() < 1000}
 
 
 def _mistyped() -> SpecError:
     return SpecError("an outcome holds a value of another type or range than its fields have")
-
-
-def _list(value: object) -> list[Any]:
-    found = json_list(value)
-    if found is None:
-        raise _mistyped()
-    return found
-
-
-def _whole(value: object) -> bool:
-    # a bool is an int to isinstance, but no count
-    return type(value) is int and value >= 0
-
-
-def _real(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= cast("float", value) < float("inf")
-
-
-def _format(data: object) -> FormatOutcome:
-    given = json_object(data)
-    if (
-        given is None
-        or set(given) != {f.name for f in fields(FormatOutcome)}
-        or given["format"] not in ROUNDED
-        or not all(_whole(given[name]) for name in ("correct", "right", "due"))
-        or not _real(given["bits"])
-    ):
-        raise _mistyped()
-    return FormatOutcome(**given | {"bits": float(given["bits"])})

@@ -4,7 +4,6 @@ was measured of it.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.code import code_version
 from separatrix.evidence.folder import new_folder
 from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import enveloped, to_plain
+from separatrix.evidence.records import enveloped
 from separatrix.stored.trained import CONFIG, KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.stored.weights import weight_bytes
 from separatrix.training.record import measurement
@@ -33,7 +32,7 @@ def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:
         KIND,
         {
             "run": run.to_json(),
-            "outcome": to_plain(asdict(outcome)),
+            "outcome": outcome.to_json(),
             "version": code_version(),
             "weights_sha256": sha256(weights),
         },

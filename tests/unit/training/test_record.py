@@ -370,6 +370,8 @@ def test_a_hostile_outcome(name: str) -> None:
         Outcome.from_json({key: value for key, value in data.items() if key != name})
     with pytest.raises(SpecError, match="with the fields seed, status"):
         Outcome.from_json(data | {"more": 1})
+    with pytest.raises(SpecError, match="another type or range"):
+        Outcome.from_json(data | {"seconds": 10**400})
 
 
 def test_tests_are_drawn_from_streams_of_their_own() -> None:
