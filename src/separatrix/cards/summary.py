@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.architecture import Architecture
+from separatrix.architecture import Architecture, bounded_bits
 from separatrix.cards import card
 from separatrix.evidence.records import Evidence, Verdict
 from separatrix.tasks import parse_task
@@ -35,17 +35,23 @@ def decisive(verdict: Verdict) -> str:
 
 def bound_curve(verdict: Verdict) -> dict[str, Any]:
     """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
-    around the n where they cross.
+    around the n where they cross. Of a stack that reads a growing cache, also the bits that its
+    other heads carry, which alone would fail.
     """
     architecture = Architecture.parse(verdict.architecture)
     task = parse_task(verdict.task)
     tasks = task.family()
     ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
     members = [tasks.at(n) for n in ns]
-    return {
+    lengths = [member.prefix_length for member in members]
+    own: dict[str, Any] = {}
+    if architecture.reading:
+        fixed = [sum(bounded_bits(layer, t) for layer in architecture) for t in lengths]
+        own = {"fixed": fixed, "fixed_title": "bits that do not grow"}
+    return own | {
         "x": size_in_words(task)[0],
         "n": [size_in_words(member)[1] for member in members],
-        "have": [architecture.cache_bits(member.prefix_length) for member in members],
+        "have": [architecture.cache_bits(t) for t in lengths],
         "need": [counted(member).log2_str(6) for member in members],
         "have_title": "bits of cache",
         "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",

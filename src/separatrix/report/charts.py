@@ -14,18 +14,31 @@ from separatrix.architecture import Architecture
 from separatrix.errors import EvidenceError
 from separatrix.evidence.records import Measurement
 from separatrix.numbers.accuracy import WHOLE
-from separatrix.report.drawing import FAILS, INK, MEASURED, MUTED, SOLVES, Chart, draw, libraries
+from separatrix.report.drawing import (
+    FAILS,
+    INK,
+    MEASURED,
+    MUTED,
+    SOLVES,
+    Chart,
+    draw,
+    libraries,
+)
 from separatrix.tasks import parse_task
 from separatrix.theory.trained import trained_ceiling
 
-_WIDTH = 430
+_WIDTH = 370
 _LABEL_GAP = 0.075
 _LARGEST = 1e300
 _LEVELS = {"ceiling": ([1, 0], "highest"), "stored": ([2, 3], "stored")}
 """Dashes and label of what no weights exceed, and of what storing facts reaches."""
+_SHORT = {"need": "bits needed", "have": "bits of cache"}
+"""What lines are named in the chart; their captions say more."""
 CEILING_TIPS = {"ceiling": "no weights exceed", "stored": "storing facts reaches"}
-_ASIDE = 1.03
-"""Ratio of the places of two seeds of one size."""
+_ASIDE = 0.0147
+"""Share of a chart's doublings between two seeds of one size."""
+_NEAR = 128
+"""A bound that lies at most so many times beyond the sizes measured is drawn at its place."""
 
 
 def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) -> Chart | None:
@@ -37,7 +50,8 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     """
     alt, _ = libraries()
     lists = (bound["n"], bound["have"], bound["need"])
-    if len({len(x) for x in lists}) != 1:
+    fixed = bound.get("fixed")
+    if len({len(x) for x in (*lists, *(() if fixed is None else (fixed,)))}) != 1:
         raise EvidenceError(
             f"bound of {name}: n, have and need have {', '.join(str(len(x)) for x in lists)}"
             " entries; they must be equally many"
@@ -48,11 +62,17 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
     ]
     if len(rows) < 2:
         return None
+    drawn = [("need", FAILS), ("have", SOLVES)]
+    if fixed is not None:
+        heights = {_real(n): _real(bits) for n, bits in zip(bound["n"], fixed, strict=True)}
+        if all(heights[row["n"]] > 0 for row in rows):
+            rows = [{**row, "fixed": heights[row["n"]]} for row in rows]
+            drawn.append(("fixed", MUTED))
     crossing = _crossing(rows, bites)
     last = rows[-1]
     x = _log_n(alt, [row["n"] for row in rows], title=bound["x"])
     scale = alt.Scale(type="log", nice=True)
-    axis = _bits_axis(alt, [row[key] for row in rows for key in ("have", "need")])
+    axis = _bits_axis(alt, [row[key] for row in rows for key, _ in drawn])
     tooltip = [
         alt.Tooltip("n:Q", format=",", title=bound["x"]),
         alt.Tooltip("need:Q", format=",.1f", title=f"needed: {bound['need_title']}"),
@@ -67,7 +87,10 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
                 x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"
             )
         )
-    for key, colour in (("need", FAILS), ("have", SOLVES)):
+    if "fixed" in rows[0]:
+        tooltip.append(alt.Tooltip("fixed:Q", format=",.0f", title=bound["fixed_title"]))
+    ends = sorted((last[key], key) for key, _ in drawn)
+    for key, colour in drawn:
         line = _data(alt, rows).encode(
             x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip
         )
@@ -77,8 +100,9 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
                 color=colour, size=34 if len(rows) <= 12 else 14, filled=True, opacity=1
             ),
         ]
-        above = last[key] > min(last["need"], last["have"])
-        end = _data(alt, [{"n": last["n"], "bits": last[key], "title": bound[f"{key}_title"]}])
+        above = (last[key], key) != ends[0]
+        title = _SHORT.get(key) or bound[f"{key}_title"]
+        end = _data(alt, [{"n": last["n"], "bits": last[key], "title": title}])
         text = end.mark_text(
             align="right",
             dx=-2,
@@ -98,20 +122,29 @@ def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) 
 
 
 def accuracy_chart(
-    measured: Sequence[Measurement], *, name: str, bites: Sequence[int] = ()
+    measured: Sequence[Measurement],
+    *,
+    name: str,
+    bites: Sequence[int] = (),
+    solvable: bool = False,
 ) -> Chart | None:
     """Accuracy against n: every seed with its own Wilson interval, a line through the medians,
     chance dashed; None without any.
 
     Where Theorem A speaks of the task, two more lines for each stack: what no weights exceed, which
     no measurement may cross, and dotted what storing as many facts as fit reaches. `bites` holds
-    the n of verdicts; those among the measured sizes are marked.
+    the n of verdicts: the first is drawn at its place, or at the edge where it lies far beyond.
+    `solvable` draws what some weights reach.
     """
     alt, _ = libraries()
     rows: list[dict[str, Any]] = []
     seeds: list[dict[str, Any]] = []
     ceilings: list[dict[str, Any]] = []
     chances: dict[float, float] = {}
+    sizes = sorted({float(task_size(m.task)) for m in measured})
+    left = sizes[0] / 1.35 if sizes else 1.0
+    right = _right_edge(sizes, bites) if sizes else 1.0
+    apart = (right / left) ** _ASIDE
     for m in sorted(measured, key=lambda m: (m.architecture, task_size(m.task))):
         n = float(task_size(m.task))
         chances[n] = float(Fraction(m.chance))
@@ -124,7 +157,7 @@ def accuracy_chart(
         each = zip(m.seeds, m.correct, m.intervals, strict=True)
         for place, (seed, correct, (low, high)) in enumerate(each):
             # seeds stand side by side, so that none hides another
-            aside = n * _ASIDE ** (place - (len(m.seeds) - 1) / 2)
+            aside = n * apart ** (place - (len(m.seeds) - 1) / 2)
             seeds.append(
                 {
                     **common,
@@ -139,10 +172,10 @@ def accuracy_chart(
     if not rows:
         return None
     ns = sorted(chances)
-    left = ns[0] / 1.35
-    right = ns[-1] * 1.35
-    x = _log_n(alt, ns, title="n", domain=[left, right])
-    aside = _log_n(alt, ns, title="n", domain=[left, right], field="at")
+    first = min(bites, default=None)
+    ticks = ns if first is None or not ns[-1] < first < right else [*ns, float(first)]
+    x = _log_n(alt, ticks, title="n", domain=[left, right])
+    aside = _log_n(alt, ticks, title="n", domain=[left, right], field="at")
     tooltip = [
         alt.Tooltip("architecture:N"),
         alt.Tooltip("n:Q", format=","),
@@ -180,25 +213,65 @@ def accuracy_chart(
             y=share("accuracy"), tooltip=tooltip
         ),
     ]
-    bitten = [{"n": float(n), "label": "fails"} for n in bites if ns[0] <= n <= ns[-1]]
-    if bitten:
-        rule = _data(alt, bitten)
-        layers.append(rule.mark_rule(color=FAILS, strokeDash=[3, 3]).encode(x=x))
-        word = rule.mark_text(
-            align="right", baseline="top", dx=-4, color=FAILS, fontSize=12, fontWeight="bold"
-        )
-        layers.append(word.encode(x=x, y=alt.value(2), text="label:N"))
+    if first is not None:
+        layers += _bound_line(alt, first, left, right, x)
     named = {(row["architecture"], row["median"]) for row in rows if row["n"] == ns[-1]}
     # one size alone has no line
-    words = [(height, "median", MEASURED) for _, height in sorted(named) if len(ns) > 1]
+    heights = [height for _, height in sorted(named) if len(ns) > 1]
+    # beside the last points, where the axis goes on to a bound
+    aside_words = right > 1.5 * ns[-1]
+    words = [] if aside_words else [(height, "median", MEASURED) for height in heights]
+    if aside_words:
+        ends = [{"n": ns[-1], "at": height, "label": "median"} for height in heights]
+        text = _data(alt, ends).mark_text(
+            align="left", dx=12, color=MEASURED, fontSize=12, fontWeight="bold"
+        )
+        layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     for key, (_, word) in levels.items():
         heights = {row[key] for row in ceilings if row["n"] == ns[-1]}
         words += [(height, word, FAILS) for height in sorted(heights)]
+    if solvable:
+        words.append((1.0, "some weights", SOLVES))
+        ends = [{"n": left, "at": 1.0}, {"n": right, "at": 1.0}]
+        rule = _data(alt, ends).mark_line(color=SOLVES, strokeWidth=1.8, strokeDash=[6, 3])
+        layers.insert(0, rule.encode(x=x, y=share("at")))
     for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
         layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
+
+
+def _right_edge(sizes: Sequence[float], bites: Sequence[int]) -> float:
+    """Where the axis ends: a little beyond the sizes, and beyond a bound that is near."""
+    near = [n for n in bites[:1] if n <= _NEAR * sizes[-1]]
+    return max(sizes[-1], *near) * 1.35 if near else sizes[-1] * 1.35
+
+
+def _bound_line(alt: Any, first: int, left: float, right: float, x: Any) -> list[Any]:
+    """From where on failure is proved; at the edge with an arrow where that lies beyond it."""
+    beyond = first >= right
+    before = first <= left
+    place = right if beyond else left if before else float(first)
+    label = f"proved to fail: n = {first:,}"
+    if first >= 10**9:
+        label = f"proved to fail: n = {first:.1e}"
+    label = f"{label} →" if beyond else f"← {label}" if before else label
+    rule = _data(alt, [{"n": place, "label": label}])
+    # the word stands on the side that has more room
+    ending = place > math.sqrt(left * right)
+    word = rule.mark_text(
+        align="right" if ending else "left",
+        baseline="top",
+        dx=-4 if ending else 4,
+        color=FAILS,
+        fontSize=12,
+        fontWeight="bold",
+    )
+    return [
+        rule.mark_rule(color=FAILS, strokeDash=[3, 3], strokeWidth=1.8).encode(x=x),
+        word.encode(x=x, y=alt.value(10), text="label:N"),
+    ]
 
 
 def share(key: str) -> Any:

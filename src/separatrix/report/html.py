@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import Any
 
 from separatrix.errors import MissingExtraError
 from separatrix.evidence.atomic import write_atomic
+from separatrix.evidence.code import package_version
 from separatrix.evidence.records import SOLVED
-from separatrix.report import facts, notation, prompts
+from separatrix.report import alternatives, facts, notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, task_size
 from separatrix.report.drawing import Chart, libraries, vega_javascript
+from separatrix.report.side_by_side import side_by_side
 from separatrix.report.statuses import CSS
 from separatrix.report.theorem_names import theorem_name, where
-from separatrix.report.view import MARKS, SHORT, Cell, view
+from separatrix.report.view import MARKS, SHORT, Cell, View, view
+from separatrix.table.models import DEFAULT_MODELS
 
 
 def require_libraries() -> Any:
@@ -63,6 +67,8 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         "differences": prompts.differences,
         "task_size": task_size,
         "where": where,
+        "accuracy_lines": alternatives.accuracy_lines,
+        "alternative": {"accuracy": alternatives.accuracy_words, "bound": alternatives.bound_words},
         "solved_at": f"{float(SOLVED):.0%}",
         "proof_parts": facts.proof_parts,
         "certificate_facts": facts.certificate_facts,
@@ -74,12 +80,26 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
     }
     return environment.get_template("template.html.j2").render(
         view=seen,
+        sides=list(side_by_side(seen)),
+        version=package_version(),
+        command=command(seen),
         charts=charts,
         style=_safe(_asset("style.css")),
         script=_safe(_asset("page.js")),
         vega=_safe(vega_javascript() if specs else ""),
         specs=_safe(_script_json(specs)),
     )
+
+
+def command(seen: View) -> str:
+    """The command that makes the report again, as far as the bundle tells it."""
+    settings = seen.settings
+    words = ["separatrix reproduce"]
+    words += ["--quick"] if settings.get("kind") == "quick" else []
+    words += [f"--seed {settings['seed']}"] if settings.get("seed") else []
+    usual = [source.preset for source in DEFAULT_MODELS]
+    named = [] if seen.chosen == usual else seen.chosen
+    return " ".join([*words, *(f"--config {shlex.quote(name)}" for name in named)])
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
@@ -118,7 +138,10 @@ def _charts(cell: Cell) -> dict[str, Chart]:
             else None
         ),
         "accuracy": accuracy_chart(
-            cell.measurements, name=f"{cell.key}-accuracy", bites=cell.bites
+            cell.measurements,
+            name=f"{cell.key}-accuracy",
+            bites=cell.bites,
+            solvable=cell.status == "SOLVABLE",
         ),
     }
     return {kind: chart for kind, chart in drawn.items() if chart is not None}

@@ -9,7 +9,7 @@
       if (drawn.has(key) || !window.vegaEmbed) continue;
       drawn.add(key);
       const place = document.createElement("div");
-      const still = figure.querySelector("svg");
+      const still = figure.querySelector(".drawn svg");
       vegaEmbed(place, specs[key], { actions: false, renderer: "svg", ast: true, tooltip: { theme: "custom" } })
         .then(() => still.replaceWith(place))
         .catch((error) => console.error(error));
@@ -47,7 +47,8 @@
       from?.focus();
     }
   });
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => (part.open = true)));
+  // an open cell is printed with all its records, closed ones are not printed
+  addEventListener("beforeprint", () => document.querySelectorAll(".panel:target details").forEach((part) => (part.open = true)));
   addEventListener("hashchange", open);
   open();
 })();

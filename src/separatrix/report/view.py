@@ -139,7 +139,7 @@ class View:
     title: str
     settings: dict[str, Any]
     chosen: list[str]
-    """The real models that whoever made the report asked for."""
+    """The real models of the report as its command names them; a file by the name that it has."""
     rows: list[dict[str, str]]
     columns: list[dict[str, str]]
     cells: dict[tuple[str, str], Cell]
@@ -197,7 +197,11 @@ def view(body: Mapping[str, Any]) -> View:
             )
         models = [_model(model, records) for model in body["models"]]
         settings = dict(body["settings"])
-        chosen = [text for source in settings.pop("models") for text in source]
+        chosen = [
+            text if kind in ("preset", "spec") else "config.json"
+            for source in settings.pop("models")
+            for kind, text in source.items()
+        ]
         return View(body["title"], settings, chosen, rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise EvidenceError(

@@ -23,8 +23,10 @@ from separatrix.theory.base import number, size_in_words
 
 R = TypeVar("R", bound=Evidence)
 
-BOUNDED = ("linear", "loglinear")
-"""Rows whose failure Theorem I decides: their cells draw its curve."""
+COUNTED = ("linear", "loglinear", "hybrid")
+"""Rows whose cells draw bits needed and carried: Theorem I decides it, or would without the full
+heads.
+"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def entry(cell: Cell, found: Found) -> dict[str, Any]:
         "trained": [_trained(measured) for measured in found.measurements],
         "reach": _reach(main, found.measurements),
         "records": list(dict.fromkeys(record.digest for record in found.all)),
-        "bound": bound_curve(main) if cell.row in BOUNDED else None,
+        "bound": bound_curve(main) if cell.row in COUNTED else None,
     }
 
 

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,23 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.report_bundle import fake_bundle
 
+from separatrix import __version__
+from separatrix.architecture import Architecture
+from separatrix.cards.summary import bound_curve
 from separatrix.errors import EvidenceError, MissingExtraError, OutputError
 from separatrix.evidence.records import Measurement, Verdict, from_envelope
 from separatrix.numbers.wilson import wilson
 from separatrix.report import notation, prompts
 from separatrix.report.charts import accuracy_chart, bound_chart, spread, task_size
 from separatrix.report.facts import budget_words
-from separatrix.report.html import render_html, write_report
+from separatrix.report.html import command, render_html, write_report
+from separatrix.report.side_by_side import share_text, side_by_side
 from separatrix.report.terminal import render_terminal
 from separatrix.report.theorem_names import theorem_name
 from separatrix.report.view import layer_squares, view
+from separatrix.table.models import DEFAULT_MODELS
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> & [bold]x[/bold]"
 
@@ -505,13 +513,99 @@ def test_each_stack_has_a_line_that_no_measurement_may_cross() -> None:
     assert not [row for row in values_in(plain.spec) if "ceiling" in row]
 
 
-def test_the_n_of_a_verdict_is_marked_where_it_was_measured() -> None:
+def bound_lines(spec: dict[str, Any]) -> set[tuple[float, str]]:
+    """Where the lines of a bound stand, and what stands beside them."""
+    return {
+        (row["n"], row["label"]) for row in values_in(spec) if "fail" in str(row.get("label", ""))
+    }
+
+
+def test_the_n_of_a_verdict_is_drawn_in_every_chart_of_accuracies() -> None:
+    """At its place up to 128 times beyond the sizes measured, else at the edge with an arrow."""
     sizes = [measured(f"eva:n={n},V=4", (50,)) for n in (8, 32)]
-    for bites, marked in (((), []), ((17,), [17]), ((100,), [])):
+    edges = (8 / 1.35, 32 * 1.35)
+    for bites, line in (
+        ((17, 90), {(17.0, "proved to fail: n = 17")}),
+        ((4097,), {(edges[1], "proved to fail: n = 4,097 →")}),
+        ((3,), {(edges[0], "← proved to fail: n = 3")}),
+    ):
         chart = accuracy_chart(sizes, name="x", bites=bites)
         assert chart is not None
-        rules = {row["n"] for row in values_in(chart.spec) if row.get("label") == "fails"}
-        assert sorted(rules) == marked
+        assert bound_lines(chart.spec) == line
+    solved = accuracy_chart(sizes, name="x", solvable=True)
+    assert solved is not None
+    assert not bound_lines(solved.spec)
+    assert {"n": edges[1], "at": 1.0, "label": "some weights"} in list(values_in(solved.spec))
+
+
+def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
+    task = "eva:n=64,V=64"
+    stack = "linear(normaliser=false) + full @ heads=1, head_dim=2, p8"
+    bound = bound_curve(judge(Architecture.parse(stack), parse_task(task))[0])
+    # a state of 4 numbers; keys and values of 4 numbers for each token; of 8 bits
+    assert set(bound["fixed"]) == {8 * 4}
+    assert [have - 8 * 4 for have in bound["have"]] == [8 * 4 * n for n in bound["n"]]
+    chart = bound_chart(bound, name="x")
+    assert chart is not None
+    rows = [row for row in values_in(chart.spec) if "fixed" in row]
+    assert {row["fixed"] for row in rows} == {32.0}
+    with pytest.raises(EvidenceError, match="equally many"):
+        bound_chart(bound | {"fixed": [1]}, name="x")
+
+
+def test_every_chart_is_told_in_words(page: Page, html: str) -> None:
+    drawn = [attrs for tag, attrs in page.tags if tag == "div" and attrs.get("class") == "drawn"]
+    assert len(drawn) == html.count("data-chart=")
+    for attrs in drawn:
+        words = attrs["aria-label"] or ""
+        assert attrs["role"] == "img"
+        assert words.startswith(("Accuracy after training: at n = ", "Bits against "))
+    told = [attrs["aria-label"] or "" for attrs in drawn]
+    assert any("the size at which failure is proved, n = 58" in words for words in told)
+    assert any("Theorem A draws no line here" in words for words in told)
+    assert any("(Theorem A)" in words for words in told)
+
+
+def test_stacks_of_one_size_stand_side_by_side() -> None:
+    sides = {side.column["key"]: side for side in side_by_side(view(fake_bundle()))}
+    assert list(sides) == ["eva", "twosum", "seqcomp"]
+    for side in sides.values():
+        assert [cell.row["key"] for cell, _ in side.lines] == [
+            *("full", "linear", "loglinear", "sparse", "hybrid")
+        ]
+        assert all(len(reached) == len(side.sizes) for _, reached in side.lines)
+    # of 2,048 answers all are right, or all but one
+    assert (share_text(1.0), share_text(2047 / 2048), share_text(0.31249)) == (
+        "100.0 %",
+        "99.9 %",
+        "31.2 %",
+    )
+
+
+def test_the_footer_has_version_and_command(html: str) -> None:
+    foot = html[html.index("<footer>") :]
+    said = (
+        f"Separatrix {__version__} with <code>separatrix reproduce --quick --config qwen3-next-80b"
+    )
+    assert said in foot
+    usual = fake_bundle()
+    usual["settings"] = {
+        "kind": "full",
+        "seed": 7,
+        "models": [source.plain() for source in DEFAULT_MODELS],
+    }
+    assert command(view(usual)) == "separatrix reproduce --seed 7"
+    usual["settings"]["models"] = [{"spec": "gdn*3 + full"}, {"config": "{}"}]
+    assert command(view(usual)) == (
+        "separatrix reproduce --seed 7 --config 'gdn*3 + full' --config config.json"
+    )
+
+
+def test_closed_cells_are_not_printed() -> None:
+    style = (files("separatrix.report") / "style.css").read_text(encoding="utf-8")
+    printed = style[style.index("@media print") :]
+    assert ".panel:target {" in printed
+    assert ".panel { display: block" not in printed
 
 
 def test_the_n_of_a_task() -> None:
