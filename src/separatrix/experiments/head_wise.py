@@ -60,6 +60,8 @@ _GPU = (
 
 
 class HeadWise(Experiment):
+    """Two layers with as many recurrent and full heads in all, one kind a layer or both in each."""
+
     name = "head-wise"
     title = "Hybrid heads and hybrid layers"
     question = (

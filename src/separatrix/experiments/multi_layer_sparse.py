@@ -14,6 +14,8 @@ from separatrix.training.run import Run
 
 
 class MultiLayerSparse(Experiment):
+    """One and two sparse layers on 2-Sum, at equal heads and at equal cache."""
+
     name = "multi-layer-sparse"
     title = "More sparse layers"
     question = "Does a second (B, k)-sparse layer answer 2-Sum where one does not?"
@@ -43,7 +45,7 @@ class MultiLayerSparse(Experiment):
                 *(("full", layers, 8) for layers in (1, 2)),
             ]
             return tuple(
-                _cell(*one, n=16, steps=400, batch=64, width=32, seeds=3) for one in stacks
+                _cell(*one, n=16, steps=300, batch=64, width=32, seeds=3) for one in stacks
             )
         stacks = [
             (kind, layers, d)

@@ -111,6 +111,10 @@ _NAMED = {group.name: group.named for group in _GROUPS}
 
 
 class StateTracking(Experiment):
+    """Parity, all of S_3, and S_5 by swaps after an arbitrary first token: asked after every token,
+    and measured at the last places of prompts of the trained length, of twice it and of four times.
+    """
+
     name = "state-tracking"
     title = "State tracking"
     question = (
