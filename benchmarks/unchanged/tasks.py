@@ -14,7 +14,8 @@ TASKS = expanded("""
     index:n=3,V=8 index:n=12,V=4 index:n=64,V=64 index:n=12,V=4,shift=zipf|few|local
     recall:n=8,K=16,V=4 recall:n=64,K=256,V=32,form=absent recall:n=16,K=12,V=4,form=last
     recall:n=8,K=12,V=6,form=absent recall:n=8,K=16,V=4,shift=zipf|few
-    recall:n=16,K=12,V=4,form=last,shift=repeats
+    recall:n=16,K=12,V=4,form=last,shift=repeats recall:n=8,K=16,V=4,queries=all
+    recall:n=8,K=16,V=4,form=independent recall:n=8,K=16,V=4,form=independent,queries=3
     mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4
     mqar:vocab_size=8192,input_seq_len=64,num_kv_pairs=4
     mqar:vocab_size=33,input_seq_len=24,num_kv_pairs=4,power_a=0.5,random_non_queries=0
@@ -23,7 +24,9 @@ TASKS = expanded("""
     seqcomp:L=1,m=6 seqcomp:L=2,m=6,n_1=1 seqcomp:L=3,m=3,n_1=2,n_2=1 seqcomp:L=3,n=128
     seqcomp:L=4,m=2,n_1=1,n_2=2,n_3=1 seqcomp:L=2,n=64,form=uniform
     seqcomp:L=2,m=6,n_1=2,order=forward seqcomp:L=2,m=6,n_1=2,shift=zipf|few|local
-    seqcomp:L=2,m=3,n_1=2,thought=values|pairs
+    seqcomp:L=2,m=3,n_1=2,thought=values|pairs seqcomp:L=2,m=3,n_1=2,queries=all
+    seqcomp:L=2,m=4,n_1=3,queries=5,split=1,stages=1 eva:n=8,V=4,queries=3
+    khop:n=24,V=4,k=2,queries=all twosum:n=8,M=137,queries=all
     seqcomp-forward:L=1,m=4 seqcomp-forward:L=2,m=3,n_1=2 seqcomp-forward:L=3,m=3,n_1=2,n_2=1
     seqcomp-forward:L=2,m=6,n_1=2,shift=zipf|few|local
     seqcomp-forward:L=2,m=3,n_1=2,thought=values|pairs
@@ -43,7 +46,12 @@ TASKS = expanded("""
     dyck:n=96,k=3,D=5 dyck:n=48,k=1,D=3 dyck:n=96,k=2,D=8 dyck:n=98,k=2,D=100
     dyck:n=96,k=2,D=5,shift=shallow|deep|beyond
     permutation:n=9,k=3 permutation:n=24,k=3 permutation:n=16,k=5 permutation:n=8,k=4,thought=values
-    permutation:n=8,k=4,shift=swaps|generators
+    permutation:n=8,k=4,shift=swaps|generators permutation:n=9,k=3,queries=all
+    parity:n=9 parity:n=33,shift=few parity:n=16,queries=9
+    modular:n=9,m=3 modular:n=40,m=7,shift=independent modular:n=24,m=5,queries=all
+    group:n=8,G=A4 group:n=24,G=C60,shift=generators group:n=16,G=A5,queries=4
+    copying:n=8,V=4 selective-copying:n=4,T=16,V=4 fuzzy-recall:n=8,K=3,V=4,a=3,b=2
+    noisy-recall:n=4,noise=4,K=8,V=2,N=3
     istree:n=64 istree:n=80 istree:n=65 istree:n=12,shift=recursive|local
     qsa:n=8,q=3,V=2 qsa:n=12,q=2,V=6,sets=10 qsa:n=64,q=4,V=8,sets=32
     qsa:n=10,q=2,V=4,shift=average|zipf|local
@@ -56,6 +64,7 @@ TEXT_TASKS = expanded("""
     multihop:k=2,n=15 multihop:k=3,n=23,style=steps multihop:k=4,n=144,facts=forward
     multihop:k=2,n=25,template=mixed,facts=backward
     multihop:k=2,n=25,template=family|places|work|boxes|books
+    needles:length=80,keys=4 variables:length=80,chains=3,hops=1
 """)
 
 

@@ -131,9 +131,9 @@ def test_ids_too_many_to_pack_are_drawn_alike() -> None:
     """Ids of 62 bits leave no room for a place beside them."""
     many = 1 << 62
     drawn = np.array([[5, many - 1, 5, 7], [many - 1, 1, 2, 3], [4, 4, 4, 4]])
-    row, place = drawing._repeats(drawn, many)
+    row, place = drawing.repeated(drawn, many)
     assert list(zip(row.tolist(), place.tolist(), strict=True)) == [(0, 2), (2, 1), (2, 2), (2, 3)]
-    assert [part.tolist() for part in drawing._repeats(np.minimum(drawn, 9), 10)] == [
+    assert [part.tolist() for part in drawing.repeated(np.minimum(drawn, 9), 10)] == [
         [0, 2, 2, 2],
         [2, 1, 2, 3],
     ]

@@ -101,13 +101,13 @@ def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Genera
     drawn = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1)
     rows = np.arange(batch)
     while len(rows):
-        row, place = _repeats(drawn[rows], ids)
+        row, place = repeated(drawn[rows], ids)
         drawn[rows[row], place] = rng.integers(ids, size=len(row))
         rows = rows[np.unique(row)]
     return drawn[:, more:]
 
 
-def _repeats(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
+def repeated(drawn: Tokens, ids: int) -> tuple[Tokens, Tokens]:
     """Row and place of every entry that equals an earlier one of its row."""
     bits = drawn.shape[1].bit_length()
     if ids.bit_length() + bits < 64:

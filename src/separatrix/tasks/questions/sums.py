@@ -12,7 +12,7 @@ from separatrix.errors import SizeError
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import alike, avoiding, hidden
-from separatrix.tasks.drawing.distinct import distinct
+from separatrix.tasks.drawing.distinct import distinct, repeated
 from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.twosum import TwoSum
 
@@ -101,14 +101,13 @@ class Sums(Lookups):
         """Both (batch, k): pairs of values that are alike, all of different classes."""
         M = self.task.M
         D = hidden(M)
-        pairs = np.empty((batch, self.number, 2), np.int64)
-        for at in range(self.number):
-            met = np.minimum(pairs[:, :at], M - pairs[:, :at]).reshape(batch, -1)
-            left = np.arange(batch)
-            while len(left):
-                drawn = np.stack(alike(len(left), M, D, rng), axis=1)
-                pairs[left, at] = drawn
-                classes = np.minimum(drawn, M - drawn)
-                again = (met[left][:, :, None] == classes[:, None, :]).any(axis=(1, 2))
-                left = left[again]
-        return pairs[:, :, 0], pairs[:, :, 1]
+        size = (batch, self.number)
+        one, two = (drawn.reshape(size) for drawn in alike(batch * self.number, M, D, rng))
+        while True:
+            classes = np.stack((np.minimum(one, M - one), np.minimum(two, M - two)), axis=2)
+            row, place = repeated(classes.reshape(batch, -1), M)
+            if not len(row):
+                return one, two
+            # of two pairs that share a class the later one is drawn again
+            again = np.unique(row * self.number + place // 2)
+            one.flat[again], two.flat[again] = alike(len(again), M, D, rng)
