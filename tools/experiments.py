@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from separatrix.errors import SeparatrixError
-from separatrix.experiments import EXPERIMENTS
+from separatrix.experiments import EXPERIMENTS, lessons
 from separatrix.experiments.writing import section, write_figures
 from separatrix.practice.table import Scale, Table, read
 from separatrix.report.markdown import table as markdown_table
@@ -41,7 +41,7 @@ def page(text: str) -> str:
 
 
 def generated() -> str:
-    """An overview, and a section for each experiment."""
+    """An overview, a section for each experiment, and what a designer should take from them."""
     sections = [
         section(
             experiment,
@@ -51,7 +51,7 @@ def generated() -> str:
         )
         for name, experiment in EXPERIMENTS.items()
     ]
-    return "\n".join([overview(), *sections])
+    return "\n".join([overview(), *sections, lessons.section("##")])
 
 
 def overview() -> str:

@@ -20,6 +20,12 @@ def rows_of(experiment: str, **labels: Label) -> list[Row]:
     return [] if table is None else [row for row in table.where(**labels) if row.trials]
 
 
+def values_of(experiment: str, label: str) -> list[Label]:
+    """What a label takes in an experiment, in the order of its rows."""
+    table = read(experiment)
+    return [] if table is None else table.values(label)
+
+
 def best_of(rows: Iterable[Row]) -> Row:
     """Of rows that differ in how they were trained, the one with the highest median; of equals the
     first.

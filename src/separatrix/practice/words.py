@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
 from separatrix.numbers.amounts import format_count
+from separatrix.practice.capacity import Held
 from separatrix.practice.table import Row
 
 FEWEST_SEEDS = 3
@@ -59,6 +60,17 @@ def decimal(value: Fraction, way: str = ROUND_HALF_EVEN) -> str:
         if way != ROUND_HALF_EVEN or value in (0, 1) or 0 < shown < 1:
             return str(shown)
     return "almost 1" if 2 * value > 1 else "almost 0"
+
+
+def bits(found: Held) -> str:
+    """Bits per number, at least, with their interval, rounded outward: "1.1 [1.0, 1.4]"."""
+
+    def shown(value: Fraction, way: str) -> str:
+        exact = Decimal(value.numerator) / Decimal(value.denominator)
+        return str(exact.quantize(Decimal("0.1") if value >= 1 else Decimal("0.01"), way))
+
+    low = shown(found.low, ROUND_FLOOR)
+    return f"{shown(found.best, ROUND_FLOOR)} [{low}, {shown(found.high, ROUND_CEILING)}]"
 
 
 def beyond(distances: Mapping[str, Fraction]) -> str:

@@ -4,7 +4,6 @@ without a layer that reads.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from separatrix.cards.found.finding import Finding
 from separatrix.numbers.accuracy import facts_that_fit
 from separatrix.practice.capacity import Held, held
 from separatrix.practice.shape import Shape, title
-from separatrix.practice.words import FEWEST_SEEDS, about
+from separatrix.practice.words import FEWEST_SEEDS, about, bits
 
 _KEPT = {"recurrent": "state", "windowed": "window"}
 """Groups of layers, and the kind of memory in which one holds facts."""
@@ -67,7 +66,7 @@ def held_facts(
         question=question,
         experiment="capacity",
         measured=_measured(memories),
-        brief=f"{' and '.join(_rate(memory.held) for memory in memories.values())} bits per number",
+        brief=f"{' and '.join(bits(memory.held) for memory in memories.values())} bits per number",
         result=result,
         distances={
             "numbers": max(Fraction(m.numbers, m.held.numbers) for m in memories.values()),
@@ -135,22 +134,9 @@ def _measured(memories: dict[str, _Memory]) -> str:
     for kind, memory in memories.items():
         kept = "state" if memory.tokens is None else "window"
         learned = " learned at least" if not rates else ""
-        bits = " bits" if not rates else ""
+        unit = " bits" if not rates else ""
         rates.append(
-            f"{title(kind)} layers{learned} {_rate(memory.held)}{bits} per number of {kept}"
+            f"{title(kind)} layers{learned} {bits(memory.held)}{unit} per number of {kept}"
         )
     sizes = " and ".join(f"{memory.held.numbers:,}" for memory in memories.values())
     return f"trained {', '.join(rates)} (capacity experiment, up to {sizes} numbers)"
-
-
-def _rate(found: Held) -> str:
-    """A lower bound with its interval, rounded down and outward: "1.1 [1.0, 1.4]"."""
-
-    def shown(value: Fraction, way: str) -> str:
-        exact = Decimal(value.numerator) / Decimal(value.denominator)
-        return str(exact.quantize(Decimal("0.1") if value >= 1 else Decimal("0.01"), way))
-
-    return (
-        f"{shown(found.best, ROUND_FLOOR)} [{shown(found.low, ROUND_FLOOR)},"
-        f" {shown(found.high, ROUND_CEILING)}]"
-    )
