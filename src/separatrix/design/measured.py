@@ -311,7 +311,7 @@ def _evenly(arrangement: Arrangement) -> tuple[int, ...]:
 
 def _named(arrangement: Arrangement, asked: Sequence[Allowed]) -> list[tuple[int, ...]]:
     """The places that have a name, among those asked for; in the middle where any will do."""
-    wanted = [place for place in _NAMED if place in asked or "any" in asked]
+    wanted: list[Allowed] = [place for place in _NAMED if place in asked or "any" in asked]
     gaps = list(arrangement.placements(wanted))
     if "any" in asked and arrangement.reading:
         before = arrangement.bounded // 2

@@ -149,8 +149,8 @@ def _table(rungs: Sequence[Rung]) -> RenderableType:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 3))
-    for justify in ("right", "right", "right", *("left" for _ in rungs[0].measured)):
-        grid.add_column(justify=justify)
+    for _ in range(3):
+        grid.add_column(justify="right")
     asked = [title for title, _ in rungs[0].measured]
     grid.add_row("full", "cache", "steps proved", *(f"measured, {title}" for title in asked))
     for rung in rungs:

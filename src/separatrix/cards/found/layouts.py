@@ -100,7 +100,7 @@ def standing(shape: Shape, task: str, context: int, question: str) -> Finding | 
             " change with depth, length and task."
         ),
         rows=tuple(alike.values()),
-        numbers=_numbers(alike),
+        numbers=_numbers({str(place): row for place, row in alike.items()}),
     )
 
 
