@@ -18,7 +18,7 @@ from separatrix.tasks.chain_of_thought import Thought
 from separatrix.training.run import Run
 
 SIZES = {"smoke": 4, "laptop": 6, "gpu": 12}
-STEPS = {"smoke": 60, "laptop": 400, "gpu": 4000}
+STEPS = {"smoke": 60, "laptop": 350, "gpu": 4000}
 SEEDS = {"smoke": 1, "laptop": 3, "gpu": 5}
 RATES = {"smoke": (1e-2,), "laptop": (5e-3, 1e-2), "gpu": (3e-3, 5e-3, 1e-2)}
 STACKS = {
@@ -27,7 +27,7 @@ STACKS = {
     "gpu": ((1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)),
 }
 """Full layers, and recurrent ones before them."""
-LENGTHS = {"smoke": (2,), "laptop": (2, 3), "gpu": (2, 3, 4, 6)}
+LENGTHS = {"smoke": (2,), "laptop": (3,), "gpu": (2, 3, 4, 6)}
 FORMS = ("none", "values")
 
 

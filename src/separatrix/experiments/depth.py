@@ -21,7 +21,6 @@ SIZES: dict[Scale, dict[int, str]] = {
     "laptop": {
         1: "m=8,queries=all",
         2: "m=4,n_1=3,queries=all",
-        3: "m=4,n_1=2,n_2=2,queries=12",
     },
     "gpu": {
         1: "m=16,queries=all",
@@ -40,15 +39,7 @@ Shape = tuple[int, int, Where]
 ALONE: tuple[Shape, ...] = tuple((full, 0, "none") for full in (1, 2, 3, 4))
 LAPTOP: dict[int, tuple[Shape, ...]] = {
     1: (*ALONE[:2], (1, 1, "before")),
-    2: (
-        *ALONE,
-        (1, 1, "before"),
-        (2, 1, "before"),
-        (2, 2, "before"),
-        (2, 1, "between"),
-        (2, 1, "after"),
-    ),
-    3: ((3, 1, "before"),),
+    2: (*ALONE[1:], (2, 1, "before"), (2, 1, "between"), (2, 1, "after")),
 }
 """Shapes tried at each number of steps: those on both sides of what is proved."""
 
@@ -162,14 +153,11 @@ def _shapes(scale: Scale) -> Iterator[tuple[int, Shape]]:
         return
     found = LAPTOP
     if scale == "gpu":
-        hybrids: list[Shape] = [
-            (full, recurrent, where)
-            for full in (1, 2, 3, 4)
-            for where in ("before", "between", "after")
-            for recurrent in (1, 4, 16)
-            if full > 1 or where != "between"
+        before: list[Shape] = [
+            (full, recurrent, "before") for full in (1, 2, 3) for recurrent in (1, 4, 16)
         ]
-        found = dict.fromkeys((1, 2, 3, 4), (*ALONE, *hybrids))
+        later: list[Shape] = [(full, 1, where) for full in (2, 3) for where in ("between", "after")]
+        found = dict.fromkeys((1, 2, 3, 4), (*ALONE, *before, *later))
     for steps, shapes in found.items():
         for shape in shapes:
             yield steps, shape
@@ -183,9 +171,9 @@ def composition(stack: str, steps: int, scale: Scale) -> Run:
         task=f"seqcomp:L={steps},{SIZES[scale][steps]},split=1",
         seed=0,
         steps=whole,
-        batch=48,
-        width=32,
-        hidden=64,
+        batch=128 if scale == "gpu" else 48,
+        width=64 if scale == "gpu" else 32,
+        hidden=128 if scale == "gpu" else 64,
         # i_1 is asked at first, too: without it solvers stall
         curriculum=(f"stages=1@{4 * whole // 9}",) if steps > 1 else (),
         tested=512,
