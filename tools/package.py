@@ -162,6 +162,7 @@ def use(wheel: Path, folder: Path) -> None:
     for arguments, said in (
         (["analyze", "recurrentgemma-2b"], "18 RG-LRU"),
         (["tasks", "sample", "eva:n=8"], "target"),
+        (["experiment"], "recorded"),
         (["reproduce", "--help"], "Usage: separatrix reproduce"),
         (
             ["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8"],

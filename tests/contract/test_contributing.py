@@ -22,6 +22,7 @@ KINDS = (
     "A theorem",
     "A construction",
     "A family of released models",
+    "An experiment",
     "A command",
 )
 
