@@ -20,7 +20,7 @@ from support.pretended_tables import table
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments import base as rooms
-from separatrix.experiments.base import LEAST_SEEDS, Cell
+from separatrix.experiments.base import LEAST_SEEDS, Cell, Experiment
 from separatrix.experiments.running import run, runs_of
 from separatrix.practice.table import Row, Scale, Table, parse, read
 from separatrix.sweeps.costs import cost
