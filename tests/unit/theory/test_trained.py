@@ -108,6 +108,22 @@ def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -
         measurement(RUN, [outcome])
 
 
+def test_single_answers_cross_no_ceiling_either() -> None:
+    """Where 64 answers are due in a prompt, no prompt need be right as a whole."""
+    run = replace(RUN, task=f"{EVA.spec},queries=all")
+    outcome = Outcome(
+        seed=0, correct=0, tested=512, right=0, due=512 * 64, steps_done=2, parameters=1
+    )
+    # 512 prompts: 0.7 log2(0.7 / 0.488) + 0.3 log2(0.3 / 0.512) = 0.133 bits each, 68 in all
+    for percent, refused in ((48, False), (55, False), (70, True)):
+        told = replace(outcome, right=512 * 64 * percent // 100)
+        if refused:
+            with pytest.raises(CheckFailed, match=r"no weights answer more than 48\.8 %"):
+                measurement(run, [told])
+        else:
+            assert measurement(run, [told]).answers
+
+
 def test_verify_refuses_what_no_weights_can_have() -> None:
     parameters = train(RUN).parameters
     outcome = Outcome(seed=0, correct=100, tested=512, steps_done=2, parameters=parameters)
