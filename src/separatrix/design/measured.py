@@ -249,12 +249,20 @@ class _Measuring:
 
     def _asked_steps(self, composed: dict[int, dict[int, Row]]) -> int | None:
         """The steps of a task that is asked, where they were measured; else those that were with
-        most numbers of full layers.
+        most numbers of full layers, and solved with some.
         """
         known = [steps for found in composed.values() for steps in found]
         asked = [task.sizes().get("L") for task in self.result.tasks]
+        solved = {
+            steps
+            for found in composed.values()
+            for steps, row in found.items()
+            if row.median >= SOLVED
+        }
         return max(
-            known, key=lambda steps: (steps in asked, known.count(steps), steps), default=None
+            known,
+            key=lambda steps: (steps in asked, known.count(steps), steps in solved, steps),
+            default=None,
         )
 
     def _steps(self, arrangement: Arrangement) -> int:
@@ -271,14 +279,16 @@ class _Measuring:
 
 def _ways(tasks: Sequence[Task], shapes: Sequence[Shape]) -> dict[Task, Way]:
     """For every task the one experiment that ranks all layouts, since accuracies of different
-    experiments do not compare: the first in order that measured any of them.
+    experiments do not compare: the one with rows for most numbers of full layers, of equals the
+    first in order.
     """
-    return {
-        task: way
-        for task in tasks
-        if (way := next((way for way in WAYS if any(way(shape, task) for shape in shapes)), None))
-        is not None
-    }
+    ways: dict[Task, Way] = {}
+    for task in tasks:
+        told = {way: {shape.full for shape in shapes if way(shape, task)} for way in WAYS}
+        best = max(WAYS, key=lambda way: len(told[way]))
+        if told[best]:
+            ways[task] = best
+    return ways
 
 
 def _evidence(one: Ranked) -> Hashable:

@@ -67,7 +67,7 @@ def by_depth(shape: Shape, task: Task) -> Match | None:
 def by_mixture(shape: Shape, task: Task) -> Match | None:
     """As many bounded layers for each full one, or those on either side."""
     asked = ASKED.get(task.name)
-    if asked is None or shape.kind is None:
+    if asked is None or shape.kind is None or not _evenly(shape):
         return None
     alike = by_ratio(_known(ratios(shape.kind, asked), task), shape.ratio)
     if not alike:
@@ -99,6 +99,13 @@ def places(shape: Shape, task: Task) -> dict[Place, Row]:
     if asked is None or shape.kind is None:
         return {}
     return by_place(_known(placed(shape.kind, asked), task), shape)
+
+
+def _evenly(shape: Shape) -> bool:
+    """Whether full layers stand as in the experiment on ratios: each behind its share of the
+    others.
+    """
+    return shape.place in ("none", "spread") or (shape.full, shape.place) == (1, "last")
 
 
 def _known(rows: dict[Key, Row], task: Task) -> dict[Key, Row]:

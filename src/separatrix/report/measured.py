@@ -74,7 +74,7 @@ def render_measured(found: Measured, *, everything: bool = False) -> list[Render
     if found.places:
         parts += [Text(), Text("Where the full layers stand", "bold")]
         parts += [_indented(text) for task, rows in found.places for text in _placed(task, rows)]
-    if found.rungs:
+    if len(found.rungs) > 1:
         parts += [Text(), Text("One more full layer", "bold"), _indented(_table(found.rungs))]
         parts += map(_indented, _steps(found.rungs))
     if found.ranked:
@@ -123,6 +123,8 @@ def _ranking(ranked: Sequence[Ranked]) -> Iterator[RenderableType]:
 
 def _readers(one: Ranked) -> str:
     full = one.layout.arrangement.reading
+    if not one.layout.arrangement.bounded:
+        return f"all {counted_as(full, 'layer')} full"
     return f"{counted_as(full, 'full layer')}, {one.layout.place}" if full else "no full layer"
 
 

@@ -15,7 +15,7 @@ from support.found_tables import SAMPLES, install, seeds
 from support.practice_tables import row, table
 
 from separatrix.cli.main import run
-from separatrix.design import Choices, DesignResult, design, space_of, task_for_context
+from separatrix.design import Choices, DesignResult, Place, design, space_of, task_for_context
 from separatrix.design.measured import Measured, measured, told_apart
 from separatrix.numbers.amounts import parse_bits
 from separatrix.report.measured import measured_json
@@ -29,9 +29,21 @@ def samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def found(
-    *tasks: str, layers: int = 8, budget: str = "1GiB", bounded: str = "gdn", state: int = 32
+    *tasks: str,
+    layers: int = 8,
+    budget: str = "1GiB",
+    bounded: str = "gdn",
+    state: int = 32,
+    place: Place = "any",
 ) -> Measured:
-    choices = Choices(layers=(layers,), bounded=(bounded,), heads=2, head_dim=64, states=(state,))
+    choices = Choices(
+        layers=(layers,),
+        bounded=(bounded,),
+        places=(place,),
+        heads=2,
+        head_dim=64,
+        states=(state,),
+    )
     return measured(searched(tasks, parse_bits(budget), choices))
 
 
@@ -59,24 +71,26 @@ def test_layouts_are_ranked_by_the_least_of_their_tasks() -> None:
     assert both.unmeasured == ()
 
 
-def test_places_with_the_same_ratio_are_ranked_by_what_places_gave() -> None:
+def test_places_stand_beside_each_other_and_rank_what_ratios_do_not() -> None:
+    """Ratios were trained with full layers spread; so others are ranked by place where they are all
+    that is asked for.
+    """
     recall = found("eva:V=16")
+    assert all(one.matches[0][1].experiment == "ratio" for one in recall.ranked)
     two = [one for one in recall.ranked if one.layout.arrangement.reading == 2]
-    assert [one.layout.place for one in two] == [
-        "evenly spaced",
-        "at the end",
-        "layers 4 and 5",
-        "at the start",
-    ]
-    assert [one.places[0][1].row.median for one in two] == [
-        Fraction(98, 100),
-        Fraction(96, 100),
-        Fraction(9, 10),
-        Fraction(7, 10),
-    ]
+    assert [one.layout.place for one in two] == ["evenly spaced"]
     ((task, rows),) = recall.places
     assert task.name == "eva"
-    assert {place: one.median for place, one in rows}["first"] == Fraction(7, 10)
+    assert {place: one.median for place, one in rows} == {
+        "first": Fraction(7, 10),
+        "middle": Fraction(9, 10),
+        "last": Fraction(96, 100),
+        "spread": Fraction(98, 100),
+    }
+    places: dict[Place, Fraction] = {"start": Fraction(7, 10), "end": Fraction(96, 100)}
+    for place, share in places.items():
+        first = found("eva:V=16", place=place).ranked[0]
+        assert (first.row.median, first.matches[0][1].experiment) == (share, "placement")
 
 
 def test_where_recurrent_layers_stand_tells_steps_apart() -> None:
