@@ -125,7 +125,7 @@ def bits_learned(row: Row, trial: Trial, candidates: int = 1) -> Learned:
     """
     listed = facts(row)
     of_last_tokens = max(0, _mechanism(row).sizes().get("conv", 0) - 1)
-    if trial.diverged:
+    if trial.diverged or not trial.due:
         return Learned(low=0.0, bits=0.0, high=0.0)
     most = (listed.number - of_last_tokens) * log2(listed.values)
     # rounding may leave the difference below 0

@@ -91,6 +91,8 @@ def test_nothing_is_held_below_nothing() -> None:
     worse_than_chance = bits_learned(cell(FOUR), told(5.0, spread=1.0))
     assert worse_than_chance.bits == worse_than_chance.low == worse_than_chance.high == 0
     assert bits_learned(cell(FOUR), diverged(0)).high == 0
+    # results of an earlier version have no bits, which are not 0 bits of doubt
+    assert bits_learned(cell(FOUR), trial(0, 0, due=0, bits=0.0)).high == 0
 
 
 def test_the_interval_of_the_best_of_many_is_wider() -> None:
