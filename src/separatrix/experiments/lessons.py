@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
+from separatrix.cards.found.tracking import FOLLOWED
 from separatrix.evidence.records import SOLVED
 from separatrix.experiments.saying import listed
 from separatrix.practice.capacity import held
@@ -30,7 +31,6 @@ _BESIDE: dict[Beside, str] = {
     "after": "a recurrent layer after them",
 }
 _TASKS = {"recall": "recall", "composition": "composition", "khop": "k-hop look-ups"}
-_GROUPS = {"parity": "the parity of bits", "S3": "three things", "S5": "five things"}
 
 
 Key = TypeVar("Key")
@@ -61,9 +61,9 @@ def lessons() -> tuple[Lesson, ...]:
             "How many full layers?",
             "depth",
             tuple(_steps()),
-            "Explicit weights compose as many steps as there are full layers, where any layer"
-            " stands before the second of them, and else one fewer. That fewer layers fail is known"
-            " from a length on that is mostly out of reach.",
+            "Explicit weights compose as many steps as there are full layers, where any other"
+            " layer stands before the second of them, and else one fewer. That fewer layers fail is"
+            " known from a length on that is mostly out of reach.",
         ),
         Lesson(
             "3:1 or 7:1?",
@@ -158,11 +158,12 @@ def _ratios() -> Iterator[str]:
             if ALONE in rows:
                 said.append(f"no full layer {accuracy(rows[ALONE])}")
             first = rows.get(0, next(iter(mixed.values())))
-            held_up = [ratio for ratio, row in mixed.items() if not _below(row, first)]
+            lost = [ratio for ratio, row in mixed.items() if _below(row, first)]
+            held_up = [ratio for ratio in mixed if not lost or ratio < min(lost)]
             verdict = (
                 f"up to {max(held_up)}:1 nothing was lost that the intervals show"
                 if held_up
-                else "every mixture lost some of it"
+                else f"already {min(lost)}:1 lost some of it"
             )
             asked = f"{_TASKS.get(task, task).capitalize()} with {title(kind)}"
             yield f"{asked}: {listed(said)}; {verdict}."
@@ -225,7 +226,7 @@ def _groups() -> Iterator[str]:
         ]
         who = f"solved by {listed(far)}" if far else "solved by none of them in this budget"
         others = f"; not by {listed(rest)}" if rest and far else ""
-        yield f"{_GROUPS.get(group, group).capitalize()}: {who}{others}."
+        yield f"{FOLLOWED.get(group, group).capitalize()}: {who}{others}."
 
 
 def _against(row: Row, other: Row) -> str:

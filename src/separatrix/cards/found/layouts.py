@@ -14,8 +14,7 @@ from separatrix.practice.ratio import ratios
 from separatrix.practice.shape import Shape, title
 from separatrix.practice.table import Row
 from separatrix.practice.words import accuracy, chance, enough, seeds
-
-_DID = {"recall": "recalled", "composition": "composed"}
+from separatrix.theory.words import counted_as
 
 
 def mixed(shape: Shape, task: str, context: int, question: str) -> Finding | None:
@@ -38,7 +37,7 @@ def mixed(shape: Shape, task: str, context: int, question: str) -> Finding | Non
         question=question,
         experiment="ratio",
         measured=(
-            f"trained stacks {_DID[task]} {said} (ratio experiment, {layers_of(first)} layers,"
+            f"trained stacks {_did(first)} {said} (ratio experiment, {layers_of(first)} layers,"
             f" {first.task.length:,} tokens, {chance(first)})"
         ),
         brief=", ".join(
@@ -82,7 +81,7 @@ def standing(shape: Shape, task: str, context: int, question: str) -> Finding | 
         question=question,
         experiment="placement",
         measured=(
-            f"trained stacks {_DID[task]} with full layers {here_said} as here ({seeds(here)}),"
+            f"trained stacks {_did(here)} with full layers {here_said} as here ({seeds(here)}),"
             f" {', '.join(others)} (placement experiment, {full} full of {layers_of(here)} layers,"
             f" the others {title(kind)}, {here.task.length:,} tokens, {chance(here)})"
         ),
@@ -102,6 +101,12 @@ def standing(shape: Shape, task: str, context: int, question: str) -> Finding | 
         rows=tuple(alike.values()),
         numbers=_numbers({str(place): row for place, row in alike.items()}),
     )
+
+
+def _did(row: Row) -> str:
+    """What the trained stacks were asked for: "recalled", "composed 2 steps"."""
+    steps = row.task.sizes().get("L")
+    return f"composed {counted_as(steps, 'step')}" if isinstance(steps, int) else "recalled"
 
 
 def _mixture(ratio: int, kind: str) -> str:

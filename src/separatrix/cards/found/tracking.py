@@ -13,10 +13,10 @@ from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
 from separatrix.practice.words import accuracy, chance, decimal, enough, seeds
 
-_FOLLOWED = {
+FOLLOWED = {
     "parity": "the parity of bits",
-    "S3": "three things that trade places",
-    "S5": "five things that trade places",
+    "S3": "three things in changing order",
+    "S5": "five things of which neighbours trade places",
 }
 
 
@@ -42,7 +42,7 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
         question=question,
         experiment="state-tracking",
         measured=(
-            f"trained layers followed {_FOLLOWED[group]}: {said} (state-tracking experiment,"
+            f"trained layers followed {FOLLOWED[group]}: {said} (state-tracking experiment,"
             f" {tokens} tokens, {chance(first)})"
         ),
         brief=", ".join(f"{title(kind)} {accuracy(row)}" for kind, row in trained.items()),
