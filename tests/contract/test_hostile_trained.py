@@ -306,13 +306,18 @@ def test_single_answers_are_counted_again(answered: Path) -> None:
     ("place", "name", "changes"),
     [
         (0, "right", {}),
-        (0, "bits", {}),
-        (0, "bits_squares", {}),
-        (1, "right", {}),
-        (2, "right", {}),
-        (2, "bits", {}),
-        (2, "correct", {}),
         (2, "format", {"formats": ["fp16"]}),
+        *(
+            pytest.param(*entry, {}, marks=pytest.mark.slow)
+            for entry in (
+                (0, "bits"),
+                (0, "bits_squares"),
+                (1, "right"),
+                (2, "right"),
+                (2, "bits"),
+                (2, "correct"),
+            )
+        ),
     ],
 )
 def test_other_answers_than_the_outcomes(
@@ -342,10 +347,15 @@ def test_other_answers_than_the_outcomes(
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        ("right", "answers due in the 300 test prompts"),
-        ("longer_right", "answers due in the 300 test prompts of seed 1 of mqar"),
         ("bits", "bits for each answer, and not"),
-        ("formats", "with states in bf16"),
+        *(
+            pytest.param(*entry, marks=pytest.mark.slow)
+            for entry in (
+                ("right", "answers due in the 300 test prompts"),
+                ("longer_right", "answers due in the 300 test prompts of seed 1 of mqar"),
+                ("formats", "with states in bf16"),
+            )
+        ),
     ],
 )
 def test_answers_that_the_weights_do_not_have(

@@ -33,9 +33,10 @@ def test_counts_are_those_of_the_definition(text: str) -> None:
     correct = right = due = 0
     bits: list[list[float]] = []
     for number in (256, 44):
-        for tokens, answers in zip(*task.sample(number, rng), strict=True):
-            with torch.no_grad():
-                logits = model.every(torch.from_numpy(tokens[None]))[0].double()
+        batch = task.sample(number, rng)
+        with torch.no_grad():
+            every = model.every(torch.from_numpy(batch.tokens)).double()
+        for tokens, answers, logits in zip(*batch, every, strict=True):
             asked = {len(tokens) - 1: answers} if not task.several else dict(enumerate(answers))
             wanted = {place: int(one) for place, one in asked.items() if one != NO_ANSWER}
             found = [int(logits[place].argmax()) == one for place, one in wanted.items()]
@@ -52,34 +53,35 @@ def test_counts_are_those_of_the_definition(text: str) -> None:
     assert told.bits_squares == pytest.approx(sum(squares) / 300, rel=1e-6)
 
 
-def test_states_rounded_when_tested_are_those_of_a_plain_loop() -> None:
+@pytest.mark.parametrize("name", ["bf16", pytest.param("fp16", marks=pytest.mark.slow)])
+def test_states_rounded_when_tested_are_those_of_a_plain_loop(name: str) -> None:
     """Token by token, with the recurrent state rounded after each: the layers beside it and the
     inputs of a convolution are as they were.
     """
     task = sx.parse_task(MQAR)
     model = drawn("gdn(conv=3) + full + linear @ heads=1, head_dim=8", task)
     plain = tally(model, task, 60, prompt_stream(0))
-    for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
-        tokens, targets = task.sample(60, prompt_stream(0))
-        cache = model.init_cache(60)
-        bits = 0.0
-        right = 0
-        for place in range(task.length):
-            for states in cache:
-                for state in states:
-                    state |= {k: state[k].to(dtype).float() for k in ("S", "Z") if k in state}
-            with torch.no_grad():
-                logits, cache = model.step(torch.from_numpy(tokens[:, place]), cache, place)
-            due = targets[:, place] != NO_ANSWER
-            wanted = torch.from_numpy(targets[due, place])
-            each = logits[torch.from_numpy(due)]
-            right += int((each.argmax(-1) == wanted).sum())
-            bits -= float(each.double().log_softmax(-1).gather(1, wanted[:, None]).sum())
-        told = tally(model, task, 60, prompt_stream(0), rounded=name)
-        assert told.right == right
-        assert told.bits * told.due * math.log(2) == pytest.approx(bits, rel=1e-6)
-        # a rounding of a state is seen, and small
-        assert 1e-7 < abs(told.bits - plain.bits) < 1e-2
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[name]
+    tokens, targets = task.sample(60, prompt_stream(0))
+    cache = model.init_cache(60)
+    bits = 0.0
+    right = 0
+    for place in range(task.length):
+        for states in cache:
+            for state in states:
+                state |= {k: state[k].to(dtype).float() for k in ("S", "Z") if k in state}
+        with torch.no_grad():
+            logits, cache = model.step(torch.from_numpy(tokens[:, place]), cache, place)
+        due = targets[:, place] != NO_ANSWER
+        wanted = torch.from_numpy(targets[due, place])
+        each = logits[torch.from_numpy(due)]
+        right += int((each.argmax(-1) == wanted).sum())
+        bits -= float(each.double().log_softmax(-1).gather(1, wanted[:, None]).sum())
+    told = tally(model, task, 60, prompt_stream(0), rounded=name)
+    assert told.right == right
+    assert told.bits * told.due * math.log(2) == pytest.approx(bits, rel=1e-6)
+    # a rounding of a state is seen, and small
+    assert 1e-7 < abs(told.bits - plain.bits) < 1e-2
     assert tally(model, task, 60, prompt_stream(0)) == plain
     # without a recurrent layer, nothing is rounded
     full = drawn("full + window(size=4) @ heads=1, head_dim=8", task)
