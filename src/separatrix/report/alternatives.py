@@ -38,9 +38,9 @@ def _highest(cell: Cell) -> str:
     if not ceilings:
         return "Theorem A draws no line here: it does not speak of this task."
     least = min(found.at_most for found in ceilings)
-    where = "at 100 % here, which excludes nothing"
+    where = "which excludes nothing at the sizes trained"
     if least < WHOLE:
-        where = f"from {percent(least)} on; dotted, what storing as many facts as fit reaches"
+        where = f"down to {percent(least)} here; dotted, what storing as many facts as fit reaches"
     return f"No weights exceed the line named highest (Theorem A), {where}."
 
 

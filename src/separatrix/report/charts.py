@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import median
@@ -24,7 +24,7 @@ from separatrix.report.drawing import (
     draw,
     libraries,
 )
-from separatrix.tasks import parse_task
+from separatrix.tasks import Task, parse_task
 from separatrix.theory.trained import trained_ceiling
 
 _WIDTH = 370
@@ -171,7 +171,16 @@ def accuracy_chart(
             )
     if not rows:
         return None
-    ns = sorted(chances)
+    for larger in _larger(measured, sizes[-1], right):
+        n = float(task_size(larger.spec))
+        chances[n] = float(larger.chance)
+        for stack in sorted({m.architecture for m in measured}):
+            ceiling = trained_ceiling(Architecture.parse(stack), larger)
+            if ceiling is not None:
+                shares = {"ceiling": ceiling.at_most / WHOLE, "stored": ceiling.stored / WHOLE}
+                ceilings.append({"n": n, "architecture": stack, **shares})
+    ns = sizes
+    drawn = sorted(chances)
     first = min(bites, default=None)
     ticks = ns if first is None or not ns[-1] < first < right else [*ns, float(first)]
     x = _log_n(alt, ticks, title="n", domain=[left, right])
@@ -185,7 +194,7 @@ def accuracy_chart(
     ]
     guess = [
         {"n": n, "chance": chances[near]}
-        for n, near in ((left, ns[0]), *((n, n) for n in ns), (right, ns[-1]))
+        for n, near in ((left, drawn[0]), *((n, n) for n in drawn), (right, drawn[-1]))
     ]
 
     # where everything fits, both lines are one
@@ -228,18 +237,42 @@ def accuracy_chart(
         )
         layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     for key, (_, word) in levels.items():
-        heights = {row[key] for row in ceilings if row["n"] == ns[-1]}
+        heights = {row[key] for row in ceilings if row["n"] == drawn[-1]}
         words += [(height, word, FAILS) for height in sorted(heights)]
     if solvable:
         words.append((1.0, "some weights", SOLVES))
         ends = [{"n": left, "at": 1.0}, {"n": right, "at": 1.0}]
         rule = _data(alt, ends).mark_line(color=SOLVES, strokeWidth=1.8, strokeDash=[6, 3])
         layers.insert(0, rule.encode(x=x, y=share("at")))
-    for height, label, tint in spread([*words, (chances[ns[-1]], "chance", MUTED)], gap=_LABEL_GAP):
+    for height, label, tint in spread(
+        [*words, (chances[drawn[-1]], "chance", MUTED)], gap=_LABEL_GAP
+    ):
         text = _data(alt, [{"n": right, "at": height, "label": label}])
         text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
         layers.append(text.encode(x=x, y=share("at"), text="label:N"))
     return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
+
+
+def _larger(measured: Sequence[Measurement], largest: float, right: float) -> Iterator[Task]:
+    """Tasks of the measured family beyond the largest, eight for each doubling, as far as the axis
+    goes: what is known without training is drawn there, too.
+    """
+    if right < 2 * largest:
+        return
+    task = max((parse_task(m.task) for m in measured), key=lambda task: task_size(task.spec))
+    family = task.family()
+    seen = family.smallest - 1
+    for eighths in range(8, 320):
+        n = round(2 ** (eighths / 8))
+        if n <= seen:
+            continue
+        seen = n
+        member = family.at(n)
+        size = task_size(member.spec)
+        if size > right:
+            return
+        if size > largest:
+            yield member
 
 
 def _right_edge(sizes: Sequence[float], bites: Sequence[int]) -> float:

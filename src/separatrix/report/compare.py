@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -238,11 +239,15 @@ def _costs(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
         yield Aligned("Cost of a token", title, tuple(cells))
 
 
-def _crossed(pair: Pair) -> Iterator[Text]:
+def _crossed(pair: Pair) -> Iterator[RenderableType]:
     """Where costs of two designs cross, a line for each."""
     yield Text(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens", "bold")
+    grid = Table.grid(padding=(0, _GAP))
+    grid.add_column(max_width=_LABEL + 10, overflow="fold")
+    grid.add_column(overflow="fold")
     for title, said in crossing_rows(pair):
-        yield Text.assemble(f"  {title}: ", (said, "default"))
+        grid.add_row(title, said)
+    yield Padding(grid, (0, 0, 0, _GAP))
 
 
 def _meaning(cards: Sequence[CardFacts], *, explain: bool) -> Iterator[Aligned]:

@@ -33,6 +33,7 @@ UNKNOWN = "not known"
 ANY = "any number"
 MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
 _LONGEST_NAME = 24
+_MOST_PIECES = 6
 
 
 def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
@@ -142,6 +143,9 @@ def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:
         else:
             pieces.append(f"{who[since.sign]} from {since.token:,} to {end:,}")
     last = crossing.since[-1]
+    if len(pieces) > _MOST_PIECES:
+        left = len(pieces) - _MOST_PIECES
+        pieces = [*pieces[:_MOST_PIECES], f"{left:,} more stretches (--json lists them)"]
     return "; ".join([*pieces, f"{who[last.sign]} from {last.token:,} on"])
 
 

@@ -83,7 +83,7 @@ def test_compare_names_the_context_at_which_two_designs_change_places(
         "bytes read to decode a token",
         "memory for each sequence",
     ):
-        assert f"{title}: {said}" in text
+        assert f"{title} {said}" in " ".join(text.split())
     found = data(capsys, "compare", full, window)["crossings"]
     assert found[0]["models"] == [full, window]
     assert found[0]["kept"] == [{"from": 1, "less": None}, {"from": 101, "less": 1}]
@@ -100,6 +100,10 @@ def test_crossings_in_words() -> None:
         "B less up to 6; alike at 7; A less from 8 to 999; B less from 1,000 on"
     )
     assert "take turns" in crossing_text(Crossing("decode", None), names)
+    many = Crossing("kept", tuple(Since(1 + 10 * i, 1 - i % 2) for i in range(12)))
+    assert crossing_text(many, names).endswith(
+        "5 more stretches (--json lists them); alike from 111 on"
+    )
     found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
     assert found["kept"] is None
     assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]

@@ -538,6 +538,22 @@ def test_the_n_of_a_verdict_is_drawn_in_every_chart_of_accuracies() -> None:
     assert {"n": edges[1], "at": 1.0, "label": "some weights"} in list(values_in(solved.spec))
 
 
+def test_what_is_known_without_training_is_drawn_up_to_the_bound() -> None:
+    """Where the axis goes on to a bound, chance falls with n = V, and so does Theorem A's line."""
+    stack = "linear(normaliser=false) @ heads=1, head_dim=2"
+    one = replace(measured("eva:n=8,V=8", (50,)), architecture=stack)
+    chart = accuracy_chart([one], name="x", bites=(100,))
+    assert chart is not None
+    rows = list(values_in(chart.spec))
+    chance = {row["n"]: row["chance"] for row in rows if "chance" in row}
+    assert chance[64.0] == 1 / 64
+    highest = {row["n"]: row["ceiling"] for row in rows if "ceiling" in row}
+    # 4 numbers of 32 bits hold 24 facts of 5.3 bits at n = 40, and 21 of 6 bits at n = 64
+    assert highest[16.0] == 1
+    assert highest[64.0] < 1
+    assert max(highest) == pytest.approx(135)
+
+
 def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
     task = "eva:n=64,V=64"
     stack = "linear(normaliser=false) + full @ heads=1, head_dim=2, p8"
