@@ -211,7 +211,9 @@ def _recurrences_ahead(found: Pairs) -> Iterator[str]:
         if _apart(one, other):
             yield (
                 f"On {name} the structure counts, not the bits: {_sides(one, other)}, both carrying"
-                f" {other.labels['bits']:,} bits per layer (medians; all seeds apart)."
+                f" {other.labels['bits']:,} bits per layer (medians; all seeds apart). What is low"
+                f" failed to train within {other.run['steps']:,} steps, which is no sign that it"
+                " cannot."
             )
 
 
