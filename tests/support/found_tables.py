@@ -113,6 +113,28 @@ def tracking() -> Table:
     return table("state-tracking", *rows)
 
 
+def length() -> Table:
+    """A turned state learns parity and follows it four times as far, less well; attention never
+    learned it.
+    """
+    found = {"gdn(negative=true)": (1000, 640), "full": (530, 270)}
+    rows = [
+        row(
+            {"mechanism": kind, "task": "state tracking", "trained": 18},
+            {
+                3e-3: [
+                    trial(seed, trained, longer=(tables.Longer("n=72", 0, far, DUE),))
+                    for seed in range(3)
+                ]
+            },
+            architecture=f"{kind}*2",
+            task="parity:n=18",
+        )
+        for kind, (trained, far) in found.items()
+    ]
+    return table("length", *rows)
+
+
 def held() -> Table:
     """A Gated DeltaNet state of 64 numbers keeps 20 facts of 16 values, but for 0.16 bits each:
     20 (4 - 0.16) = 76.8 bits, 1.2 per number. RG-LRU keeps 0.5 and a window of 8 tokens 0.25.
@@ -134,7 +156,7 @@ def held() -> Table:
     return table("capacity", *rows)
 
 
-SAMPLES = (held, depth, ratio, placement, tracking)
+SAMPLES = (held, length, depth, ratio, placement, tracking)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, folder: Path, *made: Table) -> None:

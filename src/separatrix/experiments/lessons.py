@@ -10,11 +10,12 @@ from typing import NamedTuple, TypeVar
 
 from separatrix.cards.found.tracking import FOLLOWED
 from separatrix.evidence.records import SOLVED
+from separatrix.experiments.length import LEARNED
 from separatrix.experiments.saying import listed
 from separatrix.practice.capacity import held
 from separatrix.practice.depth import composed
 from separatrix.practice.longer import by_length
-from separatrix.practice.lookups import values_of
+from separatrix.practice.lookups import rows_of, values_of
 from separatrix.practice.nearest import ALONE, PLACED
 from separatrix.practice.placement import placed
 from separatrix.practice.ratio import ratios
@@ -92,6 +93,13 @@ def lessons() -> tuple[Lesson, ...]:
             tuple(_groups()),
             "Delta rules with negative eigenvalues follow parity and permutations with explicit"
             " weights, at every length; states that only move one way lose count (Theorem P).",
+        ),
+        Lesson(
+            "Will it hold on longer prompts?",
+            "length",
+            tuple(_lengths()),
+            "Nothing is proved of what weights trained on short prompts do on longer ones; a"
+            " bounded cache that is too small for so many facts is too small for more.",
         ),
     )
     return tuple(lesson for lesson in every if lesson.found)
@@ -214,7 +222,7 @@ def _groups() -> Iterator[str]:
             for kind in _values("state-tracking", "mechanism")
             if (rows := _known(tracked(kind, group)))
         }
-        trained = {kind: next(iter(rows.values())) for kind, rows in lengths.items()}
+        trained = {kind: _trained(rows) for kind, rows in lengths.items()}
         able = [kind for kind, row in trained.items() if row.median >= SOLVED]
         rest = [title(kind) for kind in trained if kind not in able]
         if not trained:
@@ -227,6 +235,31 @@ def _groups() -> Iterator[str]:
         who = f"solved by {listed(far)}" if far else "solved by none of them in this budget"
         others = f"; not by {listed(rest)}" if rest and far else ""
         yield f"{FOLLOWED.get(group, group).capitalize()}: {who}{others}."
+
+
+def _lengths() -> Iterator[str]:
+    """What stacks that learned a task gave at the longest prompts that were tried."""
+    for task in _values("length", "task"):
+        rows = [row for row in rows_of("length", task=task) if enough(row)]
+        lengths = {str(row.labels["mechanism"]): by_length(row) for row in rows}
+        learned = {name: at for name, at in lengths.items() if _trained(at).median >= LEARNED}
+        if not learned:
+            continue
+        first = next(iter(learned.values()))
+        said = [
+            f"{name} {accuracy(row)}"
+            for name, at in learned.items()
+            for row in list(at.values())[-1:]
+        ]
+        yield (
+            f"{task.capitalize()}, learned at {min(first):,} tokens and asked at {max(first):,}:"
+            f" {'; '.join(said)}."
+        )
+
+
+def _trained(lengths: Mapping[int, Row]) -> Row:
+    """The row at the length that was trained."""
+    return next(iter(lengths.values()))
 
 
 def _against(row: Row, other: Row) -> str:

@@ -31,6 +31,8 @@ def test_every_number_is_one_of_a_table() -> None:
     assert "spread was better than at the start and in the middle" in said("placement")
     assert "Gated DeltaNet 1.2 [1.1, 1.3], RG-LRU 0.50" in said("capacity")
     assert "solved by Gated DeltaNet (negative=true) (1.00 at 64 tokens)" in said("state-tracking")
+    asked = "State tracking, learned at 18 tokens and asked at 72: gdn(negative=true)"
+    assert said("length") == f"{asked} 0.64 [0.57, 0.70]."
 
 
 def test_what_stands_beside_full_layers_is_compared_with_them_alone(
@@ -63,4 +65,4 @@ def test_the_page_says_what_not_to_conclude() -> None:
     text = page.section("##")
     assert text.startswith(f"## {page.HEADING}\n")
     assert all(caution in text for caution in page.CAUTIONS)
-    assert text.count("*Proved, whatever was measured:*") == 5
+    assert text.count("*Proved, whatever was measured:*") == 6
