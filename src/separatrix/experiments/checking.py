@@ -2,14 +2,15 @@
 
 On the same kind of machine and with the same code a training gives the same counts. Elsewhere
 float32 rounds otherwise, and a long training may end like another seed: then the two accuracies are
-compared as what they are, shares of two independent sets of test prompts at most.
+compared as what they are, shares of two independent sets of test prompts at most; bits likewise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, sqrt
+from math import isclose, log, sqrt
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,8 @@ RARE = 1e-3
 most.
 """
 Found = Literal["equal", "agrees", "differs"]
+_ROUNDING = 1e-3
+"""By what share of them equal bits may differ: sums are taken in another order elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +46,38 @@ class Compared:
         return tolerance(min(self.recorded.tested, self.again.tested))
 
     @property
+    def seeds(self) -> tuple[Trial, ...]:
+        """All recorded seeds at this rate."""
+        (rate,) = (one for one in self.row.rates if one.learning_rate == self.learning_rate)
+        return rate.trials
+
+    @property
     def spread(self) -> tuple[float, float]:
         """The least and the most accuracy of all recorded seeds at this rate."""
-        (rate,) = (one for one in self.row.rates if one.learning_rate == self.learning_rate)
-        found = [float(one.accuracy) for one in rate.trials]
+        found = [float(one.accuracy) for one in self.seeds]
         return min(found), max(found)
 
     @property
+    def unlike_bits(self) -> tuple[str, ...]:
+        """Which mean bits lie outside of those of the recorded seeds by more than luck: "bits",
+        and formats to which states were rounded.
+        """
+        kept = [_bits(one) for one in self.seeds if not one.diverged]
+        apart = _rare_deviations() * max(_error(self.recorded), _error(self.again))
+        return tuple(
+            name
+            for name, value in _bits(self.again).items()
+            if (found := [one[name] for one in kept if name in one])
+            and not min(found) - apart <= value <= max(found) + apart
+        )
+
+    @property
     def found(self) -> Found:
-        if _counts(self.recorded) == _counts(self.again):
+        if self.recorded.parameters != self.again.parameters:
+            return "differs"
+        if _counts(self.recorded) == _counts(self.again) and _alike(self.recorded, self.again):
             return "equal"
-        if self.recorded.diverged or self.again.diverged:
+        if self.recorded.diverged or self.again.diverged or self.unlike_bits:
             return "differs"
         low, high = self.spread
         inside = low - self.tolerance <= float(self.again.accuracy) <= high + self.tolerance
@@ -118,7 +142,40 @@ def _again(
 
 def _counts(one: Trial) -> tuple[object, ...]:
     """What two equal trainings have in common."""
-    return (one.stopped, one.steps, one.correct, one.tested, one.right, one.due, one.longer)
+    rounded = [(each.format, each.correct, each.right, each.due) for each in one.formats]
+    return (
+        one.stopped,
+        one.steps,
+        one.correct,
+        one.tested,
+        one.right,
+        one.due,
+        one.longer,
+        rounded,
+    )
+
+
+def _bits(one: Trial) -> dict[str, float]:
+    """The mean bits of a model as it is, and with its states rounded."""
+    return {"bits": one.bits} | {each.format: each.bits for each in one.formats}
+
+
+def _alike(one: Trial, other: Trial) -> bool:
+    """Whether bits are equal but for the order of sums."""
+    first, second = _bits(one), _bits(other)
+    return first.keys() == second.keys() and all(
+        isclose(first[name], second[name], rel_tol=_ROUNDING, abs_tol=1e-9) for name in first
+    )
+
+
+def _error(one: Trial) -> float:
+    """The standard error of the mean bits, over prompts."""
+    return sqrt(max(0.0, one.bits_squares - one.bits**2) / one.tested)
+
+
+def _rare_deviations() -> float:
+    """How many standard errors two means of one expectation differ at most, but for `RARE`."""
+    return sqrt(2) * NormalDist().inv_cdf(1 - RARE / 2)
 
 
 def said(compared: Compared) -> str:
@@ -132,6 +189,8 @@ def said(compared: Compared) -> str:
     )
     if compared.found == "equal":
         return f"{head}."
+    if not (one.diverged or other.diverged) and compared.unlike_bits:
+        head += f"; bits per answer {other.bits:.4g}, recorded: {one.bits:.4g}"
     low, high = compared.spread
     beside = (
         f" By luck, accuracies over {one.tested:,} prompts differ by up to"

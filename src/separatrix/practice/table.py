@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -345,16 +346,35 @@ def _check(table: Table) -> None:
             parse_task(row.run.get("task", ""))
         except (SpecError, UnknownNameError) as error:
             raise EvidenceError(f"the row {said} is about no known task: {error}") from None
+        if not isinstance(row.run.get("architecture"), str):
+            raise EvidenceError(f"the row {said} is of no stack")
+        for rate in row.rates:
+            if len({trial.seed for trial in rate.trials}) < len(rate.trials):
+                raise EvidenceError(
+                    f"the row {said} has a seed twice at learning rate {rate.learning_rate:g}"
+                )
+        if len({rate.learning_rate for rate in row.rates}) < len(row.rates):
+            raise EvidenceError(f"the row {said} has a learning rate twice")
         for trial in row.every:
-            if not (
-                0 <= trial.correct <= trial.tested
-                and 0 <= trial.right <= trial.due
-                and trial.diverged == (trial.tested == 0)
-                and (trial.tested == 0) == (trial.due == 0)
-                and trial.bits >= 0
-                and trial.steps >= 1
-            ):
+            if not _possible(trial):
                 raise EvidenceError(f"the row {said}: seed {trial.seed} has impossible counts")
+
+
+def _possible(trial: Trial) -> bool:
+    return (
+        0 <= trial.correct <= trial.tested
+        and 0 <= trial.right <= trial.due
+        and trial.diverged == (trial.tested == 0)
+        and (trial.tested == 0) == (trial.due == 0)
+        and 0 <= trial.bits < inf
+        and 0 <= trial.bits_squares < inf
+        and trial.steps >= 1
+        and all(one.correct >= 0 and 0 <= one.right <= one.due for one in trial.longer)
+        and all(
+            one.correct >= 0 and 0 <= one.right <= one.due and 0 <= one.bits < inf
+            for one in trial.formats
+        )
+    )
 
 
 def _labels(labels: Mapping[str, Label]) -> str:

@@ -12,7 +12,7 @@ from support.practice_tables import diverged, row, table, trial
 from separatrix.errors import SizeError
 from separatrix.experiments import checking
 from separatrix.experiments.checking import Compared, check, said, tolerance
-from separatrix.practice.table import Trial
+from separatrix.practice.table import Rounded, Trial
 
 
 def compared(again: Trial, recorded: Trial | None = None) -> Compared:
@@ -59,8 +59,28 @@ def test_other_counts(right: int, expected: str, by_luck: bool) -> None:
     assert ("as another seed would" in said(found)) == (expected == "agrees" and not by_luck)
 
 
+def test_bits_that_were_changed_are_seen() -> None:
+    """Standard deviation 0.5 over 250 prompts: two means differ by 3.2905 x sqrt(2) x 0.0316."""
+    assert compared(replace(trial(0, 500), bits=1.4)).found == "agrees"
+    found = compared(trial(0, 500, bits=1.0))
+    assert found.found == "differs"
+    assert "bits per answer 1, recorded: 1.5" in said(found)
+    assert compared(trial(0, 500, bits=1.64)).found == "agrees"
+    assert compared(trial(0, 500, bits=1.66)).found == "differs"
+
+
+def test_bits_of_rounded_states_and_parameters_are_compared() -> None:
+    kept = trial(0, 500, formats=(Rounded("bf16", 100, 480, 1000, 1.6),))
+    assert compared(kept, kept).found == "equal"
+    changed = replace(kept, formats=(Rounded("bf16", 100, 480, 1000, 0.6),))
+    found = compared(kept, changed)
+    assert (found.found, found.unlike_bits) == ("differs", ("bf16",))
+    assert compared(trial(0, 500, parameters=5)).found == "differs"
+
+
 def test_what_diverges_only_once_differs() -> None:
     assert compared(diverged(0)).found == "differs"
+    assert said(compared(diverged(0))).startswith("differs")
     assert compared(trial(0, 500), diverged(0)).found == "differs"
     assert compared(diverged(0), diverged(0)).found == "equal"
 

@@ -147,11 +147,30 @@ def _trial(body: Any) -> Any:
     return body["rows"][0]["rates"][0]["trials"][0]
 
 
+def _beside(body: Any) -> Any:
+    return body["rows"][1]["rates"][0]["trials"][0]
+
+
+def _longer(body: Any) -> Any:
+    return _beside(body)["longer"][0]
+
+
+def _rounded(body: Any) -> Any:
+    return _beside(body)["formats"][0]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda body: _trial(body).update(right=1001), "impossible counts"),
         (lambda body: _trial(body).update(tested=0), "impossible counts"),
+        (lambda body: _trial(body).update(bits=-1.0), "impossible counts"),
+        (lambda body: _trial(body).update(bits_squares=-1.0), "impossible counts"),
+        (lambda body: _longer(body).__setitem__(2, 161), "impossible counts"),
+        (lambda body: _rounded(body).__setitem__(2, 1001), "impossible counts"),
+        (lambda body: _trial(body).update(seed=1), "a seed twice"),
+        (lambda body: body["rows"][0]["rates"][0].update(learning_rate=3e-3), "rate twice"),
+        (lambda body: body["rows"][0]["run"].pop("architecture"), "of no stack"),
         (lambda body: _trial(body).update(right="9"), "right"),
         (lambda body: _trial(body).pop("bits"), "missing or unknown: bits"),
         (lambda body: body.update(scale="huge"), "scale"),
