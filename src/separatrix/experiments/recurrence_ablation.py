@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from separatrix.architecture import Architecture
 from separatrix.errors import SpecError
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
+from separatrix.experiments.depth import single
 from separatrix.experiments.showing import share
 from separatrix.mechanisms import Mechanism
 from separatrix.practice.table import Row, Scale, Table
@@ -85,8 +86,9 @@ class RecurrenceAblation(Experiment):
         " positions falls under Theorem P."
     )
     labels: ClassVar[dict[str, str]] = {
-        "question": "what is asked: parity after every bit, 3 or 12 independent facts, or a"
-        " composition of two functions with two full layers behind the layer",
+        "question": "what is asked: parity after every bit (all places count, of which a window"
+        " sees the first few whole), 3 or 12 independent facts, or a composition of two functions"
+        " with two full layers behind the layer",
         "layer": "the recurrence, a window whose keys and values take exactly as many bits, or full"
         " attention to everything",
         "mechanism": "what the layer is",
@@ -209,11 +211,15 @@ def _windows_ahead(found: Pairs) -> Iterator[str]:
 def _recurrences_ahead(found: Pairs) -> Iterator[str]:
     for name, one, other in found:
         if _apart(one, other):
+            weights = (
+                " Weights that solve it exist with the window, too; training failed to find them"
+                if single(other).status == "SOLVABLE"
+                else " What is low failed to train"
+            )
             yield (
                 f"On {name} the structure counts, not the bits: {_sides(one, other)}, both carrying"
-                f" {other.labels['bits']:,} bits per layer (medians; all seeds apart). What is low"
-                f" failed to train within {other.run['steps']:,} steps, which is no sign that it"
-                " cannot."
+                f" {other.labels['bits']:,} bits per layer (medians; all seeds apart).{weights}"
+                f" within {other.run['steps']:,} steps, which is no sign that it cannot."
             )
 
 
