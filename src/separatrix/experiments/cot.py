@@ -41,9 +41,10 @@ class ChainOfThought(Experiment):
     )
     says: ClassVar[str] = (
         "With its chain written in pairs, one full layer solves L-SeqComp for every L (theory.md,"
-        " section 6); here, with a single w, plain values say as much to a layer that is told z_0."
-        " Without, layers must grow with L from some prompt length on (theorems III to VII), far"
-        " beyond these prompts. A written chain does not help bounded caches (Theorem I)."
+        " section 6). Here plain values are written: w takes a single value, so that they say as"
+        " much to a layer that is told z_0, but no theorem here says so. Without a chain, layers"
+        " must grow with L from some prompt length on (theorems III to VII), far beyond these"
+        " prompts. A written chain does not help bounded caches (Theorem I)."
     )
     labels: ClassVar[dict[str, str]] = {
         "full": "number of full layers",

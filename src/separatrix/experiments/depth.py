@@ -209,8 +209,8 @@ def _untrained(rows: list[Row]) -> Iterator[str]:
         if row.solved < len(row.trials) and single(row).status == "SOLVABLE":
             yield (
                 f"Weights exist that solve L = {row.labels['steps']} with {_named(row)}; training"
-                f" found such in {_seeds(row)}. Those seeds failed to train within"
-                f" {row.run['steps']:,} steps, which is no sign that they cannot."
+                f" found such in {_seeds(row)}. {len(row.trials) - row.solved} failed to train"
+                f" within {row.run['steps']:,} steps, which is no sign that they cannot."
             )
 
 
