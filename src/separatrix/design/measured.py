@@ -6,6 +6,7 @@ Nothing here is proved. Rows of recorded experiments stand for layouts that are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -231,8 +232,7 @@ class _Measuring:
             for full, shape in shapes.items()
             if (found := composed_like(shape)) is not None and found[0] == full
         }
-        steps = self._asked_steps(composed)
-        if steps is not None:
+        for steps in self._steps_shown(composed):
             rows = {full: found[steps] for full, found in composed.items() if steps in found}
             yield f"composition, {counted_as(steps, 'step')}", rows
         for task in self.result.tasks:
@@ -247,23 +247,15 @@ class _Measuring:
                     },
                 )
 
-    def _asked_steps(self, composed: dict[int, dict[int, Row]]) -> int | None:
-        """The steps of a task that is asked, where they were measured; else those that were with
-        most numbers of full layers, and solved with some.
+    def _steps_shown(self, composed: dict[int, dict[int, Row]]) -> list[int]:
+        """The steps of a task that is asked, where they were measured with several numbers of full
+        layers; else all that were measured.
         """
-        known = [steps for found in composed.values() for steps in found]
-        asked = [task.sizes().get("L") for task in self.result.tasks]
-        solved = {
-            steps
-            for found in composed.values()
-            for steps, row in found.items()
-            if row.median >= SOLVED
-        }
-        return max(
-            known,
-            key=lambda steps: (steps in asked, known.count(steps), steps in solved, steps),
-            default=None,
-        )
+        known = Counter(steps for found in composed.values() for steps in found)
+        sizes = (task.sizes() for task in self.result.tasks)
+        asked = {steps for each in sizes if isinstance(steps := each.get("L"), int)}
+        compared = sorted(steps for steps in asked if known[steps] > 1)
+        return compared or sorted(known)
 
     def _steps(self, arrangement: Arrangement) -> int:
         """The most steps that a construction solves at the context."""
