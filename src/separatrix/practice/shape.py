@@ -22,8 +22,8 @@ or so unevenly that no experiment has the like.
 """
 FULL = "full"
 UNEVEN = 2
-"""How many times as many layers a gap between full layers may have as another, and one more, where
-they still count as spread.
+"""How many times as many layers a gap between full layers, or an end of the stack without any, may
+have as another gap, and one more, where they still count as spread.
 """
 
 
@@ -106,4 +106,5 @@ def _place(reads: Sequence[int], layers: int) -> Place:
             return "first"
         return "last" if reads[-1] == layers - 1 else "middle"
     gaps = [right - left - 1 for left, right in pairwise(reads)]
-    return "spread" if 0 < max(gaps) <= UNEVEN * min(gaps) + 1 else "elsewhere"
+    ends = (reads[0], layers - 1 - reads[-1])
+    return "spread" if 0 < max(*gaps, *ends) <= UNEVEN * min(gaps) + 1 else "elsewhere"

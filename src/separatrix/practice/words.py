@@ -89,5 +89,13 @@ def times(factor: Fraction) -> str:
 
 def about(count: int) -> int:
     """A count with two digits that count, rounded down: 98,321 is about 98,000."""
-    scale = 10 ** max(0, len(str(count)) - 2)
-    return count // scale * scale
+    return count // _scale(count) * _scale(count)
+
+
+def about_at_most(count: int) -> int:
+    """The same rounded up: 98,321 is at most about 99,000."""
+    return -(-count // _scale(count)) * _scale(count)
+
+
+def _scale(count: int) -> int:
+    return 10 ** max(0, len(str(count)) - 2)

@@ -66,7 +66,8 @@ def test_kinds_are_summed_and_windows_hold_a_fact_a_token() -> None:
     assert finding.numbers["facts"] == 1282 + 2048
     assert finding.numbers["rglru.numbers"] == 18 * 2560
     assert finding.numbers["window.numbers"] == 2048 * 2 * 256
-    assert ": 3,300 facts" in finding.extrapolated
+    # 1,290 and 2,048 facts at the high end: rounded up, as an interval's end is
+    assert ": 3,300 [3,300, 3,400] facts" in finding.extrapolated
 
 
 def test_no_more_facts_than_a_theorem_allows() -> None:
@@ -123,6 +124,8 @@ def test_places_stand_beside_the_stacks_own() -> None:
     assert "with full layers spread 0.98 [0.95, 1.00] as here" in finding.measured
     assert "at the start 0.70" in finding.measured
     assert finding.distances["layers"] == 2
+    other = found("(full + gdn*3)*4 @ head_dim=64")["placement recall"]
+    assert "spread 0.98 [0.95, 1.00] as here but for the first layer" in other.measured
     assert "placement recall" not in found("full + gdn*6 + full*2 @ head_dim=64")
 
 

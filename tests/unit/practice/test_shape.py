@@ -22,6 +22,9 @@ from separatrix.practice.shape import Shape, title
         ("gdn + full + gdn", 1, ("gdn",), "before", "middle"),
         ("(gdn*3 + full)*2", 2, ("gdn",), "before", "spread"),
         ("full + gdn*6 + full*2", 3, ("gdn",), "between", "elsewhere"),
+        # every other layer of the first six, and none of the forty behind them
+        ("(full + gdn)*3 + gdn*40", 3, ("gdn",), "between", "elsewhere"),
+        ("gdn*20 + full + gdn + full", 2, ("gdn",), "before", "elsewhere"),
         ("mlp + rglru*2 + window + mlp", 0, ("rglru", "window"), "none", "none"),
         ("gdn + gdn(negative=true) + full", 1, ("gdn", "gdn(negative=true)"), "before", "last"),
     ],

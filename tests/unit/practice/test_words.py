@@ -9,7 +9,7 @@ import pytest
 from support.practice_tables import diverged, row, trial
 
 from separatrix.numbers.wilson import wilson
-from separatrix.practice.words import about, beyond, decimal, interval, times
+from separatrix.practice.words import about, about_at_most, beyond, decimal, interval, times
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,4 @@ def test_distances_name_what_lies_beyond() -> None:
     assert times(Fraction(10**9)) == "1 G x"
     assert times(Fraction(2**20)) == "1,000,000 x"
     assert (about(7), about(98_321), about(101)) == (7, 98_000, 100)
+    assert (about_at_most(7), about_at_most(98_321), about_at_most(100)) == (7, 99_000, 100)

@@ -12,7 +12,7 @@ from separatrix.cards.found.finding import Finding
 from separatrix.numbers.accuracy import facts_that_fit
 from separatrix.practice.capacity import Held, held
 from separatrix.practice.shape import Shape, title
-from separatrix.practice.words import FEWEST_SEEDS, about, bits
+from separatrix.practice.words import FEWEST_SEEDS, about, about_at_most, bits
 
 _KEPT = {"recurrent": "state", "windowed": "window"}
 """Groups of layers, and the kind of memory in which one holds facts."""
@@ -57,7 +57,8 @@ def held_facts(
     }
     found = [memory.held for memory in memories.values()]
     here = context - 1
-    best, *ends = (f"{about(estimate[name]):,}" for name in ("best", "low", "high"))
+    best = f"{about(estimate['best']):,}"
+    ends = [f"{about(estimate['low']):,}", f"{about_at_most(estimate['high']):,}"]
     # rounding to two digits may leave nothing of the interval
     result = f"{best} facts" if set(ends) == {best} else f"{best} [{', '.join(ends)}] facts"
     if estimate["low"] >= here:
@@ -70,7 +71,7 @@ def held_facts(
         result=result,
         distances={
             "numbers": max(Fraction(m.numbers, m.held.numbers) for m in memories.values()),
-            "values": Fraction(values, max(max(one.values) for one in found)),
+            "values": Fraction(values, min(max(one.values) for one in found)),
         },
         caution=_CAUTION,
         explain=(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from separatrix.cards.found.finding import Finding
-from separatrix.practice.nearest import ALONE, PLACED, by_place, by_ratio, layers_of
+from separatrix.practice.nearest import ALONE, PLACED, by_place, by_ratio, layers_of, trained
 from separatrix.practice.placement import placed
 from separatrix.practice.ratio import ratios
 from separatrix.practice.shape import Shape, title
@@ -77,11 +77,14 @@ def standing(shape: Shape, task: str, context: int, question: str) -> Finding | 
     full = next(count for (count, _), row in rows.items() if row is here)
     others = [f"{PLACED[place]} {accuracy(row)}" for place, row in alike.items() if row is not here]
     here_said = f"{PLACED[shape.place]} {accuracy(here)}"
+    like = trained(here)
+    same = like is not None and like.beside == shape.beside
+    as_here = "as here" if same else "as here but for the first layer"
     return Finding(
         question=question,
         experiment="placement",
         measured=(
-            f"trained stacks {_did(here)} with full layers {here_said} as here ({seeds(here)}),"
+            f"trained stacks {_did(here)} with full layers {here_said} {as_here} ({seeds(here)}),"
             f" {', '.join(others)} (placement experiment, {full} full of {layers_of(here)} layers,"
             f" the others {title(kind)}, {here.task.length:,} tokens, {chance(here)})"
         ),
