@@ -68,6 +68,7 @@ class Depth(Experiment):
     }
     x: ClassVar[str] = "steps"
     x_title: ClassVar[str] = "functions composed, L"
+    even: ClassVar[bool] = True
     series: ClassVar[tuple[str, ...]] = ("full", "recurrent", "where")
 
     def cells(self, scale: Scale) -> tuple[Cell, ...]:
@@ -85,6 +86,14 @@ class Depth(Experiment):
                 rates=RATES[scale],
             )
             for steps, (full, recurrent, where) in _shapes(scale)
+        )
+
+    def line_of(self, row: Row) -> str:
+        labels = row.labels
+        if not labels["recurrent"]:
+            return f"{labels['full']} full"
+        return (
+            f"{labels['full']} full, {labels['recurrent']} {labels['mechanism']} {labels['where']}"
         )
 
     def lines(self, table: Table) -> tuple[Line, ...]:
