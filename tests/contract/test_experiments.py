@@ -37,6 +37,24 @@ GPU_OPERATIONS = 3600 * 1e14
 """What a large card does in an hour at a tenth of its peak, and more than small models reach."""
 
 
+ASKED = {
+    "capacity",
+    "cot",
+    "depth",
+    "head-wise",
+    "length",
+    "multi-layer-sparse",
+    "placement",
+    "ratio",
+    "recurrence-ablation",
+    "shift",
+    "sparse-capacity",
+    "state-tracking",
+    "zoology",
+}
+"""Open questions that there is an experiment for; there may be more."""
+
+
 @cache
 def cells(name: str, scale: Scale) -> tuple[Cell, ...]:
     return EXPERIMENTS[name].cells(scale)
@@ -56,6 +74,7 @@ def test_every_experiment_is_in_the_table() -> None:
     }
     assert {type(one).__name__ for one in EXPERIMENTS.values()} == named
     assert all(one.name == name for name, one in EXPERIMENTS.items())
+    assert set(EXPERIMENTS) >= ASKED
 
 
 @everywhere
