@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from separatrix.experiments.base import LEAST_SEEDS, Cell, Experiment, cell, claimed, grouped
+from separatrix.experiments.saying import listed
 from separatrix.experiments.showing import share
 from separatrix.practice.table import Row, Scale, Table
 from separatrix.training.run import Run
@@ -156,7 +157,13 @@ def _shape_said(length: str, rows: Sequence[Row]) -> list[str]:
     }
     others = {name: width for name, width in enough.items() if name != "full"}
     full = enough["full"]
-    sooner = [name for name, width in others.items() if width and (full is None or width <= full)]
+    # at the smallest width of all nothing shows who needs less
+    alike = [name for name, width in others.items() if width == full == min(widths)]
+    sooner = [
+        name
+        for name, width in others.items()
+        if width and (full is None or width <= full) and name not in alike
+    ]
     said: list[str] = []
     if full is None:
         said.append(
@@ -182,7 +189,12 @@ def _shape_said(length: str, rows: Sequence[Row]) -> list[str]:
     said.append(
         f"n = {length}: widths with a median of {SOLVES:.0%}: {told}. Best median of each: {best}."
     )
-    if full is not None and not sooner:
+    if alike:
+        said.append(
+            f"n = {length}: {listed(alike)} reach it at the smallest width that was tried, as full"
+            " attention does, so that prompts of this length do not tell them apart."
+        )
+    if full is not None and not sooner and not alike:
         said.append(
             f"n = {length}: the published order of attention before all others holds at this scale."
         )

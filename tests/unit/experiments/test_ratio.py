@@ -53,10 +53,22 @@ def test_a_ratio_that_loses_recall_is_named() -> None:
 
 
 def test_recall_kept_everywhere_contradicts_the_published_study() -> None:
-    rows = [cell("none", ALL_FULL, 1000, 1000, 1000), cell("gdn", 3, 999, 999, 999)]
-    said = Ratio().findings(table("ratio", *rows))
-    assert "no mechanism loses up to 3 recurrent layers per full one" in said[0]
+    full = cell("none", ALL_FULL, 1000, 1000, 1000)
+    said = Ratio().findings(table("ratio", full, cell("gdn", 7, 999, 999, 999)))
+    assert "no mechanism loses up to 7 recurrent layers per full one" in said[0]
     assert "The published study saw recall fall" in said[0]
+    # down to one full layer in seven it did not fall there either
+    for ratio in (3, 6):
+        said = Ratio().findings(table("ratio", full, cell("gdn", ratio, 999, 999, 999)))
+        assert "published" not in said[0]
+
+
+def test_mechanisms_whose_seeds_overlap_have_no_order() -> None:
+    for linear in ((1000, 1000, 1000), (999, 1000, 1000), (998, 1000, 1000)):
+        rows = (cell("gdn", 3, 999, 999, 1000), cell("linear", 3, *linear))
+        (said,) = Ratio().findings(table("ratio", *rows))
+        assert "overlap" in said
+        assert "leads" not in said
 
 
 def test_two_seeds_say_nothing() -> None:

@@ -51,3 +51,14 @@ def test_what_contradicts_it_comes_first() -> None:
     failed = (cell("full", 8, 300, 300, 300), cell("gdn", 8, 200, 200, 200))
     first = Zoology().findings(table("zoology", *failed))[0]
     assert "it failed to train, which is not that it cannot" in first
+
+
+def test_equal_at_the_smallest_width_is_no_order() -> None:
+    rows = (
+        cell("full", 8, 990, 990, 990),
+        cell("gdn", 8, 990, 990, 990),
+        cell("linear", 8, 300, 300, 300),
+    )
+    said = Zoology().findings(table("zoology", *rows))
+    assert "gdn reach it at the smallest width that was tried, as full attention does" in said[-1]
+    assert not any("order" in sentence for sentence in said)
