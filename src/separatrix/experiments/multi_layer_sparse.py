@@ -142,7 +142,10 @@ def _as_much_cache(rows: dict[tuple[str, int, int], Row]) -> Iterator[str]:
 def _not_solved(rows: Sequence[Row]) -> Iterator[str]:
     if rows and not any(row.solved for row in rows if row.labels["kind"] == "sparse"):
         steps = rows[0].run["steps"]
+        control = [row for row in rows if row.labels["kind"] != "sparse"]
+        # what full attention does not learn either tells nothing of sparse layers
+        short = "" if any(row.solved for row in control) or not control else ", and no full one did"
         yield (
-            f"No sparse stack solved it in {steps:,} steps: failed to train is not cannot, and no"
-            " theorem here says that two layers fail."
+            f"No sparse stack solved it in {steps:,} steps{short}: failed to train is not cannot,"
+            " and no theorem here says that two layers fail."
         )

@@ -217,7 +217,7 @@ def _recurrences_ahead(found: Pairs) -> Iterator[str]:
                 else " What is low failed to train"
             )
             yield (
-                f"On {name} the structure counts, not the bits: {_sides(one, other)}, both carrying"
+                f"On {name} the structure counts at equal bits: {_sides(one, other)}, both carrying"
                 f" {other.labels['bits']:,} bits per layer (medians; all seeds apart).{weights}"
                 f" within {other.run['steps']:,} steps, which is no sign that it cannot."
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from separatrix.numbers.amounts import format_share
 from separatrix.practice.table import Row
 
 
@@ -15,7 +16,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def percent(share: Fraction) -> str:
-    return f"{float(share):.1%}"
+    """As tables have it: rounded down, so that what is not all is never said to be."""
+    return format_share(share.numerator, share.denominator)
 
 
 def solved_said(row: Row) -> str:

@@ -96,7 +96,7 @@ def test_steps_are_those_of_the_nearest_shape() -> None:
     finding = found("(gdn*2 + full)*4 @ head_dim=64")["depth composition,"]
     assert finding.measured.startswith(
         "trained stacks of 2 full layers behind Gated DeltaNet composed 2 steps 0.998 [0.98, 1.00]"
-        " (3 of 3 seeds solved, chance 0.12), 3 steps 0.06"
+        " (3 of 3 seeds solved, chance 0.12, a shortcut 0.61), 3 steps 0.06"
     )
     # a prompt of two steps has 8 + 4 + 2 tokens
     assert finding.distances == {"full layers": Fraction(2), "tokens": Fraction(4096, 14)}

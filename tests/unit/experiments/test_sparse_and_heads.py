@@ -66,7 +66,7 @@ def test_what_a_longer_message_gives() -> None:
     falling = table("sparse-capacity", sparse(8, 800, 810, 820), sparse(16, 600, 610, 620))
     assert not any("Against expectation" in one for one in SparseCapacity().findings(rising))
     first, *_ = SparseCapacity().findings(falling)
-    assert "heads of 8 dimensions answer better (81.0%) than those of 16 (61.0%)" in first
+    assert "heads of 8 dimensions answer better (81.0 %) than those of 16 (61.0 %)" in first
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_a_second_sparse_layer() -> None:
     )
     # harm is said first
     assert "heads of 16 dimensions: layer 2 does harm" in found[0]
-    assert "layer 2 helps: every seed is ahead (61.0% to 91.0%; 0 of 3 seeds" in found[1]
+    assert "layer 2 helps: every seed is ahead (61.0 % to 91.0 %; 0 of 3 seeds" in found[1]
     assert (
-        "two sparse layers with heads of 8 dimensions (91.0%) beat one with heads of 16"
+        "two sparse layers with heads of 8 dimensions (91.0 %) beat one with heads of 16"
         in (found[2])
     )
     assert "not cannot" in found[3]
@@ -148,8 +148,8 @@ def test_heads_side_by_side_are_compared_by_the_last_answer() -> None:
         )
     )
     # two reading layers were expected to be ahead of one
-    assert "learned less than recurrent, then full (91.0%" in found[0]
-    assert "learned more than full, then recurrent (31.0%" in found[1]
+    assert "learned less than recurrent, then full (91.0 %" in found[0]
+    assert "learned more than full, then recurrent (31.0 %" in found[1]
 
 
 @pytest.mark.parametrize("task", ["recall", "composition"])
@@ -160,3 +160,12 @@ def test_layouts_have_one_cache(task: str) -> None:
     assert len(stacks) == 3
     for tokens in (0, 40, 41):
         assert len({stack.cache_bits(tokens) for stack in stacks}) == 1
+
+
+def test_what_full_attention_did_not_learn_either_is_said() -> None:
+    """Both failed: then the budget is as likely short as the layer."""
+    sparse_rows = (layers("sparse", 1, 8, 600, 610, 620), layers("sparse", 2, 8, 640, 650, 660))
+    for right, said in ((750, True), (1000, False)):
+        control = layers("full", 1, 8, right, right, right)
+        *_, last = MultiLayerSparse().findings(table("multi-layer-sparse", *sparse_rows, control))
+        assert ("and no full one did" in last) == said

@@ -70,8 +70,8 @@ def test_who_can_reflect_often_enough(stack: str, task: str, expected: bool) -> 
 def test_findings_of_what_was_expected() -> None:
     learned, rest = StateTracking().findings(table("t", LEARNED, CHANCE))
     assert "gdn(negative=true) follows it at the last places of 16 tokens (3 of 3 seeds" in learned
-    assert "99.0% at 32 tokens and 75.0% at 64 tokens" in learned
-    assert "no seed of linear learned it; the best median is 51.0% (linear; chance 50.0%)" in rest
+    assert "99.0 % at 32 tokens and 75.0 % at 64 tokens" in learned
+    assert "no seed of linear learned it; the best median is 51.0 % (linear; chance 50.0 %)" in rest
     assert "not cannot" in rest
     assert "8,589,934,593" in rest
 
@@ -82,7 +82,7 @@ def test_what_contradicts_comes_first() -> None:
     first, second, *others = StateTracking().findings(table("t", LEARNED, surprising, failed))
     assert "gdn (3 of 3 seeds) learned it" in first
     assert "without the reflections" in first
-    assert "kda(negative=true) (median 60.0%)" in second
+    assert "kda(negative=true) (median 60.0 %)" in second
     assert "no seed learned it in 500 steps" in second
     assert len(others) == 2
 
