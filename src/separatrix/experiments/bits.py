@@ -13,6 +13,8 @@ from separatrix.practice.table import Row
 
 FORMAT = "bf16"
 """In which states are rounded after every token when tested once more."""
+FITS = 1.25
+"""A law that is off by at most this factor is said to fit."""
 TRAINED_BITS = 32
 """Of a number of the state in the format that is trained in."""
 
@@ -48,7 +50,8 @@ def law(rows: Iterable[Row]) -> Law | None:
 
 
 def per_number(one: Best) -> float:
-    return one.learned.bits / numbers(one.row)
+    """Bits per number; 0 where the interval reaches down to none."""
+    return one.learned.bits / numbers(one.row) if one.learned.low > 0 else 0.0
 
 
 def rounded_bits(one: Best) -> float:
@@ -87,30 +90,37 @@ def law_said(rows: Sequence[Row]) -> list[str]:
         if fitted is None:
             continue
         worst, ratio = max(fitted.residuals, key=lambda one: abs(log(one[1])))
+        fits = "fits" if fitted.factor <= FITS else "does not fit"
         said.append(
-            f"{name}: facts = c x numbers / log2 V with c = {fitted.c:.2f} fits"
-            f" {len(fitted.residuals)} sizes within a factor of {fitted.factor:.2f}; it is furthest"
-            f" off, {ratio:.2f} times the fitted bits, at {numbers(worst.row)} numbers and V ="
-            f" {facts(worst.row).values}."
+            f"{name}: facts = c x numbers / log2 V {fits} {len(fitted.residuals)} sizes: with c ="
+            f" {fitted.c:.2f} they are off by a factor of up to {fitted.factor:.2f}, most at"
+            f" {numbers(worst.row)} numbers and V = {facts(worst.row).values} ({ratio:.2f} times"
+            " the fitted bits)."
         )
     return said
 
 
 def order_said(rows: Sequence[Row]) -> list[str]:
-    """Who learned most and least per number, at each size of state that several share."""
+    """Who learned most and least per number, of those that were asked and trained alike."""
     said: list[str] = []
-    for size, of in grouped(rows, lambda row: f"{row.labels['numbers']}").items():
-        found = {
-            name: chosen
-            for name, each in grouped(of, lambda row: str(row.labels["mechanism"])).items()
-            if (chosen := best(each)) is not None
-        }
-        if len(found) < 3:
+    for question, of in grouped(rows, asked_said).items():
+        found = {str(row.labels["mechanism"]): best([row]) for row in of}
+        learned = {name: one for name, one in found.items() if one is not None and per_number(one)}
+        if len(learned) < 3:
             continue
-        ranked = sorted(found, key=lambda name: -found[name].learned.bits)
-        told = ", ".join(f"{name} {per_number(found[name]):.2f}" for name in ranked)
-        said.append(f"Learned at least, bits per number of a state of {size} numbers: {told}.")
+        ranked = sorted(learned, key=lambda name: -per_number(learned[name]))
+        told = ", ".join(f"{name} {per_number(learned[name]):.2f}" for name in ranked)
+        failed = [name for name in found if name not in learned]
+        nothing = f"; {', '.join(failed)} failed to train, which is no limit" if failed else ""
+        said.append(f"Bits per number, at least, of {question}: {told}{nothing}.")
     return said
+
+
+def asked_said(row: Row) -> str:
+    """What a row was asked, and how it was trained."""
+    listed = facts(row)
+    by = row.labels["by"]
+    return f"{listed.number} facts of {listed.values} by {by}, {row.labels['optimiser']}"
 
 
 def seeds_said(rows: Sequence[Row]) -> list[str]:

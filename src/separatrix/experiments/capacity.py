@@ -15,7 +15,14 @@ from separatrix.experiments.base import (
     cell,
     grouped,
 )
-from separatrix.experiments.bits import FORMAT, TRAINED_BITS, allowed, rounded_bits, said
+from separatrix.experiments.bits import (
+    FORMAT,
+    TRAINED_BITS,
+    allowed,
+    asked_said,
+    rounded_bits,
+    said,
+)
 from separatrix.experiments.lines import DOTTED
 from separatrix.practice.capacity import best, bits_learned, facts, kept, numbers
 from separatrix.practice.table import Row, Scale, Table
@@ -296,7 +303,7 @@ def _accuracy_figure(experiment: Experiment, table: Table) -> dict[str, Any]:
     """
     from separatrix.experiments.drawing import ACCURACY, marks
 
-    rows = max(grouped(table.rows, _asked_said).values(), key=len)
+    rows = max(grouped(table.rows, asked_said).values(), key=len)
     part = replace(table, rows=tuple(rows))
     chance = tuple((row.labels["mechanism"], float(row.chance)) for row in rows)
     lines = [
@@ -324,7 +331,7 @@ def _by_mechanism(
 
     found = {
         name: [mark for row in rows for mark in marks(row)]
-        for name, rows in grouped(table.rows, _asked_said).items()
+        for name, rows in grouped(table.rows, asked_said).items()
     }
     return chart(
         experiment.title,
@@ -336,10 +343,3 @@ def _by_mechanism(
         heights=heights,
         colours=colours(list(found)),
     )
-
-
-def _asked_said(row: Row) -> str:
-    """What a line of the figure is called."""
-    listed = facts(row)
-    by = row.labels["by"]
-    return f"{listed.number} facts of {listed.values} by {by}, {row.labels['optimiser']}"

@@ -160,14 +160,14 @@ def best(rows: Sequence[Row]) -> Best | None:
 
 def held(mechanism: str, table: Table | None = None) -> Held | None:
     """What is measured of a mechanism (`Mechanism.measured_as`), in this table or the one of the
-    package; None where it was not trained.
+    package; None where it was not trained, or learned nothing: that says nothing of its state.
     """
     table = read(NAME) if table is None else table
     rows = [] if table is None else table.where(mechanism=mechanism)
     most = max((numbers(row) for row in rows), default=0)
     largest = [row for row in rows if numbers(row) == most]
     chosen = best(largest)
-    if chosen is None:
+    if chosen is None or not chosen.learned.low:
         return None
     rounded = {one.format: None for row in largest for trial in row.every for one in trial.formats}
     return Held(

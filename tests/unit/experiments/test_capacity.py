@@ -77,7 +77,7 @@ def test_a_table_that_follows_the_law() -> None:
     assert found.c == pytest.approx(1.5)
     assert found.factor == pytest.approx(1.0)
     sentences = said(rows)
-    assert "c = 1.50 fits 3 sizes within a factor of 1.00" in sentences[0]
+    assert "fits 3 sizes: with c = 1.50 they are off by a factor of up to 1.00" in sentences[0]
     # seeds hold a half, all and three quarters
     assert any("differ by up to 2.0 times" in sentence for sentence in sentences)
     # 32/1.5
@@ -91,7 +91,20 @@ def test_a_table_that_breaks_the_law_names_where() -> None:
     assert found is not None
     assert found.c == pytest.approx(0.8)
     assert found.factor == pytest.approx(4.0)
-    assert "0.25 times the fitted bits, at 16 numbers and V = 4" in said(rows)[0]
+    sentence = said(rows)[0]
+    assert "does not fit 3 sizes: with c = 0.80" in sentence
+    assert "at 16 numbers and V = 4 (0.25 times the fitted bits)" in sentence
+
+
+def test_mechanisms_are_compared_where_they_were_asked_alike() -> None:
+    rows = [
+        learned(4, 12, 16, share, mechanism=name)
+        for name, share in (("gdn", 1.0), ("linear", 1.5), ("mamba2", 0.5), ("kda", 0.0))
+    ]
+    sentences = said([*rows, learned(4, 12, 16, 2.0, mechanism="gdn", optimiser="adamw")])
+    (order,) = [sentence for sentence in sentences if sentence.startswith("Bits per number")]
+    assert "of 12 facts of 16 by place, muon: linear 1.50, gdn 1.00, mamba2 0.50" in order
+    assert "kda failed to train, which is no limit" in order
 
 
 def test_optimisers_and_formats_are_compared() -> None:

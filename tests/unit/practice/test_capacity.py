@@ -128,6 +128,8 @@ def test_held_is_told_of_the_largest_state() -> None:
     assert of.row is found.rows[1]
     assert of.low <= of.best <= of.high
     assert held("mamba2", found) is None
+    # what failed to train says nothing of its state
+    assert held("gdn", table("capacity", cell(FOUR, told(4.0)))) is None
     other = held("rglru", found)
     assert other is not None
     assert other.best == Fraction(36, 16)
