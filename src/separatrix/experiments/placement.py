@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
 from separatrix.experiments.depth import composition
+from separatrix.experiments.saying import listed
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import FULL, RECURRENT, STATE, Placed, spec
 from separatrix.practice.table import Row, Scale, Table
@@ -207,7 +208,8 @@ def _later_are_worse(groups: list[list[Row]]) -> Iterator[str]:
         first, last = by_place.get("first"), by_place.get("last")
         if first is not None and last is not None and first.least > last.most:
             yield (
-                f"Against expectation, {_what(rows)}: full layers first do better than last, at"
+                f"Against expectation, {_what(rows)}: full layers first do better than last, though"
+                " recurrent layers before them can hand them what stands side by side:"
                 f" {share(first.median)} against {share(last.median)} (medians; all seeds apart)."
             )
 
@@ -215,11 +217,13 @@ def _later_are_worse(groups: list[list[Row]]) -> Iterator[str]:
 def _apart(groups: list[list[Row]]) -> Iterator[str]:
     for rows in groups:
         if _told_apart(rows):
-            best = _best(rows).labels["where"]
+            worst = _worst(rows)
+            ahead = [str(row.labels["where"]) for row in rows if row.least > worst.most]
             yield (
-                f"{_what(rows).capitalize()}: best {best}; medians {_shares(rows)}. Every seed of"
-                f" the best place is above every seed of the worst; what is low failed to train"
-                f" within {rows[0].run['steps']:,} steps, which is no sign that it cannot."
+                f"{_what(rows).capitalize()}: medians {_shares(rows)}. Every seed of"
+                f" {listed(ahead)} is above every seed of {worst.labels['where']}; what is low"
+                f" failed to train within {rows[0].run['steps']:,} steps, which is no sign that it"
+                " cannot."
             )
 
 

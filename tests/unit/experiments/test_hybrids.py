@@ -101,7 +101,8 @@ def test_placement_says_first_what_contradicts_expectation() -> None:
     against = Placement().findings(placement_table([900, 900, 900], [500, 500, 899]))
     assert against[0].startswith("Against expectation")
     found = Placement().findings(placement_table([300, 300, 310], [990, 1000, 1000]))
-    assert found[0].startswith("Recall, 1 full layer of 3: best last; medians first 30.0 %")
+    assert found[0].startswith("Recall, 1 full layer of 3: medians first 30.0 %, last 100.0 %.")
+    assert "Every seed of last is above every seed of first" in found[0]
     (alike,) = Placement().findings(placement_table([300, 300, 990], [980, 1000, 1000]))
     assert "do not tell the places apart" in alike
 
