@@ -54,7 +54,7 @@ def typed(value: Any, hint: Any, where: str) -> Any:
         return {k: typed(v, args[1], f"{where}.{listed([k])}") for k, v in mapping.items()}
     elif hint is type(None) and value is None:
         return None
-    elif isinstance(hint, type) and is_dataclass(hint) and mapping is not None:
+    elif _is_record(hint) and mapping is not None:
         hints = _hints(hint)
         if set(mapping) == set(hints):
             return hint(**{n: typed(mapping[n], h, f"{where}.{n}") for n, h in hints.items()})
@@ -71,6 +71,10 @@ def typed(value: Any, hint: Any, where: str) -> Any:
         f"field '{where}' holds {str(value)[:60]!r}, which is no {getattr(hint, '__name__', hint)};"
         " the file was edited or damaged"
     )
+
+
+def _is_record(hint: object) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
 
 
 @cache

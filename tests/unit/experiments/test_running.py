@@ -15,12 +15,12 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SpecError, UnknownNameError
 from separatrix.evidence.canonical import canonical
 from separatrix.evidence.code import code_version
+from separatrix.evidence.outcome import Outcome
 from separatrix.experiments import EXPERIMENTS, experiment
 from separatrix.experiments.provenance import UNKNOWN, check_recordable, commit, provenance
 from separatrix.experiments.running import recorded_run, runs_of, tabled, trial
 from separatrix.practice.table import Table, parse
 from separatrix.sweeps.stored import Stored
-from separatrix.training.record import Outcome
 from separatrix.training.run import Run
 
 PARAMETERS = 2_000
