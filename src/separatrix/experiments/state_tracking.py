@@ -272,7 +272,7 @@ def last_places(row: Row) -> Row:
 
 def _name(row: Row) -> str:
     layers = row.labels["layers"]
-    return f"{row.labels['mechanism']}{f', {layers} layers' if layers != 1 else ''}"
+    return f"{row.labels['mechanism']}{f' ({layers} layers)' if layers != 1 else ''}"
 
 
 def _seeds_shown(row: Row | None) -> str:
@@ -359,9 +359,9 @@ def _found(group: str, rows: Sequence[Row]) -> list[str]:
         (n, here), *longer = by_length(row).items()
         far = " and ".join(f"{percent(one.median)} at {length:,} tokens" for length, one in longer)
         found.append(
-            f"{_NAMED[group]}: {_name(row)} follows it at the last places of {n:,} tokens"
-            f" ({solved_said(here)}; median {percent(here.median)}), and"
-            f" {far}, never trained there."
+            f"{_NAMED[group]}: {solved_said(here)} of {_name(row)} learned it: at the last places"
+            f" of {n:,} tokens the median is {percent(here.median)}; of longer prompts, never"
+            f" trained, {far}."
         )
     rest = [row for row in rows if not last_places(row).solved and not turns(row)]
     if rest:
