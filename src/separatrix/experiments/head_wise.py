@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from separatrix.architecture import Architecture
 from separatrix.experiments.base import Cell, Experiment, Line, ShownTable, cell, claimed
+from separatrix.experiments.depth import shortcut
 from separatrix.experiments.lines import ceilings, chances
 from separatrix.experiments.saying import ahead, percent, solved_said
 from separatrix.experiments.showing import share
 from separatrix.practice.longer import at_size
 from separatrix.practice.table import Row, Scale, Table
 from separatrix.tasks import Questions
+from separatrix.tasks.resized import resized
 from separatrix.theory import judge
 from separatrix.theory.base import number
 from separatrix.training.run import Run
@@ -27,6 +30,10 @@ _LAYOUTS = {
 HEAD_WISE = "both in every layer"
 LAST_ALONE = "stages=0"
 """The last answer alone, of a model that was asked for the first step, too."""
+
+
+_LEARNED = Fraction(1, 2)
+"""Layouts are compared by a task of which one of them answers at least so much right."""
 
 
 class _Question(NamedTuple):
@@ -106,7 +113,15 @@ class HeadWise(Experiment):
 
     def lines(self, table: Table) -> tuple[Line, ...]:
         seen = _final(table)
-        return (*chances(self, seen), *ceilings(self, seen))
+        composed = seen.where(task="composition")
+        levels = tuple((str(row.labels["layout"]), shortcut(row)) for row in composed)
+        found = (*chances(self, seen), *ceilings(self, seen))
+        if not levels:
+            return found
+        text = (
+            "Where the first step is not known, the value that most of its row has is a shortcut."
+        )
+        return (*found, Line(label="a shortcut: w known, z_0 not", points=levels, text=text))
 
     def figures(self, table: Table) -> dict[str, dict[str, Any]]:
         return super().figures(_final(table))
@@ -167,10 +182,16 @@ def _cell(
 
 def _final(table: Table) -> Table:
     """The table with the answers of the last step alone, where steps before it were asked for."""
-    rows = tuple(
-        at_size(row, LAST_ALONE) if LAST_ALONE in row.run["longer"] else row for row in table.rows
-    )
-    return replace(table, rows=rows)
+    return replace(table, rows=tuple(map(_last_alone, table.rows)))
+
+
+def _last_alone(row: Row) -> Row:
+    if LAST_ALONE not in row.run["longer"]:
+        return row
+    tested = at_size(row, LAST_ALONE)
+    # chance is that of the last answer, too
+    task = resized(row.task, LAST_ALONE).task.spec
+    return replace(tested, run=row.run | {"task": task, "longer": []})
 
 
 def _proved(row: Row) -> str:
@@ -184,6 +205,15 @@ def _said(task: str, rows: dict[str, Row]) -> Iterator[tuple[bool, str]]:
     """Sentences on a task, each with whether it contradicts what one would expect."""
     mixed = rows.get(HEAD_WISE)
     if mixed is None:
+        return
+    if max(row.median for row in rows.values()) < _LEARNED:
+        best = max(rows.values(), key=lambda row: row.median)
+        yield (
+            True,
+            f"{task}: no layout learned it in {mixed.run['steps']:,} steps (best median"
+            f" {percent(best.median)}, chance {percent(mixed.chance)}): failed to train is not"
+            " cannot, and the layouts are not compared by it.",
+        )
         return
     for layout, row in rows.items():
         if layout == HEAD_WISE:
@@ -199,4 +229,9 @@ def _said(task: str, rows: dict[str, Row]) -> Iterator[tuple[bool, str]]:
             f"{task}: heads of both kinds in every layer ({percent(mixed.median)},"
             f" {solved_said(mixed)} solved it) {said} {layout} ({percent(row.median)},"
             f" {solved_said(row)}).",
+        )
+    if task == "composition":
+        yield (
+            False,
+            f"{task}: the shortcut that does not know z_0 gives {shortcut(mixed):.1%}.",
         )

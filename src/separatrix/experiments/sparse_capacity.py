@@ -110,7 +110,7 @@ class SparseCapacity(Experiment):
             lines = self.lines(replace(table, rows=tuple(rows)))
             at = places([int(value(row) or 0) for row in rows])
             level = [
-                Line(label="chance", points=tuple((x, float(rows[0].chance)) for x in at.at))
+                replace(line, points=tuple((x, float(rows[0].chance)) for x in at.at))
                 if line.label == "chance"
                 else line
                 for line in lines
@@ -123,7 +123,7 @@ class SparseCapacity(Experiment):
                 ]
             )
             found[end] = chart(
-                f"{self.title}: accuracy against {title}",
+                f"{self.title}: right answers against {title}",
                 textwrap.wrap(below, 100),
                 x_title=title,
                 at=at,
@@ -168,6 +168,7 @@ class SparseCapacity(Experiment):
         return (
             *_against(lines),
             *_collapse(self, rows),
+            *_blocks(self, rows),
             *_opened(rows),
             *_beside_full(rows),
             *_far_from(rows),
@@ -286,21 +287,54 @@ def _collapse(experiment: SparseCapacity, rows: Sequence[Row]) -> Iterator[str]:
     widest = max(gaps, key=lambda loaded: gaps[loaded])
     ends = sorted(shared[widest], key=lambda row: row.median)
     said = (
-        f"at {len(shared) - len(apart)} of {len(shared)} loads that several layers share their"
-        f" seeds overlap; furthest apart at {widest:,} bits per B log n, where"
-        f" {experiment.line_of(ends[0])} gives {percent(ends[0].median)} and"
-        f" {experiment.line_of(ends[-1])} {percent(ends[-1].median)}"
+        f"furthest apart at {widest:,} bits per B log n, where {experiment.line_of(ends[0])} gives"
+        f" {percent(ends[0].median)} and {experiment.line_of(ends[-1])} {percent(ends[-1].median)}"
     )
     spread = max(row.median for row in rows) - min(row.median for row in rows)
-    collapses = not apart and max(gaps.values()) < spread / 4
-    if collapses:
+    if not apart and max(gaps.values()) < spread / 4:
         yield f"Accuracies lie on one curve against c / (B log n): {said}."
     else:
-        yield f"No collapse onto c / (B log n): {said}."
+        yield (
+            f"No collapse onto c / (B log n): at {len(apart)} of {len(shared)} loads that several"
+            f" layers share every seed of one is ahead of every seed of another; {said}."
+        )
 
 
 def _some_ahead(rows: Sequence[Row]) -> bool:
     return any(ahead(one, other) for one in rows for other in rows)
+
+
+def _blocks(experiment: SparseCapacity, rows: Sequence[Row]) -> Iterator[str]:
+    """Blocks of two sizes with as long messages: as many of them opened, or as many tokens."""
+    found = [row for row in rows if row.labels["kind"] == "sparse"]
+    for named, alike in (("as many blocks", _as_many_blocks), ("as many tokens", _as_many_tokens)):
+        pairs = [
+            (one, other)
+            for one in found
+            for other in found
+            if int(one.labels["block"]) < int(other.labels["block"]) and alike(one) == alike(other)
+        ]
+        if not pairs:
+            continue
+        small = sum(ahead(one, other) for one, other in pairs)
+        large = sum(ahead(other, one) for one, other in pairs)
+        one, other = max(pairs, key=lambda pair: abs(pair[0].median - pair[1].median))
+        yield (
+            f"With messages as long and {named} opened, smaller blocks are ahead in {small} of"
+            f" {len(pairs)} pairs and larger ones in {large}; furthest apart with heads of"
+            f" {one.labels['head_dim']} dimensions: {percent(one.median)}"
+            f" ({experiment.line_of(one)}) and {percent(other.median)}"
+            f" ({experiment.line_of(other)})."
+        )
+
+
+def _as_many_blocks(row: Row) -> tuple[Label, ...]:
+    return row.labels["n"], row.labels["head_dim"], row.labels["opened"]
+
+
+def _as_many_tokens(row: Row) -> tuple[Label, ...]:
+    tokens = int(row.labels["block"]) * int(row.labels["opened"])
+    return row.labels["n"], row.labels["head_dim"], tokens
 
 
 def _opened(rows: Sequence[Row]) -> Iterator[str]:
@@ -344,9 +378,17 @@ def _beside_full(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"Full attention with heads as wide is ahead of {behind} of {len(lost)} sparse layers;"
         f" most at {row.labels['head_dim']} dimensions, B = {row.labels['block']}:"
-        f" {percent(beside.median)} against {percent(row.median)}. The rest of what narrow heads"
-        " lose, full attention loses too: their scores, not the messages."
+        f" {percent(beside.median)} against {percent(row.median)}."
     )
+    by_width = sorted(full.values(), key=lambda one: int(one.labels["head_dim"]))
+    narrow, wide = by_width[0], by_width[-1]
+    if ahead(wide, narrow):
+        yield (
+            f"Full attention, which has no messages, falls from {percent(wide.median)} to"
+            f" {percent(narrow.median)} as its heads narrow from {wide.labels['head_dim']} to"
+            f" {narrow.labels['head_dim']} dimensions: part of what narrow heads lose is in their"
+            " scores."
+        )
 
 
 def _far_from(rows: Sequence[Row]) -> Iterator[str]:
