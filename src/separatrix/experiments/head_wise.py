@@ -231,7 +231,5 @@ def _said(task: str, rows: dict[str, Row]) -> Iterator[tuple[bool, str]]:
             f" {solved_said(row)}).",
         )
     if task == "composition":
-        yield (
-            False,
-            f"{task}: the shortcut that does not know z_0 gives {shortcut(mixed):.1%}.",
-        )
+        level = percent(Fraction(shortcut(mixed)))
+        yield False, f"{task}: the shortcut that does not know z_0 gives {level}."
