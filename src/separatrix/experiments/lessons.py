@@ -22,7 +22,7 @@ from separatrix.practice.ratio import ratios
 from separatrix.practice.shape import Beside, title
 from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
-from separatrix.practice.words import accuracy, bits, decimal, enough, interval
+from separatrix.practice.words import FEWEST_SEEDS, accuracy, bits, decimal, enough, interval
 from separatrix.report.markdown import plain
 from separatrix.theory.words import counted_as
 
@@ -169,7 +169,9 @@ def _ratios() -> Iterator[str]:
             lost = [ratio for ratio, row in mixed.items() if _below(row, first)]
             held_up = [ratio for ratio in mixed if not lost or ratio < min(lost)]
             verdict = (
-                f"up to {max(held_up)}:1 nothing was lost that the intervals show"
+                "what was not learned well by the first of these, no ratio can lose"
+                if first.median < LEARNED
+                else f"up to {max(held_up)}:1 nothing was lost that the intervals show"
                 if held_up
                 else f"already {min(lost)}:1 lost some of it"
             )
@@ -201,7 +203,11 @@ def _states() -> Iterator[str]:
     """Bits per number, most first."""
     found = {kind: held(kind) for kind in _values("capacity", "mechanism")}
     known = sorted(
-        ((kind, one) for kind, one in found.items() if one is not None),
+        (
+            (kind, one)
+            for kind, one in found.items()
+            if one is not None and one.seeds >= FEWEST_SEEDS
+        ),
         key=lambda item: -item[1].best,
     )
     if known:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from separatrix.experiments.base import LEAST_SEEDS, Cell, Experiment, cell, claimed, grouped
-from separatrix.experiments.saying import ahead
+from separatrix.experiments.saying import ahead, listed
 from separatrix.experiments.showing import share
 from separatrix.practice.table import Row, Scale, Table
 from separatrix.training.run import Run
@@ -197,6 +197,11 @@ def _bend_said(task: str, rows: Sequence[Row]) -> list[str]:
     }
     if not ratios or not lost:
         return []
+    if alone.median < KEPT:
+        return [
+            f"{task}: full layers alone reach {level} in this budget, so that no ratio is seen to"
+            " lose what they learn."
+        ]
     falling = {name: given for name, given in lost.items() if given}
     most = max(ratios)
     if not falling:
@@ -210,11 +215,18 @@ def _bend_said(task: str, rows: Sequence[Row]) -> list[str]:
             f"{task}: no mechanism loses up to {most} recurrent layers per full one, against"
             f" {level} of full layers alone.{contrary}"
         ]
-    told = ", ".join(f"{name} from {min(given)}:1 on" for name, given in falling.items())
+    told = ", ".join(f"{name} {_at(given, ratios)}" for name, given in falling.items())
+    others = "" if len(falling) == len(lost) else f"; the others are not, up to {most}:1"
     return [
-        f"{task}: below {KEPT:.0%} of what full layers alone reach ({level}) are {told}; the others"
-        f" are not, up to {most}:1."
+        f"{task}: below {KEPT:.0%} of what full layers alone reach ({level}) are {told}{others}."
     ]
+
+
+def _at(lost: Sequence[int], ratios: Sequence[int]) -> str:
+    """ "from 3:1 on" where every larger ratio is among those lost, else "at 1:1 and 7:1"."""
+    if all(ratio in lost for ratio in ratios if ratio >= min(lost)):
+        return f"from {min(lost)}:1 on"
+    return f"at {listed([f'{ratio}:1' for ratio in lost])}"
 
 
 def _order_said(task: str, rows: Sequence[Row]) -> list[str]:

@@ -173,7 +173,7 @@ def _shape_said(length: str, rows: Sequence[Row]) -> list[str]:
         )
     elif full > min(widths):
         said.append(
-            f"n = {length}: full attention reaches {SOLVES:.0%} from width {full} on, not at"
+            f"n = {length}: full attention reaches {SOLVES:.0%} first at width {full}, not at"
             f" {min(widths)}; the published one does at every width that was tried."
         )
     if sooner:
@@ -182,8 +182,7 @@ def _shape_said(length: str, rows: Sequence[Row]) -> list[str]:
             " against the published order."
         )
     told = ", ".join(
-        f"{name} {'from ' + str(width) + ' on' if width else 'at none'}"
-        for name, width in enough.items()
+        f"{name} {f'first at {width}' if width else 'at none'}" for name, width in enough.items()
     )
     best = ", ".join(f"{name} {share(max(row.median for row in of))}" for name, of in by.items())
     said.append(

@@ -74,3 +74,17 @@ def test_mechanisms_whose_seeds_overlap_have_no_order() -> None:
 def test_two_seeds_say_nothing() -> None:
     rows = [cell("none", ALL_FULL, 1000, 1000), cell("gdn", 3, 10, 10)]
     assert Ratio().findings(table("ratio", *rows)) == ()
+
+
+def test_a_ratio_is_not_lost_beyond_one_that_keeps_it() -> None:
+    full = cell("none", ALL_FULL, 1000, 1000, 1000)
+    kept = (cell("gdn", 1, 500, 500, 500), cell("gdn", 3, 999, 999, 999))
+    said = Ratio().findings(table("ratio", full, *kept, cell("gdn", 7, 400, 400, 400)))
+    assert said[0].endswith("are gdn at 1:1 and 7:1.")
+
+
+def test_what_full_layers_did_not_learn_no_ratio_loses() -> None:
+    full = cell("none", ALL_FULL, 300, 310, 290)
+    said = Ratio().findings(table("ratio", full, cell("gdn", 15, 300, 300, 300)))
+    assert "full layers alone reach 30.0 % in this budget" in said[0]
+    assert "no mechanism loses" not in said[0]

@@ -33,7 +33,7 @@ def test_the_published_shape_is_recognised() -> None:
         cell("linear", 16, 100, 200, 300),
     )
     said = Zoology().findings(table("zoology", *rows))
-    assert "full from 8 on, gdn from 16 on, linear at none" in said[0]
+    assert "full first at 8, gdn first at 16, linear at none" in said[0]
     assert "linear 20.0 %" in said[0]
     assert "order of attention before all others holds" in said[1]
 
@@ -45,7 +45,7 @@ def test_what_contradicts_it_comes_first() -> None:
         cell("gdn", 8, 950, 960, 940),
     )
     said = Zoology().findings(table("zoology", *rows))
-    assert "full attention reaches 90% from width 16 on, not at 8" in said[0]
+    assert "full attention reaches 90% first at width 16, not at 8" in said[0]
     assert "gdn reach it at no larger width than full attention" in said[1]
     assert not any("holds at this scale" in sentence for sentence in said)
     failed = (cell("full", 8, 300, 300, 300), cell("gdn", 8, 200, 200, 200))
