@@ -45,10 +45,10 @@ _SCALES: dict[Scale, _Size] = {
         mechanisms=("full", "linear"),
     ),
     "laptop": _Size(
-        prompts=(_Prompt(64, 8, 300),),
-        widths=(8, 16, 32),
+        prompts=(_Prompt(64, 8, 400),),
+        widths=(16, 32),
         vocabulary=64,
-        batch=16,
+        batch=32,
         rates=(5e-3, 1e-2),
         mechanisms=_EVERY,
     ),
