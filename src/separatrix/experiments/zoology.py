@@ -44,6 +44,7 @@ _SCALES: dict[Scale, _Size] = {
         rates=(1e-2,),
         mechanisms=("full", "linear"),
     ),
+    # 300 steps of 16 prompts, a first run, left all below 50 %: these are what attention needs
     "laptop": _Size(
         prompts=(_Prompt(64, 8, 400),),
         widths=(16, 32),
