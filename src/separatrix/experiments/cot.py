@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from separatrix.evidence.records import SOLVED
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
+from separatrix.experiments.saying import full_layers
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import RECURRENT, beside
 from separatrix.practice.table import Row, Scale, Table, Trial
@@ -140,7 +141,7 @@ def _middle(row: Row) -> Fraction:
 
 def _named(row: Row) -> str:
     labels = row.labels
-    full = f"{labels['full']} full layer{'' if labels['full'] == 1 else 's'}"
+    full = full_layers(row)
     if labels["recurrent"]:
         return f"{full} behind {labels['recurrent']} {labels['mechanism']}"
     return full

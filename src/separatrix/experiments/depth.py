@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from separatrix.experiments.base import Cell, Experiment, Line, ShownTable, cell, claimed
 from separatrix.experiments.lines import ceilings, chances
+from separatrix.experiments.saying import full_layers
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import RECURRENT, Where, beside
 from separatrix.practice.table import Row, Scale, Table
@@ -191,7 +192,7 @@ def composition(stack: str, steps: int, scale: Scale) -> Run:
 
 def _named(row: Row) -> str:
     labels = row.labels
-    full = f"{labels['full']} full layer{'' if labels['full'] == 1 else 's'}"
+    full = full_layers(row)
     if not labels["recurrent"]:
         return full
     return f"{full} with {labels['recurrent']} {labels['mechanism']} {labels['where']}"

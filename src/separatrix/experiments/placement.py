@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
 from separatrix.experiments.depth import composition
-from separatrix.experiments.saying import listed
+from separatrix.experiments.saying import ahead, full_layers, listed, median_said
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import FULL, RECURRENT, STATE, Placed, spec
 from separatrix.practice.table import Row, Scale, Table
@@ -119,7 +119,10 @@ class Placement(Experiment):
                 (
                     str(task),
                     str(full),
-                    *(_median(table.one(task=task, full=full, where=where)) for where in wheres),
+                    *(
+                        median_said(table.one(task=task, full=full, where=where))
+                        for where in wheres
+                    ),
                     ", ".join(_distinct(rows, lambda row: row.every[0].parameters)),
                     ", ".join(_distinct(rows, lambda row: row.cache_bits)),
                 )
@@ -170,18 +173,13 @@ def _run(layers: int, full: int, where: Placed, task: _Task, scale: Scale) -> Ru
     )
 
 
-def _median(row: Row | None) -> str:
-    return "" if row is None else share(row.median)
-
-
 def _distinct(rows: list[Row], of: Callable[[Row], int]) -> list[str]:
     return [f"{value:,}" for value in dict.fromkeys(map(of, rows))]
 
 
 def _what(rows: list[Row]) -> str:
     labels = rows[0].labels
-    full = f"{labels['full']} full layer{'' if labels['full'] == 1 else 's'}"
-    return f"{labels['task']}, {full} of {labels['layers']}"
+    return f"{labels['task']}, {full_layers(rows[0])} of {labels['layers']}"
 
 
 def _shares(rows: list[Row]) -> str:
@@ -198,7 +196,7 @@ def _worst(rows: list[Row]) -> Row:
 
 def _told_apart(rows: list[Row]) -> bool:
     """Whether every seed of the best place is above every seed of the worst."""
-    return _best(rows).least > _worst(rows).most
+    return ahead(_best(rows), _worst(rows))
 
 
 def _later_are_worse(groups: list[list[Row]]) -> Iterator[str]:
@@ -206,7 +204,7 @@ def _later_are_worse(groups: list[list[Row]]) -> Iterator[str]:
     for rows in groups:
         by_place = {row.labels["where"]: row for row in rows}
         first, last = by_place.get("first"), by_place.get("last")
-        if first is not None and last is not None and first.least > last.most:
+        if first is not None and last is not None and ahead(first, last):
             yield (
                 f"Against expectation, {_what(rows)}: full layers first do better than last, though"
                 " recurrent layers before them can hand them what stands side by side:"
@@ -218,10 +216,10 @@ def _apart(groups: list[list[Row]]) -> Iterator[str]:
     for rows in groups:
         if _told_apart(rows):
             worst = _worst(rows)
-            ahead = [str(row.labels["where"]) for row in rows if row.least > worst.most]
+            better = [str(row.labels["where"]) for row in rows if ahead(row, worst)]
             yield (
                 f"{_what(rows).capitalize()}: medians {_shares(rows)}. Every seed of"
-                f" {listed(ahead)} is above every seed of {worst.labels['where']}; what is low"
+                f" {listed(better)} is above every seed of {worst.labels['where']}; what is low"
                 f" failed to train within {rows[0].run['steps']:,} steps, which is no sign that it"
                 " cannot."
             )

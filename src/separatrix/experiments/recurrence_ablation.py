@@ -11,6 +11,7 @@ from separatrix.architecture import Architecture
 from separatrix.errors import SpecError
 from separatrix.experiments.base import Cell, Experiment, ShownTable, cell, claimed
 from separatrix.experiments.depth import single
+from separatrix.experiments.saying import ahead, median_said
 from separatrix.experiments.showing import share
 from separatrix.mechanisms import Mechanism
 from separatrix.practice.table import Row, Scale, Table
@@ -112,7 +113,7 @@ class RecurrenceAblation(Experiment):
             rows=tuple(
                 (
                     name,
-                    *(_median(table.one(question=name, layer=layer)) for layer in LAYERS),
+                    *(median_said(table.one(question=name, layer=layer)) for layer in LAYERS),
                     _bits(table.one(question=name, layer="window")),
                 )
                 for name in names
@@ -179,10 +180,6 @@ def _cell(question: _Question, layer: str, scale: Scale) -> Cell:
     return cell(labels, run, seeds=SEEDS[scale], rates=RATES[scale])
 
 
-def _median(row: Row | None) -> str:
-    return "" if row is None else share(row.median)
-
-
 def _bits(row: Row | None) -> str:
     return "" if row is None else f"{row.labels['bits']:,}"
 
@@ -194,14 +191,9 @@ def _sides(one: Row, other: Row) -> str:
     return f"{share(one.median)} with the recurrence, {share(other.median)} with the window"
 
 
-def _apart(one: Row, other: Row) -> bool:
-    """Whether every seed of one is above every seed of the other."""
-    return one.least > other.most
-
-
 def _windows_ahead(found: Pairs) -> Iterator[str]:
     for name, one, other in found:
-        if _apart(other, one):
+        if ahead(other, one):
             yield (
                 f"Against expectation, a window that carries as many bits does better on {name}:"
                 f" {_sides(one, other)} (medians; all seeds apart)."
@@ -210,7 +202,7 @@ def _windows_ahead(found: Pairs) -> Iterator[str]:
 
 def _recurrences_ahead(found: Pairs) -> Iterator[str]:
     for name, one, other in found:
-        if _apart(one, other):
+        if ahead(one, other):
             weights = (
                 " Weights that solve it exist with the window, too; training failed to find them"
                 if single(other).status == "SOLVABLE"
@@ -225,7 +217,7 @@ def _recurrences_ahead(found: Pairs) -> Iterator[str]:
 
 def _alike(found: Pairs) -> Iterator[str]:
     for name, one, other in found:
-        if not _apart(one, other) and not _apart(other, one):
+        if not ahead(one, other) and not ahead(other, one):
             yield (
                 f"On {name} the two cannot be told apart by these seeds: {_sides(one, other)}"
                 " (medians)."

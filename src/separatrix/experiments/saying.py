@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from separatrix.experiments.showing import share
 from separatrix.numbers.amounts import format_share
 from separatrix.practice.table import Row
 
@@ -34,3 +35,14 @@ def ahead(one: Row, other: Row) -> bool:
     rate of each.
     """
     return one.least > other.most
+
+
+def median_said(row: Row | None) -> str:
+    """A row's median for a table; nothing where there is no row."""
+    return "" if row is None else share(row.median)
+
+
+def full_layers(row: Row) -> str:
+    """ "2 full layers", by the row's label."""
+    count = row.labels["full"]
+    return f"{count} full layer{'' if count == 1 else 's'}"
