@@ -126,7 +126,8 @@ def _row_lines(
 
 def _paragraph(headings: Sequence[str], row: Sequence[str], most: int) -> list[str]:
     first, *others = row
-    lines = [first]
+    # a number alone would not say of what
+    lines = [f"{headings[0]}: {first}" if first.isdecimal() else first]
     for heading, text in zip(headings[1:], others, strict=True):
         lines += wrap(f"{heading}: {text}", most, indent="  ", hanging="    ")
     return lines

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from separatrix.experiments.base import Cell, Experiment, Line, ShownTable, cell, claimed
 from separatrix.experiments.lines import ceilings, chances
-from separatrix.experiments.saying import full_layers
+from separatrix.experiments.saying import ahead, full_layers
 from separatrix.experiments.showing import share
 from separatrix.experiments.stacks import RECURRENT, Where, beside
-from separatrix.practice.table import Row, Scale, Table
+from separatrix.practice.table import Label, Row, Scale, Table
 from separatrix.sweeps.proved import Proved, proved
 from separatrix.tasks.questions import Questions
 from separatrix.training.run import Run
@@ -133,6 +133,7 @@ class Depth(Experiment):
         return (
             *_unproved(rows),
             *_untrained(rows),
+            *_dropped(rows),
             *_bought(table),
         )
 
@@ -222,6 +223,22 @@ def _untrained(rows: list[Row]) -> Iterator[str]:
                 f" found such in {_seeds(row)}. {len(row.trials) - row.solved} failed to train"
                 f" within {row.run['steps']:,} steps, which is no sign that they cannot."
             )
+
+
+def _dropped(rows: list[Row]) -> Iterator[str]:
+    """Where one function more made a stack worse, beyond what seeds differ by."""
+    by = {_shape(row): row for row in rows}
+    for (steps, *layers), row in by.items():
+        more = by.get((int(steps) + 1, *layers))
+        if more is not None and ahead(row, more):
+            yield (
+                f"{_named(row)}: from L = {steps} to L = {int(steps) + 1} the median drops from"
+                f" {share(row.median)} to {share(more.median)}, every seed below every one before."
+            )
+
+
+def _shape(row: Row) -> tuple[Label, ...]:
+    return tuple(row.labels[name] for name in ("steps", "full", "recurrent", "where"))
 
 
 def _bought(table: Table) -> Iterator[str]:

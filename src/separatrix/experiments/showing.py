@@ -44,7 +44,8 @@ def shown_rows(experiment: Experiment, table: Table) -> ShownTable:
             "chance",
             "at most",
             "rate",
-            "steps",
+            # "steps" alone is a label of some experiments: of what is composed
+            "steps trained",
             "FLOPs",
         ),
         rows=tuple(

@@ -116,6 +116,8 @@ def test_rows_that_cannot_stand_side_by_side_become_paragraphs() -> None:
     laid = table(["name", "source"], [["abc", "https://example.org/long"]], 20)
     assert laid.lines == ["abc", "  source:", "    https://example.org/long"]
     assert laid.heading_lines == 0
+    counted = table(["layers", "source"], [["2", "https://example.org/long"]], 20)
+    assert counted.lines[0] == "layers: 2"
 
 
 @pytest.mark.parametrize("columns", range(1, 40))

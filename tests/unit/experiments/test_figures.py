@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from support.practice_tables import diverged, row, trial
 from support.practice_tables import table as made
+from support.pretended_tables import table as pretended
 from support.toy_experiment import SMALL, Toy, table
 
 from separatrix.errors import SpecError
+from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.base import Cell, cell, claimed, parts
 from separatrix.experiments.drawing import PALETTE, colours, marks, places, slug
 from separatrix.experiments.lines import ceiling, ceilings, chances, verdict
@@ -151,6 +153,12 @@ def test_the_table_shows_every_seed_of_the_best_rate() -> None:
     assert line["chance"] == "6.2 %"
     assert line["solved"] == "0 of 3"
     assert len(shown.rows) == 4
+
+
+def test_no_label_hides_a_column_and_none_a_label() -> None:
+    for name, one in EXPERIMENTS.items():
+        columns = shown_rows(one, pretended(one, "smoke", lambda run: 1.0)).columns
+        assert len(set(columns)) == len(columns), name
 
 
 def test_labels_that_never_change_stand_in_the_title() -> None:

@@ -4,6 +4,8 @@ tables written by hand.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.practice_tables import row, trial
 from support.practice_tables import table as made
@@ -137,6 +139,16 @@ def test_depth_says_first_what_contradicts_the_picture() -> None:
     assert "no sign that they cannot" in found[1]
     assert "two full layers reach 50.0 %" in found[2]
     assert "third full layer takes them to 70.0 %" in found[2]
+
+
+def test_depth_says_where_one_more_function_costs_accuracy() -> None:
+    two = depth_row(2, 0, "none", [500, 510, 520])
+    for easier, dropped in (([1000, 990, 530], True), ([1000, 990, 515], False)):
+        one = depth_row(2, 0, "none", easier)
+        one = replace(one, labels={**one.labels, "steps": 1})
+        found = Depth().findings(made("depth", one, two))
+        said = "2 full layers: from L = 1 to L = 2 the median drops from 99.0 % to 51.0 %"
+        assert any(sentence.startswith(said) for sentence in found) is dropped
 
 
 def test_depth_claims_nothing_from_two_seeds() -> None:
