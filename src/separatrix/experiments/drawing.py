@@ -37,6 +37,8 @@ PALETTE = (
 """Of the lines of a figure, in order; more lines than colours begin anew."""
 _LETTERS = 100
 """Of a line below a title."""
+_LEVEL = 8
+"""Words along the axis that find room beside each other."""
 _LOG_FROM = 8
 """Numbers whose ends have at least this ratio are drawn on a logarithmic axis."""
 
@@ -200,12 +202,18 @@ def chart(
     drawn = [one for one in series if one.marks]
     shown = {one.name: colours[one.name] for one in drawn}
     left, right = at.ends
+    slanted = at.words and len(at.at) > _LEVEL
     x = alt.X(
         "at:Q",
         title=x_title,
         scale=alt.Scale(domain=[left, right], nice=False, zero=False),
         axis=alt.Axis(
-            values=list(at.at.values()), labelExpr=_words(at), grid=False, labelOverlap=True
+            values=list(at.at.values()),
+            labelExpr=_words(at),
+            grid=False,
+            # many names stand aslant, so that all are read
+            labelOverlap=not slanted,
+            labelAngle=-40 if slanted else 0,
         ),
     )
     y = _heights(alt, heights)
