@@ -73,8 +73,8 @@ def typed(value: Any, hint: Any, where: str) -> Any:
     )
 
 
-def _is_record(hint: object) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and bool(is_dataclass(hint))
 
 
 @cache

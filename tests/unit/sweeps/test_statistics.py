@@ -13,8 +13,9 @@ import pytest
 
 from separatrix.evidence.canonical import canonical
 from separatrix.evidence.outcome import Outcome
+from separatrix.numbers.seeds import Spread
 from separatrix.report import sweeps as tables
-from separatrix.sweeps.statistics import Measured, Rate, Spread, Summary, Trial, summary
+from separatrix.sweeps.statistics import Measured, Rate, Summary, Trial, summary
 from separatrix.sweeps.stored import Stored
 from separatrix.training.run import Run
 
