@@ -7,6 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from separatrix.architecture import Architecture
@@ -321,7 +322,7 @@ def excluded(rows: Sequence[Row]) -> str:
     if not found:
         return ""
     least, most = min(found.values()), max(found.values())
-    until = f" to {number(most)}" if most > least else ""
+    until = f", or at the latest {number(most)}," if most > least else ""
     return (
         f"Theorem P: from n = {number(least)}{until} on no weights of {listed(list(found))} follow"
         " it."
@@ -363,6 +364,13 @@ def _found(group: str, rows: Sequence[Row]) -> list[str]:
             f" of {n:,} tokens the median is {percent(here.median)}; of longer prompts, never"
             f" trained, {far}."
         )
+    signs = [row for row in rows if not last_places(row).solved and _follows_sign(row)]
+    if signs:
+        level = percent(sign_alone(signs[0]))
+        found.append(
+            f"{_NAMED[group]}: every seed of {_with_medians(signs)} answers about as often right as"
+            f" who follows the sign alone ({level})."
+        )
     rest = [row for row in rows if not last_places(row).solved and not turns(row)]
     if rest:
         best = max(rest, key=lambda row: last_places(row).median)
@@ -373,6 +381,20 @@ def _found(group: str, rows: Sequence[Row]) -> list[str]:
             + (f": {text}" if (text := excluded(rest)) else ".")
         )
     return found
+
+
+def sign_alone(row: Row) -> Fraction:
+    """How often who follows the sign of the product alone is right; chance where there is none."""
+    task = _alone(row)
+    return task.level("parities") if "parities" in task.shortcuts else row.chance
+
+
+def _follows_sign(row: Row) -> bool:
+    """Whether every seed lies about where following the sign alone would put it."""
+    level = sign_alone(row)
+    near = (level - row.chance) / 2
+    seen = last_places(row)
+    return level - near < seen.least and seen.most < level + near
 
 
 def _with_seeds(rows: Sequence[Row]) -> str:

@@ -88,6 +88,23 @@ def test_what_contradicts_comes_first() -> None:
     assert len(others) == 2
 
 
+def test_following_the_sign_alone_is_told_from_chance() -> None:
+    """Of six permutations three have either sign: 1/3 against 1/6."""
+    task = "permutation:n=16,k=3,queries=all"
+    signs = tracking(
+        "gdn(negative=true)",
+        "gdn(negative=true)",
+        *(seed(0, 340, 1, 1), seed(1, 330, 1, 1), seed(2, 300, 1, 1)),
+        task=task,
+    )
+    guesses = tracking("gdn", "gdn", *of(170, 160, 160), task=task)
+    signs.labels["group"] = guesses.labels["group"] = "S3"
+    told, rest = StateTracking().findings(table("t", signs, guesses))
+    assert "every seed of gdn(negative=true) (median 33.0 %) answers about as often" in told
+    assert "33.3 %" in told
+    assert "no seed of gdn(negative=true) and gdn learned it" in rest
+
+
 def test_too_few_seeds_say_nothing() -> None:
     two = tracking("gdn", "gdn", *of(1000, 1000, 1000)[:2])
     assert StateTracking().findings(table("t", two)) == ()
