@@ -88,7 +88,8 @@ def law_said(rows: Sequence[Row]) -> list[str]:
     """Whether facts = c x numbers / log2 V fits, mechanism by mechanism: facts by place."""
     said: list[str] = []
     for name, of in grouped(rows, lambda row: str(row.labels["mechanism"])).items():
-        fitted = law([row for row in of if row.labels["by"] == "place"])
+        placed = [row for row in of if row.labels["by"] == "place"]
+        fitted = law(placed)
         if fitted is None:
             continue
         worst, ratio = max(fitted.residuals, key=lambda one: abs(log(one[1])))
@@ -97,9 +98,20 @@ def law_said(rows: Sequence[Row]) -> list[str]:
             f"{name}: facts = c x numbers / log2 V {fits} {len(fitted.residuals)} sizes: with c ="
             f" {fitted.c:.2f} they are off by a factor of up to {fitted.factor:.2f}, most at"
             f" {numbers(worst.row)} numbers and V = {facts(worst.row).values} ({ratio:.2f} times"
-            " the fitted bits)."
+            f" the fitted bits).{_trained_unlike(placed)}"
         )
     return said
+
+
+def _trained_unlike(rows: Sequence[Row]) -> str:
+    """A sentence where the best of more optimisers stands for one size than for another."""
+    tried: dict[tuple[int, int], set[str]] = {}
+    for row in rows:
+        size = (numbers(row), facts(row).values)
+        tried.setdefault(size, set()).add(str(row.labels["optimiser"]))
+    if all(one == next(iter(tried.values())) for one in tried.values()):
+        return ""
+    return " The best of all optimisers counts, and not every size was trained with each."
 
 
 def order_said(rows: Sequence[Row]) -> list[str]:

@@ -95,6 +95,9 @@ def test_a_table_that_breaks_the_law_names_where() -> None:
     sentence = said(rows)[0]
     assert "does not fit 3 sizes: with c = 0.80" in sentence
     assert "at 16 numbers and V = 4 (0.25 times the fitted bits)" in sentence
+    assert "not every size" not in sentence
+    more = said([*rows, learned(4, 12, 16, 1.7, optimiser="adamw")])[0]
+    assert "not every size was trained with each" in more
 
 
 def test_mechanisms_are_compared_where_they_were_asked_alike() -> None:
