@@ -39,7 +39,8 @@ def by_ratio(rows: Mapping[int, Row], ratio: Fraction | None) -> dict[int, Row]:
 
 def by_place(rows: Mapping[tuple[int, str], Row], shape: Shape) -> dict[Place, Row]:
     """The rows with as many full layers as have the share of the stack that is nearest to a
-    shape's, by where they stand; empty where no row has them where the shape does.
+    shape's, by where they stand; empty where no row has them where the shape does. Stacks with
+    more full layers than the shape stand for no such stack: each is one more step.
     """
     if not shape.full:
         return {}
@@ -48,7 +49,7 @@ def by_place(rows: Mapping[tuple[int, str], Row], shape: Shape) -> dict[Place, R
     def distance(full: int) -> tuple[Fraction, int]:
         return abs(Fraction(full, layers_of(rows[full, shape.place])) - share), full
 
-    own = [full for full, place in rows if place == shape.place]
+    own = [full for full, place in rows if place == shape.place and full <= shape.full]
     if not own:
         return {}
     nearest = min(own, key=distance)

@@ -81,3 +81,13 @@ def test_places_are_compared_at_the_nearest_share_of_full_layers() -> None:
     other = Shape.of_text("full + gdn*6 + full*2")
     assert other is not None
     assert by_place(rows, other) == {}
+
+
+def test_stacks_with_more_full_layers_stand_for_none_with_fewer() -> None:
+    """One full layer of 48 has a share nearest to two of eight, which compose a step more."""
+    rows = {(2, str(one.labels["where"])): one for one in placement().rows}
+    one, two = (Shape.of_text(text) for text in ("gdn*47 + full", "gdn*46 + full*2"))
+    assert one is not None
+    assert two is not None
+    assert by_place(rows, one) == {}
+    assert list(by_place(rows, two)) == ["first", "middle", "last", "spread"]
