@@ -59,7 +59,7 @@ def by_depth(shape: Shape, task: Task) -> Match | None:
         "depth",
         (row,),
         f"{full} full{beside}",
-        {"full layers": Fraction(shape.full, full), "tokens": _longer(task, row)},
+        {"full layers": Fraction(shape.full, full), **_scaled(shape, task, row)},
         exact=shape.full == full,
     )
 

@@ -99,8 +99,14 @@ def test_steps_are_those_of_the_nearest_shape() -> None:
         " (3 of 3 seeds solved, chance 0.12, a shortcut 0.61), 3 steps 0.06"
     )
     # a prompt of two steps has 8 + 4 + 2 tokens
-    assert finding.distances == {"full layers": Fraction(2), "tokens": Fraction(4096, 14)}
-    assert finding.extrapolated == "2 x in full layers, 290 x in tokens: at least 2 steps"
+    assert finding.distances == {
+        "full layers": Fraction(2),
+        "layers": Fraction(4),
+        "tokens": Fraction(4096, 14),
+    }
+    assert finding.extrapolated == (
+        "2 x in full layers, 4 x in layers, 290 x in tokens: at least 2 steps"
+    )
 
 
 def test_what_failed_to_train_is_not_carried_on() -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from separatrix.cards.found.finding import Finding
 from separatrix.evidence.records import SOLVED
 from separatrix.practice.depth import composed_like
+from separatrix.practice.nearest import layers_of
 from separatrix.practice.shape import Beside, Shape, title
 from separatrix.practice.words import accuracy, chance, seeds
 from separatrix.theory.words import counted_as
@@ -40,6 +41,7 @@ def steps_found(shape: Shape, context: int, question: str) -> Finding | None:
     beyond = (
         {
             "full layers": Fraction(shape.full, full),
+            "layers": Fraction(shape.layers, layers_of(rows[most])),
             "tokens": Fraction(context, rows[most].task.length),
         }
         if most
