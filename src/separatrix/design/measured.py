@@ -111,8 +111,9 @@ def measured(result: DesignResult) -> Measured:
 
 
 def told_apart(better: Ranked, worse: Ranked) -> bool:
-    """Whether the intervals of the rows that rank two layouts do not overlap."""
-    return interval(better.row)[0] > interval(worse.row)[1]
+    """Whether neither intervals nor seeds of the rows that rank two layouts overlap."""
+    first, second = better.row, worse.row
+    return interval(first)[0] > interval(second)[1] and first.least > second.most
 
 
 class _Measuring:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from separatrix.cards.found.tracking import FOLLOWED
 from separatrix.evidence.records import SOLVED
 from separatrix.experiments.length import LEARNED
-from separatrix.experiments.saying import listed
+from separatrix.experiments.saying import ahead, listed
 from separatrix.practice.capacity import held
 from separatrix.practice.depth import composed
 from separatrix.practice.longer import by_length
@@ -39,7 +39,7 @@ HEADING = "What a designer should take from this"
 CAUTIONS = (
     "that what failed to train cannot be trained: these are short trainings of small models",
     "that an order of places, ratios or mechanisms holds at thousands of times the size",
-    "that two numbers differ whose intervals overlap",
+    "that two numbers differ whose intervals or seeds overlap",
     "that a bound of bits learned is a capacity: it is what the best of a few trainings held",
 )
 
@@ -171,7 +171,7 @@ def _ratios() -> Iterator[str]:
             verdict = (
                 "what was not learned well by the first of these, no ratio can lose"
                 if first.median < LEARNED
-                else f"up to {max(held_up)}:1 nothing was lost that the intervals show"
+                else f"up to {max(held_up)}:1 nothing was lost that all seeds show"
                 if held_up
                 else f"already {min(lost)}:1 lost some of it"
             )
@@ -275,8 +275,8 @@ def _against(row: Row, other: Row) -> str:
 
 
 def _below(row: Row, other: Row) -> bool:
-    """Whether a row's interval lies below another's."""
-    return interval(row)[1] < interval(other)[0]
+    """Whether a row's interval, and every one of its seeds, lies below another's."""
+    return interval(row)[1] < interval(other)[0] and ahead(other, row)
 
 
 def _known(rows: Mapping[Key, Row]) -> dict[Key, Row]:

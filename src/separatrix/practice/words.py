@@ -46,11 +46,18 @@ def seeds(row: Row) -> str:
     return f"{row.solved} of {len(row.trials)} seeds solved"
 
 
+def guessing(row: Row) -> str:
+    """The accuracy of guessing alone, where only some of the places were counted, and a shortcut's
+    share of these is not known.
+    """
+    return f"chance {decimal(row.chance)}"
+
+
 def chance(row: Row) -> str:
     """The accuracy of guessing, and of the best known shortcut that does better: "chance 0.06", or
     "chance 0.08, a shortcut 0.59".
     """
-    said = f"chance {decimal(row.chance)}"
+    said = guessing(row)
     level = max((row.task.level(name) for name in row.task.shortcuts), default=row.chance)
     return f"{said}, a shortcut {decimal(level)}" if level > row.chance else said
 

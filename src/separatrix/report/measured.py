@@ -193,11 +193,12 @@ def _steps(rungs: Sequence[Rung]) -> list[str]:
 
 
 def _change(before: Row, after: Row) -> str:
-    """How much more is right, and whether that is more than the intervals leave open."""
-    overlap = (
-        interval(before)[0] <= interval(after)[1] and interval(after)[0] <= interval(before)[1]
-    )
-    within = " (within the intervals)" if overlap else ""
+    """How much more is right, and whether intervals and seeds leave it open."""
+    low, high = sorted((before, after), key=lambda row: row.median)
+    if interval(low)[1] >= interval(high)[0]:
+        within = " (within the intervals)"
+    else:
+        within = " (seeds overlap)" if low.most >= high.least else ""
     return f"{_signed(after.median - before.median)}{within}"
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from support.found_tables import SAMPLES, install, seeds
-from support.practice_tables import row, table
+from support.practice_tables import row, table, trial
 
 from separatrix.architecture import Architecture
 from separatrix.architecture.presets import preset
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cards.practice import Finding, practice
 from separatrix.cli.main import run
+from separatrix.practice.table import Longer
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +146,23 @@ def test_tracking_names_each_kind_and_how_far_it_went() -> None:
     assert one.distances == {"tokens": Fraction(64)}
     assert one.extrapolated == "64 x in tokens: followed by Gated DeltaNet (negative=true)"
     assert "state-tracking parity" not in found("gdn + rglru")
+
+
+def test_what_is_lost_on_longer_prompts_is_not_carried_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Solved as trained and at 32 tokens, lost at 64: then not followed at 4,096 either."""
+    longer = (Longer("n=32", 0, 1000, 1000), Longer("n=64", 0, 870, 1000))
+    kept = row(
+        {"mechanism": "gdn", "group": "parity", "length": 16},
+        {3e-3: [trial(number, 1000, longer=longer) for number in range(3)]},
+        architecture="gdn*2",
+        task="parity:n=16",
+    )
+    install(monkeypatch, tmp_path / "lost", table("state-tracking", kept))
+    one = found("gdn*4")["state-tracking parity"]
+    assert "0.87 at 64 tokens" in one.measured
+    assert (one.extrapolated, one.distances) == ("", {})
 
 
 def test_two_seeds_are_no_claim(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from separatrix.practice.longer import by_length
 from separatrix.practice.shape import FULL, Shape, title
 from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
-from separatrix.practice.words import accuracy, chance, decimal, enough, seeds
+from separatrix.practice.words import accuracy, decimal, enough, guessing, seeds
 
 FOLLOWED = {
     "parity": "the parity of bits",
@@ -33,8 +33,9 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
         rows[kind] = by_length(found[max(found)])
     trained = {kind: next(iter(lengths.values())) for kind, lengths in rows.items()}
     able = [kind for kind, row in trained.items() if row.median >= SOLVED]
-    # as far as those went on that solved it; what failed to train is not carried on
-    reached = max((_solved(rows[kind]) for kind in able), default=0)
+    # what failed to train, or was lost on the longest prompts that were tried, is not carried on
+    lasting = [kind for kind in able if _solved(rows[kind]) == max(rows[kind])]
+    reached = max((max(rows[kind]) for kind in lasting), default=0)
     said = ", ".join(f"{title(kind)} alone {_level(lengths)}" for kind, lengths in rows.items())
     tokens = ", ".join(f"{row.task.length:,}" for row in _unlike(trained.values()))
     first = next(iter(trained.values()))
@@ -43,11 +44,11 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
         experiment="state-tracking",
         measured=(
             f"trained layers followed {FOLLOWED[group]}: {said} (state-tracking experiment,"
-            f" {tokens} tokens, {chance(first)})"
+            f" {tokens} tokens, {guessing(first)})"
         ),
         brief=", ".join(f"{title(kind)} {accuracy(row)}" for kind, row in trained.items()),
-        result=f"followed by {' and '.join(map(title, able))}" if able else "",
-        distances={"tokens": Fraction(context, reached)} if able else {},
+        result=f"followed by {' and '.join(map(title, lasting))}" if lasting else "",
+        distances={"tokens": Fraction(context, reached)} if lasting else {},
         caution="that longer rows are followed too, or that what stayed at chance cannot",
         explain=(
             "Stacks of one kind of layer were trained on short rows and asked for the state after"
@@ -55,7 +56,7 @@ def followed(shape: Shape, group: str, context: int, question: str) -> Finding |
             " fail at what weights can do."
         ),
         rows=tuple(trained.values()),
-        numbers=({"tokens": reached} if able else {})
+        numbers=({"tokens": reached} if lasting else {})
         | {f"accuracy, {kind}": row.median for kind, row in trained.items()},
     )
 
