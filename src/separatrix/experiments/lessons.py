@@ -200,22 +200,17 @@ def _places() -> Iterator[str]:
 
 
 def _states() -> Iterator[str]:
-    """Bits per number, most first."""
+    """Bits per number, most first; states of different sizes are no order of mechanisms."""
     found = {kind: held(kind) for kind in _values("capacity", "mechanism")}
-    known = sorted(
-        (
-            (kind, one)
-            for kind, one in found.items()
-            if one is not None and one.seeds >= FEWEST_SEEDS
-        ),
-        key=lambda item: -item[1].best,
-    )
-    if known:
-        said = [f"{title(kind)} {bits(one)}" for kind, one in known]
-        most = max(one.numbers for _, one in known)
+    sizes = sorted({one.numbers for one in found.values() if one is not None})
+    for size in sizes:
+        alike = [(kind, one) for kind, one in found.items() if one and one.numbers == size]
+        alike.sort(key=lambda item: -item[1].best)
+        said = [f"{title(kind)} {bits(one)}" for kind, one in alike]
+        yield f"Bits learned per number, at least, of states of {size:,} numbers: {listed(said)}."
+    if sizes:
         yield (
-            f"Bits learned per number of state, at least, up to {most:,} numbers: {listed(said)}."
-            " Plan with the numbers of the state times these bits over log2 of the values, and take"
+            "Plan with the numbers of the state times these bits over log2 of the values, and take"
             " what lies beyond the measured sizes for a guess."
         )
 
