@@ -201,11 +201,12 @@ def _places() -> Iterator[str]:
 
 def _states() -> Iterator[str]:
     """Bits per number, most first; states of different sizes are no order of mechanisms."""
-    found = {kind: held(kind) for kind in _values("capacity", "mechanism")}
-    sizes = sorted({one.numbers for one in found.values() if one is not None})
+    found = [(kind, held(kind)) for kind in _values("capacity", "mechanism")]
+    known = [(kind, one) for kind, one in found if one is not None and one.seeds >= FEWEST_SEEDS]
+    known.sort(key=lambda item: -item[1].best)
+    sizes = sorted({one.numbers for _, one in known})
     for size in sizes:
-        alike = [(kind, one) for kind, one in found.items() if one and one.numbers == size]
-        alike.sort(key=lambda item: -item[1].best)
+        alike = [(kind, one) for kind, one in known if one.numbers == size]
         said = [f"{title(kind)} {bits(one)}" for kind, one in alike]
         yield f"Bits learned per number, at least, of states of {size:,} numbers: {listed(said)}."
     if sizes:
