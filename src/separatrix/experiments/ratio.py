@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from separatrix.experiments.base import LEAST_SEEDS, Cell, Experiment, cell, claimed, grouped
+from separatrix.experiments.base import (
+    LEAST_SEEDS,
+    Cell,
+    Experiment,
+    Line,
+    cell,
+    claimed,
+    grouped,
+)
+from separatrix.experiments.lines import DOTTED, ceilings
 from separatrix.experiments.saying import ahead, listed
 from separatrix.experiments.showing import share
 from separatrix.practice.table import Row, Scale, Table
@@ -130,6 +139,13 @@ class Ratio(Experiment):
             for ratio in size.ratios
             for mechanism in (("none",) if ratio == ALL_FULL else size.recurrent)
         )
+
+    def lines(self, table: Table) -> tuple[Line, ...]:
+        # stacks of full layers alone are a series of their own, at one ratio: chance is the same
+        points = {row.labels[self.x]: float(row.chance) for row in table.rows}
+        text = "Chance is the best constant guess."
+        chance = Line(label="chance", points=tuple(points.items()), dash=DOTTED, text=text)
+        return (chance, *ceilings(self, table))
 
     def findings(self, table: Table) -> tuple[str, ...]:
         return tuple(

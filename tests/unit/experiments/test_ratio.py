@@ -88,3 +88,9 @@ def test_what_full_layers_did_not_learn_no_ratio_loses() -> None:
     said = Ratio().findings(table("ratio", full, cell("gdn", 15, 300, 300, 300)))
     assert "full layers alone reach 30.0 % in this budget" in said[0]
     assert "no mechanism loses" not in said[0]
+
+
+def test_chance_is_one_line_for_stacks_with_and_without_recurrent_layers() -> None:
+    rows = (cell("none", ALL_FULL, 1000, 1000, 1000), cell("gdn", 3, 999, 999, 999))
+    chance = [line for line in Ratio().lines(table("ratio", *rows)) if line.label == "chance"]
+    assert [line.points for line in chance] == [((0, 1 / 16), (3, 1 / 16))]
