@@ -22,7 +22,7 @@ from separatrix.practice.ratio import ratios
 from separatrix.practice.shape import Beside, title
 from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
-from separatrix.practice.words import FEWEST_SEEDS, accuracy, bits, decimal, enough, interval
+from separatrix.practice.words import accuracy, bits, decimal, enough, interval
 from separatrix.report.markdown import plain
 from separatrix.theory.words import counted_as
 
@@ -172,11 +172,22 @@ def _ratios() -> Iterator[str]:
                 "what was not learned well by the first of these, no ratio can lose"
                 if first.median < LEARNED
                 else f"up to {max(held_up)}:1 nothing was lost that all seeds show"
+                + _in_median(mixed, first)
                 if held_up
                 else f"already {min(lost)}:1 lost some of it"
             )
             asked = f"{_TASKS.get(task, task).capitalize()} with {title(kind)}"
             yield f"{asked}: {listed(said)}; {verdict}."
+
+
+def _in_median(rows: Mapping[int, Row], first: Row) -> str:
+    """Which ratios lost some of it in the median alone, where seeds overlap."""
+    lost = [
+        f"{ratio}:1"
+        for ratio, row in rows.items()
+        if interval(row)[1] < interval(first)[0] and not _below(row, first)
+    ]
+    return f"; the median seed lost some at {listed(lost)}, and the seeds overlap" if lost else ""
 
 
 def _places() -> Iterator[str]:

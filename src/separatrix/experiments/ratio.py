@@ -24,6 +24,7 @@ ALL_FULL = 0
 NO_FULL = -1
 KEPT = 0.9
 """Of the accuracy of full layers alone: a ratio with less has lost the task."""
+HALF = 0.5
 PUBLISHED_BEND = 6
 """Recurrent layers per full one, beyond which the published study found recall to fall: one full
 layer in seven.
@@ -234,7 +235,8 @@ def _bend_said(task: str, rows: Sequence[Row]) -> list[str]:
     told = ", ".join(f"{name} {_at(given, ratios)}" for name, given in falling.items())
     others = "" if len(falling) == len(lost) else f"; the others are not, up to {most}:1"
     return [
-        f"{task}: below {KEPT:.0%} of what full layers alone reach ({level}) are {told}{others}."
+        f"{task}: below {KEPT:.0%} of what full layers alone reach ({level}) are, in the median,"
+        f" {told}{others}."
     ]
 
 
@@ -256,7 +258,9 @@ def _order_said(task: str, rows: Sequence[Row]) -> list[str]:
         ranked = sorted(of, key=lambda name: -of[name].median)
         told = ", ".join(f"{name} {share(of[name].median)}" for name in ranked)
         where = "without a full layer" if ratio == NO_FULL else f"at {ratio}:1"
-        said.append(f"{task}, {where}: {told} (medians over seeds); {_lead(of, ranked)}.")
+        # an order among what was hardly learned is said to be that
+        hardly = "" if of[ranked[0]].median >= HALF else "; none of them learned half of it"
+        said.append(f"{task}, {where}: {told} (medians over seeds); {_lead(of, ranked)}{hardly}.")
     return said
 
 

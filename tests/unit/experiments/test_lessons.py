@@ -67,6 +67,18 @@ def test_places_whose_seeds_overlap_are_not_told_apart(
     assert said("placement").endswith("; not told apart.")
 
 
+def test_a_loss_of_the_median_seed_alone_is_said_to_be_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    labels: dict[str, str | int] = {"mechanism": "gdn", "layers": 4, "task": "recall"}
+    rows = (
+        row({**labels, "ratio": 1}, seeds(999, 998, 730)),
+        row({**labels, "ratio": 3}, seeds(197, 994, 261)),
+    )
+    install(monkeypatch, tmp_path / "median", table("ratio", *rows))
+    assert said("ratio").endswith("the median seed lost some at 3:1, and the seeds overlap.")
+
+
 def test_nothing_recorded_is_said_to_be_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -45,10 +45,12 @@ def test_a_ratio_that_loses_recall_is_named() -> None:
         cell("linear", NO_FULL, 400, 500, 450),
     )
     said = Ratio().findings(table("ratio", *rows))
-    assert "(100.0 %) are linear from 3:1 on" in said[0]
+    assert "(100.0 %) are, in the median, linear from 3:1 on" in said[0]
     assert "without a full layer: linear 45.0 %" in said[1]
     assert "against the published order" in said[1]
+    assert said[1].endswith("; none of them learned half of it.")
     assert "at 3:1: gdn 95.0 %" in said[2]
+    assert "half of it" not in said[2]
     assert "a delta rule leads, as published" in said[2]
 
 
@@ -80,7 +82,7 @@ def test_a_ratio_is_not_lost_beyond_one_that_keeps_it() -> None:
     full = cell("none", ALL_FULL, 1000, 1000, 1000)
     kept = (cell("gdn", 1, 500, 500, 500), cell("gdn", 3, 999, 999, 999))
     said = Ratio().findings(table("ratio", full, *kept, cell("gdn", 7, 400, 400, 400)))
-    assert said[0].endswith("are gdn at 1:1 and 7:1.")
+    assert said[0].endswith("are, in the median, gdn at 1:1 and 7:1.")
 
 
 def test_what_full_layers_did_not_learn_no_ratio_loses() -> None:
