@@ -118,7 +118,7 @@ def test_the_card_tells_it_in_its_own_words(
 
 def test_it_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(said(capsys, "compare", GDN, "kda @ heads=1, head_dim=8", "--json"))
-    (row,) = (row for row in data["rows"] if row["row"].startswith("permutation"))
+    row = next(row for row in data["rows"] if row["row"].startswith("permutation"))
     assert row["cells"] == [f"FAILS from n = {FROM} on (Theorem toy)", "OPEN"]
     assert row["differs"]
 

@@ -159,10 +159,10 @@ _SCALES: dict[Scale, tuple[int, tuple[_Asked, ...]]] = {
                 side=side,
                 facts=number,
                 values=values,
-                steps=5000,
+                steps=3000,
                 optimiser=optimiser,
                 by_key=by_key,
-                width=128,
+                width=64,
                 batch=128,
             )
             for optimiser in OPTIMISERS

@@ -91,7 +91,7 @@ _SCALES: dict[Scale, _Size] = {
     "gpu": _Size(
         layers=16,
         ratios=(NO_FULL, 15, 7, 3, 1, ALL_FULL),
-        recurrent=("gdn", "kda", "deltanet", "gla", "hgrn2", "mamba2", "linear"),
+        recurrent=("gdn", "hgrn2", "mamba2", "linear"),
         full=32,
         tasks={
             "recall": _Task("recall:n=64,K=256,V=64,form=independent,queries=all", 3000, 4),

@@ -56,12 +56,12 @@ _SCALES: dict[Scale, _Size] = {
     # the lengths, pairs and vocabulary of the figure
     "gpu": _Size(
         prompts=(
-            _Prompt(64, 4, 4000),
-            _Prompt(128, 8, 4000),
-            _Prompt(256, 16, 4000),
-            _Prompt(512, 64, 4000),
+            _Prompt(64, 4, 3000),
+            _Prompt(128, 8, 3000),
+            _Prompt(256, 16, 3000),
+            _Prompt(512, 64, 3000),
         ),
-        widths=(64, 128, 256, 512),
+        widths=(32, 64, 128, 256),
         vocabulary=8192,
         batch=64,
         rates=(1e-3, 3e-3),
