@@ -22,7 +22,7 @@ from separatrix.practice.ratio import ratios
 from separatrix.practice.shape import Beside, title
 from separatrix.practice.table import Row
 from separatrix.practice.tracking import tracked
-from separatrix.practice.words import accuracy, bits, decimal, enough, interval
+from separatrix.practice.words import FEWEST_SEEDS, accuracy, bits, decimal, enough, interval
 from separatrix.report.markdown import plain
 from separatrix.theory.words import counted_as
 
