@@ -184,6 +184,7 @@ open.
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "steps", "n", "shape"), SHAPES)
 def test_theorems_iii_to_v_leave_longer_prompts_open(
     spec: str, steps: int, n: int, shape: tuple[int, ...]

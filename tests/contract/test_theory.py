@@ -268,6 +268,7 @@ STACKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_every_task_can_be_judged(task: Task) -> None:
     """No kind of task breaks a theorem; Theorem I never decides by a prefix that is longer than

@@ -4,6 +4,7 @@ classes; its numbers are made up.
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -294,7 +295,8 @@ def fake_bundle() -> dict[str, Any]:
         },
     ]
     settings = {"kind": "quick", "seed": 0, "models": [{"preset": "qwen3-next-80b"}]}
-    table = {"rows": ROWS, "columns": COLUMNS, "cells": cells}
+    # a copy: tests write hostile text into what they are given
+    table = copy.deepcopy({"rows": ROWS, "columns": COLUMNS, "cells": cells})
     return {
         "title": "A provable expressiveness hierarchy",
         "settings": settings,

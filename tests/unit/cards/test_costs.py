@@ -154,6 +154,7 @@ def test_rooms_of_different_weights_decide_who_holds_more() -> None:
     )
 
 
+@pytest.mark.slow
 def test_several_crossings_are_all_found() -> None:
     """A window of 100 tokens with twice as wide heads against full attention and a state: counted
     token by token.

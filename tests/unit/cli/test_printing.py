@@ -43,6 +43,8 @@ SECOND = (
     "analyze qwen3-next-80b",
     "analyze deepseek-v3.2 --context 128k",
     "compare deepseek-v3.2 mamba-2.8b",
+    "compare qwen3-next-80b recurrentgemma-2b nemotron-3-super-120b",
+    "mechanisms",
 )
 
 

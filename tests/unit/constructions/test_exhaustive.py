@@ -54,6 +54,7 @@ LARGER = [
 """Beyond the sizes of the tests of each construction."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LARGER)
 def test_every_input_is_answered_right(text: str) -> None:
     task = parse_task(text)

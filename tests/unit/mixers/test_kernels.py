@@ -265,6 +265,7 @@ def gap(a: Tensor, b: Tensor) -> float:
     return ((a - b).abs().max() / b.abs().max()).item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_call_gives_what_the_chunked_form_gives(
     case: str, installed: pytest.MonkeyPatch

@@ -73,6 +73,7 @@ def test_buckets_by_hand() -> None:
     assert buckets(13) == [(0, range(13, 14)), (1, range(12, 13)), (3, range(8, 12)), (4, range(8))]
 
 
+@pytest.mark.slow
 @options
 def test_loglinear_gdn(options: dict[str, Any]) -> None:
     # every token's value through the product of all later transitions, bucket by bucket, weighed by

@@ -114,6 +114,7 @@ def _outputs_and_gradients(m: Mixer, x: Tensor) -> list[Tensor]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["mamba", "mamba2", "gdn", "deltaproduct", "gla", "kda", "hgrn2", "rwkv", "rwkv6"]
 )

@@ -289,6 +289,7 @@ def test_large_binomials_against_comb(upper: int, lower: int) -> None:
         assert count.compare_bits(bits).sign == sign(value - 2**bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("upper", "last", "base"),
     [

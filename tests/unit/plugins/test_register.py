@@ -486,6 +486,7 @@ class StandInLayer(nn.Module):
         return y, None, past_key_values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "in_place"),
     [

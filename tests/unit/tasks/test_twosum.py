@@ -107,6 +107,7 @@ DECISIONS = [(2, 7), (3, 7), (3, 6), (4, 4), (4, 5)]
 CASES = [*((*sizes, "query") for sizes in QUERIES), *((*sizes, "decision") for sizes in DECISIONS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "M", "form"), CASES)
 def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None:
     """Chi-square of whole prompts against the exact distribution, below freedom + 5 sigma;
