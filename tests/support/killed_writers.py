@@ -197,6 +197,7 @@ def at_once(number: int) -> int:
     with Store.create(path, version="1") as store:
         store.add("a", MANY.runs)
     children = []
+    killed = 0
     for place in range(number):
         child = os.fork()
         if child == 0:
@@ -205,7 +206,11 @@ def at_once(number: int) -> int:
         children.append(child)
     for place, child in enumerate(children):
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code == (-signal.SIGKILL if place % 2 else 0), (place, code)
+        # one that came late may have found nothing left to hold
+        lost = place % 2 == 1 and Path(f"rival{place}").read_text().strip() != ""
+        assert code == (-signal.SIGKILL if lost else 0), (place, code)
+        killed += lost
+    assert killed
     claimed = [
         key for place in range(0, number, 2) for key in Path(f"rival{place}").read_text().split()
     ]

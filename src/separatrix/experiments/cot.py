@@ -101,7 +101,7 @@ class ChainOfThought(Experiment):
             for plain in table.where(thought="none")
             if (written := _beside(table, plain)) is not None and claimed([plain, written])
         ]
-        return (*_worse(pairs), *_better(pairs), *_untrained(table))
+        return (*_worse(pairs), *_better(pairs), *_alike(pairs), *_untrained(table))
 
 
 def chain(trial: Trial) -> Fraction:
@@ -164,6 +164,16 @@ def _better(pairs: list[tuple[Row, Row]]) -> Iterator[str]:
                 f"{_named(plain).capitalize()}, L = {plain.labels['steps']}:"
                 f" {share(_middle(plain))} of prompts right at once, {share(_middle(written))} with"
                 " the chain written (medians; written: every value right)."
+            )
+
+
+def _alike(pairs: list[tuple[Row, Row]]) -> Iterator[str]:
+    for plain, written in pairs:
+        if _middle(written) == _middle(plain):
+            yield (
+                f"{_named(plain).capitalize()}, L = {plain.labels['steps']}:"
+                f" {share(_middle(plain))} of prompts right, with the chain written and without"
+                " (medians)."
             )
 
 
