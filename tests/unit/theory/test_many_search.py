@@ -228,7 +228,10 @@ def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
 @given(_any_sizes())
 def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
     """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
-    found = shortest_of(search, quick=True) or shortest_of(search)
+    quick = shortest_of(search, quick=True)
+    # a quick look may miss a far valley, and end at a longer prompt
+    assert quick is None or search.holds(quick)
+    found = shortest_of(search)
     assert found is not None
     assert search.holds(found)
     s = search.s
