@@ -92,6 +92,14 @@ def steps(walk: str) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("walk", WALKS)
+def test_every_step_of_a_walk_stands_in_its_file(walk: str) -> None:
+    for step in STEP.finditer(section(WALKS[walk])):
+        name = step["function"].rsplit(".", maxsplit=1)[-1]
+        source = (ROOT / step["path"]).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*def {re.escape(name)}\(", source, re.MULTILINE), step["function"]
+
+
 def astray(listed: list[str], called: list[str]) -> list[str]:
     """Steps that are not called, or not in this order."""
     missing = [f"{step} is not called" for step in listed if step not in called]
