@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from separatrix.experiments.base import Cell, Experiment, Line, cell, claimed
+from separatrix.experiments.base import Cell, Experiment, Line, claimed
 from separatrix.experiments.lines import chances
 from separatrix.experiments.saying import ahead, percent, solved_said
-from separatrix.experiments.sparse_capacity import HEADS, QUESTIONS, RATES, excluded
-from separatrix.practice.table import Row, Scale, Table
-from separatrix.training.run import Run
+from separatrix.experiments.sparse_capacity import HEADS, asked, excluded
+from separatrix.practice.table import Label, Row, Scale, Table
 
 
 class MultiLayerSparse(Experiment):
@@ -89,22 +88,9 @@ def _cell(
 ) -> Cell:
     more = ", block=4, topk=1" if kind == "sparse" else ""
     times = f"*{layers}" if layers > 1 else ""
-    return cell(
-        {"kind": kind, "layers": layers, "head_dim": d},
-        Run(
-            architecture=f"{kind}(heads={HEADS}, head_dim={d}{more}){times}",
-            task=f"twosum:n={n},M={3 * n},queries={QUESTIONS}",
-            seed=0,
-            steps=steps,
-            batch=batch,
-            width=width,
-            hidden=64,
-            tested=512,
-            stop_at=2.0,
-        ),
-        seeds=seeds,
-        rates=RATES,
-    )
+    labels: dict[str, Label] = {"kind": kind, "layers": layers, "head_dim": d}
+    stack = f"{kind}(heads={HEADS}, head_dim={d}{more}){times}"
+    return asked(labels, stack, n=n, steps=steps, batch=batch, width=width, seeds=seeds)
 
 
 def _step(experiment: MultiLayerSparse, one: Row, more: Row) -> str:

@@ -186,10 +186,25 @@ def _cell(
         "head_dim": d,
         "n": n,
     }
+    stack = sparse if block else f"full(heads={HEADS}, head_dim={d})"
+    return asked(labels, stack, n=n, steps=steps, batch=batch, width=width, seeds=seeds)
+
+
+def asked(
+    labels: dict[str, Label],
+    stack: str,
+    *,
+    n: int,
+    steps: int,
+    batch: int,
+    width: int,
+    seeds: int,
+) -> Cell:
+    """A stack on 2-Sum with several questions a prompt."""
     return cell(
         labels,
         Run(
-            architecture=sparse if block else f"full(heads={HEADS}, head_dim={d})",
+            architecture=stack,
             task=f"twosum:n={n},M={3 * n},queries={QUESTIONS}",
             seed=0,
             steps=steps,

@@ -67,12 +67,6 @@ class Sparse(Pooled):
         carried = self.dv + 1 + self.running_max
         return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
 
-    def open_block_bits(self, t: int) -> int:
-        """Bits of the block that is not yet full after t tokens: they count as cache at a cut
-        (theory.md, section 1).
-        """
-        return self._keys_values(t % self.block).total
-
     def open_bits(self, t: int) -> int:
         """The open block and the window: the last tokens, as many as the longer of the two
         holds.

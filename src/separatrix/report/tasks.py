@@ -219,14 +219,6 @@ def _level(text: str, probe: str) -> float:
     return float(parse_any_task(text).level(probe))
 
 
-def without_measurements(text: str) -> str:
-    """The page with a `?` for every accuracy and best shortcut, as `page()` writes it."""
-    text = re.sub(
-        r"(?m)^(\| `[^`]*` \|) [^|]+ \| [^|]+ \|$", rf"\1 {UNMEASURED} | {UNMEASURED} |", text
-    )
-    return re.sub(r"\d\.\d{3}(?= of \d\.\d{3})", UNMEASURED, text)
-
-
 def _anchor(row: dict[str, str]) -> str:
     """GitHub's anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", f"{row['name']}: {row['asks']}".lower()).replace(" ", "-")

@@ -5,6 +5,7 @@ sampled.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,19 @@ import pytest
 
 from separatrix.cli.main import run
 from separatrix.errors import SpecError, UnknownNameError
-from separatrix.report.tasks import UNMEASURED, describe, page, rows, without_measurements
+from separatrix.report.tasks import UNMEASURED, describe, page, rows
 from separatrix.tasks import TASKS, Batch, Eva, parse_task
 from separatrix.tasks.text import TEXT_TASKS
 
 PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
+
+
+def without_measurements(text: str) -> str:
+    """The page with a `?` for every accuracy and best shortcut, as `page()` writes it."""
+    text = re.sub(
+        r"(?m)^(\| `[^`]*` \|) [^|]+ \| [^|]+ \|$", rf"\1 {UNMEASURED} | {UNMEASURED} |", text
+    )
+    return re.sub(r"\d\.\d{3}(?= of \d\.\d{3})", UNMEASURED, text)
 
 
 def test_the_page_is_what_the_code_writes() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from types import ModuleType
 
 import pytest
 from support.console import ROOT
+from support.tools import loaded
 
 from separatrix.experiments import EXPERIMENTS
 from separatrix.experiments.writing import figure_name
@@ -23,12 +23,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checko
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("experiments_page", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("experiments")
 
 
 @pytest.mark.slow

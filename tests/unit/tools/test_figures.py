@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from types import ModuleType
 
 import pytest
 from support.console import ROOT
+from support.tools import loaded
 
 SCRIPT = ROOT / "tools" / "figures.py"
 LARGEST = 150_000
@@ -18,16 +17,7 @@ pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checko
 
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("figures", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["figures"] = module  # its dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        del sys.modules["figures"]
-    return module
+    return loaded("figures")
 
 
 def test_the_page_shows_every_figure(figures: ModuleType) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.console import ROOT
+from support.tools import loaded
 
-SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "floors.py"
+SCRIPT = ROOT / "tools" / "floors.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
 
 FLOORS = """
@@ -31,15 +31,8 @@ SOURCES = {
 
 
 @pytest.fixture
-def floors() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("floors_of_tools", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+def floors() -> ModuleType:
+    return loaded("floors")
 
 
 @pytest.fixture
