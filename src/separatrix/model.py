@@ -160,11 +160,18 @@ class NoPositions(nn.Module):
         self.register_buffer("weight", zero.expand(tokens, width), persistent=False)
 
 
+def _table(rows: int, width: int) -> nn.Embedding:
+    """Embeddings before any are drawn. `nn.Embedding` alone would draw some, for which the meta
+    device loads PyTorch's compiler: two seconds.
+    """
+    return nn.Embedding.from_pretrained(torch.zeros(rows, width), freeze=False)
+
+
 def _positions(architecture: Architecture, tokens: int, width: int) -> nn.Embedding | NoPositions:
     """The table of position embeddings. Raises SizeError for positions that no model here has."""
     match architecture.positions:
         case "embedded":
-            return nn.Embedding(tokens, width)
+            return _table(tokens, width)
         case "none":
             return NoPositions(tokens, width)
         case other:
@@ -183,7 +190,7 @@ class Model(nn.Module):
         super().__init__()
         self.config = config
         self.architecture = Architecture.parse(config.architecture)
-        self.embed = nn.Embedding(config.vocabulary + config.bos, config.width)
+        self.embed = _table(config.vocabulary + config.bos, config.width)
         self.position = _positions(self.architecture, config.length + config.bos, config.width)
         parts = [
             [mixer(m, width=config.width) for m in layer if m.mixes_tokens]

@@ -99,11 +99,9 @@ def empty_model(
     )
     # no weights are drawn that would be zeroed at once
     with torch.device("meta"):
-        model = Model(config)
-    model = model.to_empty(device="cpu").requires_grad_(False)
-    # the zeros of a stack without positions are a buffer, and no part of its state
-    for tensor in (*model.state_dict().values(), *model.buffers()):
-        tensor.zero_()
+        model = Model(config).requires_grad_(False)
+    zeros = {name: torch.zeros(tensor.shape) for name, tensor in model.state_dict().items()}
+    model.load_state_dict(zeros, assign=True)
     return model
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.derivations.parts.codes import Codes
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.proofs.machine import Array, Enclosure, Scores, linear
 
+Places = NDArray[np.int64]
+KeyOf = Callable[[Places], Places]
 _CHUNK = 1 << 20
+_TABLE = 1 << 24
+"""Scores that are compared one by one, even where the keys are codes."""
+_MOST = 1 << 33
+"""Most scores that are compared one by one: a minute or so."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,11 @@ class Queries:
         """Last tokens with one query that ask for one place count once."""
         token = linear(stream.last, weight, what=what, beside=stream.field)
         value = linear(stream.field, weight, what=what, beside=stream.last)
-        table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
-        _, first = np.unique(table, axis=0, return_index=True)
+        first = np.arange(len(hop.part))
+        # rows that differ in their part need not be sorted
+        if len(np.unique(hop.part)) < len(first):
+            table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
+            _, first = np.unique(table, axis=0, return_index=True)
         return cls(first, hop.part[first], token.rows(first), value)
 
     @property
@@ -79,56 +89,102 @@ class Queries:
         self,
         scores: Scores,
         hop: Wanted,
-        key_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
+        key_of: KeyOf | None = None,
     ) -> Lead | None:
         """The smallest lead of the key that holds the place asked for; None where none is asked.
 
-        `key_of` says which key a place has (default: its own), -1 for none.
+        `key_of` says which key a place has (default: its own), -1 for none. Where there are very
+        many scores the keys must be codes (codes.py): CheckFailed otherwise.
         """
-        by_token = scores.centres(self.of_token)
-        by_value = scores.centres(self.of_field)
-        token_errors = scores.errors(self.of_token)
-        value_errors = scores.errors(self.of_field)
-        found: Lead | None = None
-        gap = np.inf
-        error = 0.0
-        values = len(by_value)
-        # all scores of all queries at once may not fit in memory
-        rows = max(1, _CHUNK // max(1, by_token.shape[1]))
-        for start in range(0, self.count, rows):
-            part, value = np.divmod(np.arange(start, min(start + rows, self.count)), values)
-            place = np.asarray(hop.place(self.parts[part], value))
-            key = place if key_of is None else key_of(place)
-            asked = key >= 0
-            if not asked.all():
-                part, value, key = part[asked], value[asked], key[asked]
-            if not len(key):
-                continue
-            table = by_token[part]
+        keys = len(scores.keys.mid)
+        if self.count * keys > _TABLE:
+            found = self._by_codes(scores, hop, key_of)
+            if found is not None:
+                return found
+        if self.count * keys > _MOST:
+            raise CheckFailed(
+                f"{scores.what}: {self.count:,} queries of {keys:,} keys are too many to compare"
+                " one by one, and the keys are no codes"
+            )
+
+        def leads(part: Places, value: Places, key: Places) -> Array:
+            table = _of_some(scores, self.of_token, part)
             # exact zeros where nothing was fetched before
-            if values > 1 or self.of_field.used.any():
-                table += by_value[value]
+            if self.of_field.used.any():
+                table += _of_some(scores, self.of_field, value)
             row = np.arange(len(key))
             right = table[row, key]
             table[row, key] = -np.inf
-            lead = right - table.max(1)
+            return right - table.max(1)
+
+        # all scores of all queries at once may not fit in memory
+        return self._least(scores, self._asked(hop, key_of, max(1, _CHUNK // max(1, keys))), leads)
+
+    def _by_codes(self, scores: Scores, hop: Wanted, key_of: KeyOf | None) -> Lead | None:
+        """The same from codes; None where the keys are none, or where that gives no lead."""
+        rows = _CHUNK // max(1, scores.keys.mid.shape[1])
+        asked = np.zeros(len(scores.keys.mid), np.bool_)
+        for _, _, key in self._asked(hop, key_of, rows):
+            asked[key] = True
+        codes = Codes.of(scores.keys.mid, asked, self.used) if asked.any() else None
+        if codes is None:
+            return None
+
+        def leads(part: Places, value: Places, key: Places) -> Array:
+            found = codes.leads(self.of_token.mid[part] + self.of_field.mid[value], key)
+            return np.zeros(len(key)) if found is None else found
+
+        found = self._least(scores, self._asked(hop, key_of, rows), leads)
+        return found if found is not None and found.least > 0 else None
+
+    def _asked(
+        self, hop: Wanted, key_of: KeyOf | None, rows: int
+    ) -> Iterator[tuple[Places, Places, Places]]:
+        """Queries that ask for a key, so many at once: their parts, values fetched and keys."""
+        for start in range(0, self.count, rows):
+            every = np.arange(start, min(start + rows, self.count))
+            part, value = np.divmod(every, len(self.of_field.mid))
+            place = np.asarray(hop.place(self.parts[part], value))
+            key = place if key_of is None else key_of(place)
+            asked = key >= 0
+            if asked.any():
+                yield part[asked], value[asked], key[asked]
+
+    def _least(
+        self,
+        scores: Scores,
+        queries: Iterator[tuple[Places, Places, Places]],
+        leads: Callable[[Places, Places, Places], Array],
+    ) -> Lead | None:
+        """The smallest of the leads of all these queries."""
+        token_errors = scores.errors(self.of_token)
+        value_errors = scores.errors(self.of_field)
+        least = gap = np.inf
+        error = 0.0
+        closest: tuple[int, int, int] | None = None
+        for part, value, key in queries:
+            lead = leads(part, value, key)
             off = token_errors[part] + value_errors[value]
             computed = lead - 2 * off * (1 + 2.0**-40)
             gap = min(gap, float(lead.min()))
             error = max(error, float(off.max()))
             worst = int(computed.argmin())
-            if found is None or computed[worst] < found.least:
-                found = Lead(
-                    gap,
-                    error,
-                    float(computed[worst]),
-                    int(self.tokens[part[worst]]),
-                    int(value[worst]),
-                    int(table[worst].argmax()),
-                )
-        if found is None:
+            if closest is None or computed[worst] < least:
+                least = float(computed[worst])
+                closest = int(part[worst]), int(value[worst]), int(key[worst])
+        if closest is None:
             return None
-        return Lead(gap, error, found.least, found.token, found.value, found.rival)
+        token, field, right = closest
+        row = scores.centres(self.of_token.rows(slice(token, token + 1)))[0]
+        row = row + scores.centres(self.of_field.rows(slice(field, field + 1)))[0]
+        row[right] = -np.inf
+        return Lead(gap, error, least, int(self.tokens[token]), field, int(row.argmax()))
+
+
+def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:
+    """Centres of the scores of some of the rows, each computed once."""
+    each, at = np.unique(some, return_inverse=True)
+    return scores.centres(rows.rows(each))[at]
 
 
 def winning(lead: Lead, what: str) -> Lead:
