@@ -21,7 +21,7 @@ FLOORS = {
     "stacks": {"architecture", "practice"},
     "theory, layers": {"theory", "mixers"},
     "cards, models": {"cards", "design", "laws", "model", "table"},
-    "extensions": {"caches", "derivations", "plugins", "stored"},
+    "extensions": {"caches", "derivations", "hf", "plugins", "stored"},
     "makers": {
         "audits",
         "checks",
@@ -37,7 +37,16 @@ FLOORS = {
 """Rooms by floor, the lowest first. tools/floors.py draws them; docs/architecture.md explains."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS.values()) for room in rooms}
 DECIDERS = {"theory", "cards", "design", "table"}
-MACHINERY = {"mixers", "laws", "model", "caches", "derivations", "plugins", "stored"}
+MACHINERY = {
+    "mixers",
+    "laws",
+    "model",
+    "caches",
+    "derivations",
+    "hf",
+    "plugins",
+    "stored",
+}
 """Neither of these two groups imports the other."""
 MAKERS = FLOOR["constructions"]
 """The floor on which no room imports another."""

@@ -19,12 +19,12 @@ from separatrix.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.evidence.strict import parse_json
 from separatrix.model import Model, ModelConfig
 from separatrix.stored.accuracy import fits
+from separatrix.stored.description import CONFIG, described_by
 from separatrix.stored.plain_file import read_plain
 from separatrix.stored.weights import described, filled, weight_file
 from separatrix.tasks import Task, parse_task
 
 WEIGHTS = "model.safetensors"
-CONFIG = "config.json"
 TRAINING = "training.json"
 RECORD = "measurement.json"
 KIND = "training"
@@ -115,7 +115,7 @@ def _json(path: Path) -> Any:
 
 def _config(path: Path) -> ModelConfig:
     try:
-        return ModelConfig.from_json(_json(path))
+        return described_by(_json(path))
     except EvidenceError:
         raise
     except SeparatrixError as error:

@@ -13,7 +13,8 @@ from separatrix.evidence.code import code_version
 from separatrix.evidence.folder import new_folder
 from separatrix.evidence.outcome import Outcome
 from separatrix.evidence.records import enveloped
-from separatrix.stored.trained import CONFIG, KIND, RECORD, TRAINING, WEIGHTS
+from separatrix.stored.description import CONFIG, description
+from separatrix.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.stored.weights import weight_bytes
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
@@ -40,6 +41,6 @@ def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:
     record = measurement(run, [outcome])
     with new_folder(out) as folder:
         write_atomic(folder / WEIGHTS, weights)
-        write_atomic(folder / CONFIG, canonical(model.config.to_json()) + "\n")
+        write_atomic(folder / CONFIG, canonical(description(model.config)) + "\n")
         write_atomic(folder / TRAINING, canonical(training) + "\n")
         write_atomic(folder / RECORD, canonical(record.envelope()) + "\n")

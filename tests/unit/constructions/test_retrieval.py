@@ -131,6 +131,7 @@ def test_saving_and_loading_keeps_everything(tmp_path: Path) -> None:
     built = construct(Eva(n=5, V=3))
     path = built.save(tmp_path / "deep" / "folder")
     assert sorted(p.name for p in path.parent.iterdir()) == [
+        "config.json",
         "construction.json",
         built.record.weights,
     ]

@@ -16,10 +16,9 @@ from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.float32 import down
+from separatrix.stored.description import CONFIG, RECORD, description
 from separatrix.stored.weights import described, filled, weight_bytes, weight_file
 from separatrix.tasks import Task
-
-RECORD = "construction.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +32,12 @@ class Built:
     record: Construction
 
     def save(self, folder: Path) -> Path:
-        """Writes the weights and construction.json into `folder` and returns the path of the
-        latter. Raises OutputError.
+        """Writes the weights, config.json and construction.json into `folder` and returns the path
+        of the last. Raises OutputError.
         """
-        self.save_weights(folder)
+        weights = self.save_weights(folder)
+        config = description(self.model.config, weights.name)
+        write_atomic(Path(folder) / CONFIG, canonical(config) + "\n")
         path = Path(folder) / RECORD
         write_atomic(path, canonical(self.record.envelope()) + "\n")
         return path
