@@ -177,7 +177,9 @@ def test_without_a_record_all_weights_must_still_be_there(
 
 
 def train_one(out: Path, task: str) -> Path:
-    run = sx.Run(architecture="gdn @ heads=1, head_dim=4", task=task, steps=2, batch=4, width=8, seed=0)
+    run = sx.Run(
+        architecture="gdn @ heads=1, head_dim=4", task=task, steps=2, batch=4, width=8, seed=0
+    )
     sx.train(run).save(out)
     return out
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from safetensors import SafetensorError
@@ -40,9 +39,7 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
         self.post_init()
 
     @classmethod
-    def from_pretrained(
-        cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any
-    ) -> Any:
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
         """As in transformers, but strict: every weight must be there and no other, and in a folder
         with a record the files must be those that the record is about.
 
@@ -121,7 +118,6 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
             "attention_mask": others.get("attention_mask"),
             "logits_to_keep": 1,
         }
-
 
 
 def next_token_loss(

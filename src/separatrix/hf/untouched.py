@@ -15,7 +15,6 @@ from separatrix.stored.trained import WEIGHTS, is_trained, read_stored
 from separatrix.stored.weights import described, weight_file
 
 
-
 def untouched(folder: Path) -> None:
     """Raises EvidenceError, on one line, where a folder of `construct` or `train` holds another
     description or other weights than its record names. A folder without a record passes.
