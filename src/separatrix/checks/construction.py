@@ -154,7 +154,7 @@ def _in_float32(model: Model) -> None:
     """Raises CheckFailed when a layer that is used declares numbers narrower than the float32
     the proof is about.
     """
-    for part in live_parts(model):
+    for part in live_parts(model, placed=False):
         mechanism = part.mixer.mechanism
         narrowest = min(
             mechanism.p,

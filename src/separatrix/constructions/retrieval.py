@@ -23,21 +23,25 @@ The head, at the last token, whose token is x:
 So the weight off j = x is at most n e^(-2 s^2), and `fetched` is +-1 up to twice that. The
 threshold makes it +-1 again. The logit of answer v is <bits of v, answer> = B - 2 hamming(v, f(x)):
 the right one leads by 2.
+
+In a head whose places come from rotations alone (parts/readers.py) address, memory and argument
+give way to
+
+    one        1       1 at every token
+    asked      2 r     of token t < n: the query for place t
 """
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, Place, stack
+import numpy as np
+
+from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
-from separatrix.constructions.parts.placement import (
-    empty_model,
-    last_full,
-    mlp_after,
-    softmax_head,
-)
+from separatrix.constructions.parts.placement import empty_model, mlp_after
+from separatrix.constructions.parts.readers import Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
 from separatrix.tasks import Eva
@@ -55,9 +59,8 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
-    (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
-    model = write_retrieval(task, architecture, place)
-    return built(task, model, name="retrieval")
+    (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
+    return built(task, write_retrieval(task, architecture, reader), name="retrieval")
 
 
 def head_sizes(task: Eva) -> tuple[int, int]:
@@ -65,31 +68,35 @@ def head_sizes(task: Eva) -> tuple[int, int]:
     return bits_for(task.n) + 1, bits_for(task.V)
 
 
-def write_retrieval(task: Eva, architecture: Architecture, place: Place) -> Model:
-    """A model of the architecture whose softmax mixer at `place` is the head described above."""
+def write_retrieval(task: Eva, architecture: Architecture, reader: Reader) -> Model:
+    """A model of the architecture whose softmax mixer at `reader` is the head described above."""
     address = bits_for(task.n)
     code = bits_for(task.V)
-    space = Spaces(
-        address=address, memory=1, argument=address, value=code, fetched=code, answer=code
-    )
-    model = empty_model(task, architecture, width=space.width, hidden=2 * code)
-
-    position = model.position.weight
+    if reader.asking is None:
+        finds = {"address": address, "memory": 1, "argument": address}
+    else:
+        finds = {"one": 1, "asked": reader.asking.rotation.dims}
+    space = Spaces(**finds, value=code, fetched=code, answer=code)
+    placed = reader.asking is None
+    model = empty_model(task, architecture, width=space.width, hidden=2 * code, placed=placed)
     embed = model.embed.weight
-    position[: task.n, space["address"]] = signs(task.n, address)
-    position[: task.n, space["memory"]] = 1.0
-    position[task.n, space["memory"]] = -1.0
     # a token may be read as a value and as an argument: it holds both codes
-    embed[: task.n, space["argument"]] = signs(task.n, address)
     embed[: task.V, space["value"]] = signs(task.V, code)
-
-    head = softmax_head(model, place)
-    pick(head.q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
-    pick(head.k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
-    pick(head.v.weight, [(space["value"], 1.0)])
-    put(head.o.weight, space["fetched"])
-
-    threshold(mlp_after(model, place), space["fetched"], space["answer"])
+    read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
+    if reader.asking is None:
+        position = model.position.weight
+        position[: task.n, space["address"]] = signs(task.n, address)
+        position[: task.n, space["memory"]] = 1.0
+        position[task.n, space["memory"]] = -1.0
+        embed[: task.n, space["argument"]] = signs(task.n, address)
+        query = [(space["argument"], SCALE), (space["memory"], -SCALE)]
+        key = [(space["address"], SCALE), (space["memory"], SCALE)]
+        reader.write(model, query=query, key=key, **read)
+    else:
+        embed[:, space["one"]] = 1.0
+        embed[: task.n, space["asked"]] = reader.asking.queries(np.arange(task.n))
+        reader.write_asking(model, asked=space["asked"], one=space["one"], **read)
+    threshold(mlp_after(model, reader.place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, code)
     return model
 

@@ -20,6 +20,7 @@ from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits_float32
 from separatrix.constructions.parts.placement import places, softmax_head, wide_enough
+from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import bits_for
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
@@ -52,7 +53,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
             " tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
         )
     place = found[-1]
-    model = write_retrieval(task, architecture, place)
+    model = write_retrieval(task, architecture, Reader(place))
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None

@@ -333,13 +333,20 @@ class Mechanism:
         return self.work().at(t)
 
     @property
-    def plain(self) -> bool:
-        """Whether every option that alters the function computed (fields marked `alters`) is at
-        its default: what constructions are proved for.
+    def altered(self) -> frozenset[str]:
+        """The options that alter the function computed (fields marked `alters`) and are not at
+        their default.
         """
-        return all(
-            getattr(self, f.name) == f.default for f in fields(self) if f.metadata.get("alters")
+        return frozenset(
+            f.name
+            for f in fields(self)
+            if f.metadata.get("alters") and getattr(self, f.name) != f.default
         )
+
+    @property
+    def plain(self) -> bool:
+        """Whether every option that alters the function computed is at its default."""
+        return not self.altered
 
     @property
     def measured_as(self) -> str:

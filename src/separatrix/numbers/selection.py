@@ -20,11 +20,11 @@ from math import frexp, log
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
 from separatrix.numbers.formats import DIGITS
 from separatrix.numbers.rotary import Rotation
+from separatrix.numbers.turns import turns
 
 MOST_OFFSETS = 1 << 24
 """Offsets beyond which no lead is computed."""
@@ -39,7 +39,7 @@ as transformers and this program's mixers do."""
 _BLOCK = 1 << 12
 _FLOATS = 2.0**-30
 """Far more than all float64 errors below together, for leads of sums of weights 1. A row of
-`_turns` is a product of at most 13 complex numbers, each rounded: within 2^-46. So a product of
+`turns` is a product of at most 13 complex numbers, each rounded: within 2^-46. So a product of
 two rows is within 2^-44, and a sum of at most 2^12 such products, of weight 1 in all, within
 2^-39."""
 
@@ -51,6 +51,8 @@ class Lead:
 
     gap: float
     rounding: float
+    ratio: float = RATIOS[0]
+    """The weight of a pair over that of the next faster one."""
 
     @property
     def holds(self) -> bool:
@@ -74,7 +76,7 @@ def selection_lead(
     whole = offsets if offsets <= _BLOCK else -(-offsets // _BLOCK) * _BLOCK
     errors = angle_errors(rotation, offsets)
     leads = [
-        Lead(gap, _rounding(rotation, ratio, errors, format, normed=normed))
+        Lead(gap, _rounding(rotation, ratio, errors, format, normed=normed), ratio)
         for ratio, gap in zip(RATIOS, _gaps(rotation, whole), strict=True)
     ]
     return max(leads, key=lambda lead: lead.gap - lead.rounding)
@@ -154,34 +156,11 @@ def _gaps(rotation: Rotation, offsets: int) -> tuple[float, ...]:
     weights /= weights.sum(1, keepdims=True)
     block = min(_BLOCK, offsets)
     # D = first + within; e^(i theta D) is the product of the two, so that few balls suffice
-    within = _turns(rotation, range(1, block + 1))
-    first = _turns(rotation, range(0, offsets, block))
+    within = turns(rotation.angles, range(1, block + 1))
+    first = turns(rotation.angles, range(0, offsets, block))
     smallest = np.full(len(RATIOS), np.inf)
     for turn in first:
         # Re(sum_r w_r a_r b_r): the products in real arithmetic, two matrix products
         near = (weights * turn.real) @ within.real.T - (weights * turn.imag) @ within.imag.T
         smallest = np.minimum(smallest, (1.0 - near).min(1))
     return tuple(float(gap) - _FLOATS for gap in smallest)
-
-
-def _turns(rotation: Rotation, places: range) -> NDArray[np.complex128]:
-    """e^(i theta_r D) for each place D (rows, at most 2^12) and pair r: every power of two from a
-    ball, the others as products of those.
-    """
-    pairs = len(rotation.angles)
-    count = len(places)
-    table = np.ones((1, pairs), np.complex128)
-    with ctx.workprec(128):
-        step = 1
-        while len(table) < count:
-            # from places 0..k-1 to 0..2k-1 (in units of the range's step)
-            turn = np.array([_unit(angle * step * places.step) for angle in rotation.angles])
-            table = np.concatenate([table, table * turn])
-            step *= 2
-        start = np.array([_unit(angle * places.start) for angle in rotation.angles])
-    return table[:count] * start
-
-
-def _unit(angle: arb) -> complex:
-    """e^(i angle), each part rounded to the nearest float64."""
-    return complex(float(angle.cos().mid()), float(angle.sin().mid()))

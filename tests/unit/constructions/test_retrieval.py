@@ -114,7 +114,7 @@ def test_adversarial_inputs_at_4096() -> None:
         ("full @ bf16", "at least 32 bits"),
         ("full(accumulator=bf16)", "at least 32 bits"),
         ("full + rwkv4", "rwkv4"),
-        ("full(conv=4)", "conv"),
+        ("full(softcap=30)", "softcap"),
     ],
 )
 def test_a_stack_that_cannot_hold_it_is_refused(architecture: str, message: str) -> None:

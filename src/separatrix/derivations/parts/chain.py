@@ -24,6 +24,7 @@ from separatrix.derivations.parts.stream import After, Stream
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.entries import Left
+from separatrix.proofs.float32 import ARITHMETIC
 from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import Task
 
@@ -43,6 +44,8 @@ class Fetched:
     near: list[Near]
     key_numbers: int
     value_numbers: int
+    assumes: tuple[str, ...] = ()
+    """What the layer takes for granted of the arithmetic, beyond what every proof does."""
 
 
 Fetcher = Callable[[Stream, Live, Wanted], Fetched]
@@ -59,7 +62,8 @@ def derive_chain(
     """
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
-    live = live_parts(model)
+    # whatever finds places, the score of the right key leads by it
+    live = live_parts(model, placed=False)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
     stream = Stream.of(model, task.length, len(hops[0].part))
@@ -81,6 +85,9 @@ def derive_chain(
         readout.margin,
         Counter(h.kind for h in done) | numbers,
         lambda rng: nearest(task, hops, near, ids, rng),
+        arithmetic="; ".join(
+            dict.fromkeys([ARITHMETIC, *(a for hop in done for a in hop.assumes)])
+        ),
     )
 
 

@@ -5,12 +5,14 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from separatrix.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, steps
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.deltanet import DeltaNetMixer
@@ -21,7 +23,7 @@ from separatrix.mixers.sparse import SparseMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
 from separatrix.proofs.exact import Digits
-from separatrix.proofs.machine import Array
+from separatrix.proofs.machine import Array, Enclosure, linear
 
 MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
 
@@ -34,7 +36,7 @@ def array(tensor: torch.Tensor) -> Array:
 @dataclass(frozen=True)
 class Head:
     """The one live head of a mixer, and its number: q, k (head_dim, width), v (value_dim, width),
-    o (width, value_dim).
+    o (width, value_dim); and the options that act between these maps, in order.
     """
 
     index: int
@@ -42,6 +44,52 @@ class Head:
     k: Array
     v: Array
     o: Array
+    steps: tuple[Step, ...] = ()
+
+    def behind(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        """Mapped queries, keys or values behind the options."""
+        for step in self.steps:
+            rows = step.mapped(kind, rows, what)
+        return rows
+
+    def keys(self, rows: Enclosure, places: NDArray[np.int64] | None, where: str) -> Enclosure:
+        """Keys of rows of the stream that stand at these places."""
+        return self._alone("k", self.k, rows, places, f"{where}, k")
+
+    def asked(self, rows: Enclosure, places: NDArray[np.int64] | None, where: str) -> Enclosure:
+        """Queries of rows of the stream that stand at these places."""
+        return self._alone("q", self.q, rows, places, f"{where}, q")
+
+    def values(self, rows: Enclosure, where: str) -> Enclosure:
+        """Values of rows of the stream."""
+        return self._alone("v", self.v, rows, None, f"{where}, v")
+
+    @property
+    def rivals(self) -> list[float]:
+        """Scores of further keys of a value of 0, which every query meets."""
+        return [step.rival for step in self.steps if step.rival is not None]
+
+    def written(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
+        """What averages y, of tokens within x (one row), add to the stream."""
+        for step in self.steps:
+            y = step.given(y, x, where)
+        return linear(y, self.o, what=f"{where}, o")
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What the options take for granted of the arithmetic, beyond what every proof does."""
+        return tuple(dict.fromkeys(step.assumes for step in self.steps if step.assumes))
+
+    def _alone(
+        self,
+        kind: Kind,
+        weight: Array,
+        rows: Enclosure,
+        places: NDArray[np.int64] | None,
+        what: str,
+    ) -> Enclosure:
+        (found,) = self.behind(kind, Rows((linear(rows, weight, what=what),), places), what).parts
+        return found
 
 
 @dataclass(frozen=True)
@@ -70,6 +118,14 @@ class Live:
         if not isinstance(mixer, FullMixer):
             raise self._other("full attention")
         return self._head(mixer.head_dim, mixer.dv, mixer.heads)
+
+    def softmax_head(self) -> Head:
+        """The same of full attention with its options, each with an evaluator (steps.py)."""
+        mixer = self.mixer
+        if not isinstance(mixer, FullMixer):
+            raise self._other("full attention")
+        head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
+        return replace(head, steps=steps(mixer, head.index, self.where))
 
     def sparse_head(self) -> tuple[SparseMixer, Head]:
         """The same of block-sparse attention, and the mixer. Raises CheckFailed as `full_head`
@@ -110,12 +166,16 @@ class Live:
 
     def _head(self, head_dim: int, value_dim: int, heads: int, *more: str) -> Head:
         """`more`: parameters beside the four matrices that the caller evaluates."""
-        where = self.where
         if not self.mixer.mechanism.plain:
             raise CheckFailed(
-                f"{where}: {self.mixer.mechanism.name} has options (a convolution, rope, gates,"
-                " ...) that the proof does not cover"
+                f"{self.where}: {self.mixer.mechanism.name} has options (a convolution, rope,"
+                " gates, ...) that the proof does not cover"
             )
+        return self._weights(head_dim, value_dim, heads, *more)
+
+    def _weights(self, head_dim: int, value_dim: int, heads: int, *more: str) -> Head:
+        """The four matrices of the live head."""
+        where = self.where
         for name, _ in self.mixer.named_parameters():
             if name not in (*MATRICES, *more):
                 raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")

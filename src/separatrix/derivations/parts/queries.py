@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.derivations.parts.codes import Codes
+from separatrix.derivations.parts.live_parts import Head
+from separatrix.derivations.parts.steps import Rows
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.proofs.machine import Array, Enclosure, Scores, linear
@@ -65,10 +67,13 @@ class Queries:
     of_field: Enclosure
 
     @classmethod
-    def of(cls, weight: Array, hop: Wanted, stream: Stream, what: str) -> Queries:
+    def of(cls, head: Head, hop: Wanted, stream: Stream, where: str) -> Queries:
         """Last tokens with one query that ask for one place count once."""
-        token = linear(stream.last, weight, what=what, beside=stream.field)
-        value = linear(stream.field, weight, what=what, beside=stream.last)
+        what = f"{where}, q"
+        token = linear(stream.last, head.q, what=what, beside=stream.field)
+        value = linear(stream.field, head.q, what=what, beside=stream.last)
+        last = np.array([len(stream.by_place.mid) - 1])
+        token, value = head.behind("q", Rows((token, value), last), what).parts
         first = np.arange(len(hop.part))
         # rows that differ in their part need not be sorted
         if len(np.unique(hop.part)) < len(first):
@@ -119,6 +124,20 @@ class Queries:
 
         # all scores of all queries at once may not fit in memory
         return self._least(scores, self._asked(hop, key_of, max(1, _CHUNK // max(1, keys))), leads)
+
+    def lowest(self, scores: Scores, hop: Wanted) -> float:
+        """At or below every score of the key that holds the place asked for, as computed."""
+        least = np.inf
+        rows = max(1, _CHUNK // scores.keys.mid.shape[1])
+        token_errors = scores.errors(self.of_token)
+        value_errors = scores.errors(self.of_field)
+        for part, value, key in self._asked(hop, None, rows):
+            query = self.of_token.mid[part] + self.of_field.mid[value]
+            right = (query * scores.keys.mid[key]).sum(1)
+            # errors are enlarged by more than the rounding of these sums
+            off = (token_errors[part] + value_errors[value]) * (1 + 2.0**-40)
+            least = min(least, float((right - off).min()))
+        return least
 
     def _by_codes(self, scores: Scores, hop: Wanted, key_of: KeyOf | None) -> Lead | None:
         """The same from codes; None where the keys are none, or where that gives no lead."""

@@ -12,20 +12,21 @@ from separatrix.derivations.parts.live_parts import Head, Live
 from separatrix.derivations.parts.nearest import Near
 from separatrix.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.derivations.parts.stream import Stream
+from separatrix.errors import CheckFailed
 from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.float32 import averaging, mixing, off_target
-from separatrix.proofs.machine import TINY, Enclosure, Scores, above, limited, linear
+from separatrix.proofs.machine import TINY, Enclosure, Scores, above, limited
 
 
 def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     """One head of full attention at the last token, which asks with what the hop before left
     behind.
     """
-    head = part.full_head()
+    head = part.softmax_head()
     read = read_one(stream, part, hop, head)
-    fetched = linear(read.values, head.o, what=f"{part.where}, o")
-    anywhere = linear(read.anywhere, head.o, what=f"{part.where}, o")
-    return read.fetched("layers", stream, part, hop, fetched, anywhere)
+    fetched = head.written(read.values, stream.at_last(), part.where)
+    anywhere = head.written(read.anywhere, stream.by_place.hull(), part.where)
+    return read.fetched("layers", stream, part, hop, fetched, anywhere, assumes=head.assumes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,7 @@ class Read:
         hop: Wanted,
         fetched: Enclosure,
         anywhere: Enclosure,
+        assumes: tuple[str, ...] = (),
     ) -> Fetched:
         """The hop, once the outputs at the last token and anywhere are known."""
         after = stream.after(part, fetched, anywhere)
@@ -73,23 +75,30 @@ class Read:
             near=[Near.of(self.lead)],
             key_numbers=self.key_numbers,
             value_numbers=self.value_numbers,
+            assumes=assumes,
         )
 
 
 def read_one(stream: Stream, part: Live, hop: Wanted, head: Head) -> Read:
     """One softmax that reads the place asked for. Raises CheckFailed where another key may win."""
     where = part.where
-    keys = linear(stream.by_place, head.k, what=f"{where}, k")
-    queries = Queries.of(head.q, hop, stream, f"{where}, q")
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
+    queries = Queries.of(head, hop, stream, where)
     scores = Scores(keys, queries.used, f"{where}, scores")
     found = queries.lead(scores, hop)
     assert found is not None
     lead = winning(found, f"{hop.fetches}: position")
     any_scores(stream, head, keys, where)
-    count = len(keys.mid)
-    mass = off_target(count - 1, Fraction(lead.least))
-    values = linear(stream.by_token, head.v, what=f"{where}, v")
+    mass = off_target(len(keys.mid) - 1, Fraction(lead.least))
+    values = head.values(stream.by_token, where)
     seen = values.hull()
+    for score in head.rivals:
+        over = Fraction(queries.lowest(scores, hop)) - Fraction(score)
+        if over <= 0:
+            raise CheckFailed(f"{where}: its sink scores no less than the key the task asks for")
+        mass += off_target(1, over)
+        seen = Enclosure.between(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
+    count = len(keys.mid) + len(head.rivals)
     return Read(
         values=averaged(values.rows(slice(0, hop.values)), seen, count, mass, where),
         anywhere=averaged(seen, seen, count, Fraction(0), where),
@@ -107,11 +116,9 @@ def any_scores(stream: Stream, head: Head, keys: Enclosure, where: str) -> None:
     """Raises CheckFailed unless every score, of any position, is a number: infinity less infinity
     is none.
     """
-    everywhere = stream.by_place.hull()
-    queries = linear(everywhere, head.q, what=f"{where}, q")
-    last = linear(stream.at_last(), head.q, what=f"{where}, q")
-    for rows in (queries, last):
-        Scores(keys, rows.used, f"{where}, scores").errors(rows)
+    for rows in (stream.by_place.hull(), stream.at_last()):
+        queries = head.asked(rows, None, where)
+        Scores(keys, queries.used, f"{where}, scores").errors(queries)
 
 
 def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:

@@ -1,0 +1,180 @@
+"""Full layers that find the token at a place, and one head of theirs written so that its options
+change nothing.
+
+Places are found by an address, a key of +-1 in dimensions that no rotation turns, or by rotations
+alone (theory.md, section 6, Positions): then all keys are 1 in the first number of every pair, and
+the last token, at place i, asks for place p with
+
+    s w_r (cos(a_r(p) - a_r(i)), sin(a_r(p) - a_r(i)))   in pair r, w_r = ratio^r,
+
+a_r(j) being the angle that float32 has for place j. Rotated, that is the key at p, times s w_r.
+
+    option     what is written
+    conv       kernels 1 for the newest token, 0 for those before
+    qk_norm    weights, powers of two, that make entries 4 at least where they were to be 4
+    sink       -32
+    gate       0, which halves the output: the output map doubles it
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from separatrix.architecture import Architecture, Place
+from separatrix.constructions.parts.chain import SCALE
+from separatrix.constructions.parts.placement import in_float32, places, softmax_head
+from separatrix.constructions.parts.spaces import pick, put
+from separatrix.errors import SizeError
+from separatrix.mechanisms import Full
+from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
+from separatrix.model import Model
+from separatrix.numbers.rotary import Rotation
+from separatrix.proofs.rotations import single_angles
+from separatrix.tasks import Task
+from separatrix.theory.solves.places import place_lead
+
+SUNK = -32.0
+COVERED = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
+"""Options that a head is written around."""
+_ROOM = 64.0
+"""1 over the weight that all keys together may have beside the one asked for."""
+Rows = Sequence[tuple[slice, float]]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a head asks for places by rotations alone."""
+
+    rotation: Rotation
+    ratio: float
+    scale: float
+    tokens: int
+    """The last of them asks."""
+
+    @property
+    def pairs(self) -> int:
+        return self.rotation.dims // 2
+
+    def queries(self, wanted: NDArray[np.int64]) -> Tensor:
+        """(places, dims): what the last token asks with for each place."""
+        last = single_angles(self.rotation, np.array([self.tokens - 1]))
+        turn = single_angles(self.rotation, wanted) - last
+        weights = self.scale * self.ratio ** np.arange(self.pairs)
+        return torch.from_numpy(
+            np.concatenate([weights * np.cos(turn), weights * np.sin(turn)], 1)
+        ).float()
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A full layer, and how its head 0 finds places."""
+
+    place: Place
+    start: int = 0
+    """The first key dimension that no rotation turns."""
+    asking: Asking | None = None
+    """None: by addresses."""
+
+    def write(self, model: Model, *, query: Rows, key: Rows, value: Rows, target: slice) -> None:
+        """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
+        mixer = softmax_head(model, self.place)
+        pick(mixer.q.weight, query, start=self.start)
+        pick(mixer.k.weight, key, start=self.start)
+        numbers = sum(space.stop - space.start for space, _ in key)
+        write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
+        self._write_rest(model, value, target)
+
+    def write_asking(
+        self, model: Model, *, asked: slice, one: slice, value: Rows, target: slice
+    ) -> None:
+        """Head 0 asks with `asked`; `one` is 1 at every token."""
+        assert self.asking is not None
+        mixer = softmax_head(model, self.place)
+        pick(mixer.q.weight, [(asked, 1.0)])
+        mixer.k.weight[: self.asking.pairs, one] = 1.0
+        weights = self.asking.ratio ** np.arange(self.asking.pairs)
+        # |q| |k| of the head without norms
+        length = self.asking.scale * math.sqrt(self.asking.pairs * float(weights @ weights))
+        write_norms(mixer, self.asking.pairs, math.sqrt(length))
+        self._write_rest(model, value, target)
+
+    def _write_rest(self, model: Model, value: Rows, target: slice) -> None:
+        mixer = softmax_head(model, self.place)
+        pick(mixer.v.weight, value)
+        put(mixer.o.weight, target, factor=2.0 if mixer.gate is not None else 1.0)
+        if mixer.sink is not None:
+            mixer.sink[0] = SUNK
+        if mixer.conv is not None:
+            q, k, _ = mixer.channels
+            for first, dims in ((0, mixer.head_dim), (q, mixer.head_dim), (q + k, mixer.dv)):
+                mixer.conv.weight[first : first + dims, -1] = 1.0
+
+
+def write_norms(mixer: SoftmaxMixer, numbers: int, length: float) -> None:
+    """Weights that make queries and keys of head 0 at least `length` long."""
+    for norm, heads in ((mixer.q_norm, mixer.heads), (mixer.k_norm, mixer.kv)):
+        if norm is None:
+            continue
+        together = mixer.head_dim * (heads if norm.whole else 1)
+        # a norm leaves the square root of how many numbers it takes together
+        weight = 2.0 ** math.ceil(math.log2(length / math.sqrt(together)))
+        own_weights(norm).fill_(weight)
+
+
+def own_weights(norm: HeadNorm) -> Tensor:
+    """The weights that scale head 0."""
+    return norm.weight if norm.weight.dim() == 1 else norm.weight[0]
+
+
+def last_readers(
+    task: Task, architecture: Architecture, layers: int, *, key_dim: int, value_dim: int
+) -> list[Reader]:
+    """The last `layers` layers whose full heads find places, by addresses of `key_dim` bits and
+    tags or by rotations alone, and read `value_dim` bits. Raises SizeError, saying what is needed,
+    where there are fewer.
+    """
+    found: list[Reader] = []
+    for layer, parts in enumerate(architecture):
+        for number, part in enumerate(parts):
+            reader = reading(architecture, part, (layer, number), task.length, key_dim, value_dim)
+            if reader is not None:
+                found.append(reader)
+                break
+    if len(found) < layers:
+        full = len(places(architecture, lambda part: isinstance(part, Full)))
+        raise SizeError(
+            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers}"
+            f" full layer{'s' * (layers > 1)} with head_dim >= {key_dim}, value_dim >="
+            f" {value_dim} and numbers of at least 32 bits, positions=embedded or rope that tells"
+            f" {task.length:,} places apart, and no softcap; {len(found)} of its {full} full layers"
+            " are such"
+        )
+    return found[-layers:]
+
+
+def reading(
+    architecture: Architecture, part: object, place: Place, tokens: int, keys: int, values: int
+) -> Reader | None:
+    """How a layer's heads find one of `tokens` places; None where they do not."""
+    if not isinstance(part, Full) or part.altered - COVERED or not part.free_scores:
+        return None
+    if not in_float32(part) or part.accumulator_bits < 32 or part.dv < values:
+        return None
+    turned = 0 if part.rotation is None else part.rotation.dims
+    if architecture.positions == "embedded" and keys <= part.head_dim - turned:
+        return Reader(place, start=turned)
+    lead = place_lead(architecture, part, part.head, tokens)
+    if lead is None or not lead.holds or part.rotation is None:
+        return None
+    # all other keys together weigh less than 1 / _ROOM once the lead is this large
+    needed = math.log(_ROOM * tokens) / (lead.gap - lead.rounding)
+    total = sum(lead.ratio**r for r in range(part.rotation.dims // 2))
+    scale = 2.0 ** math.ceil(math.log2(needed / total))
+    return Reader(place, asking=Asking(part.rotation, lead.ratio, scale, tokens))

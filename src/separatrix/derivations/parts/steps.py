@@ -1,0 +1,318 @@
+"""What may stand between the maps of a softmax head and its scores, and between its average and the
+output map: short convolution, QK-norm, rotation, sink, output gate. One small evaluator per option.
+
+Rows of queries are sums of two parts (stream.py): a row of one and a row of the other add up, and a
+radius that is a share of sizes holds for the sum when each part gets its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.errors import CheckFailed
+from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
+from separatrix.numbers.rotary import Rotation
+from separatrix.proofs.float32 import U, sigmoid_bounds
+from separatrix.proofs.machine import (
+    TINY,
+    Array,
+    Enclosure,
+    limited,
+    linear,
+    roundings,
+    slack,
+    times,
+)
+from separatrix.proofs.rotations import TRIG_OFF, turned
+
+Kind = Literal["q", "k", "v"]
+_OFF = 8 * float(U)
+"""Relative error of a reciprocal root, and absolute error of a sigmoid."""
+_FLAT = 500.0
+"""A sigmoid of more than this is that of this, up to less than any rounding."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Numbers of tokens that add up of parts, at these places; None: at any."""
+
+    parts: tuple[Enclosure, ...]
+    places: NDArray[np.int64] | None
+
+
+class Step:
+    """One option of a head. What it does not touch it leaves as it is."""
+
+    assumes: str = ""
+    """What is assumed of the arithmetic beyond what every proof says."""
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        """Queries, keys or values behind it."""
+        return rows
+
+    @property
+    def rival(self) -> float | None:
+        """The score of one more key, of a value of 0."""
+        return None
+
+    def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
+        """Outputs y of tokens x (one row) behind it."""
+        return y
+
+
+@dataclass(frozen=True)
+class Convolved(Step):
+    """A short convolution whose kernels are 0 but for the newest token."""
+
+    taps: dict[Kind, Array]
+    """Of the newest token, channel by channel."""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Convolved | None:
+        if mixer.conv is None:
+            return None
+        kernel = mixer.conv.weight.detach().double().numpy()
+        if kernel[:, :-1].any():
+            raise CheckFailed("its convolution mixes tokens, and nothing is proved of that")
+        taps: dict[Kind, Array] = {}
+        blocks = np.split(kernel[:, -1], np.cumsum(mixer.channels)[:-1])
+        for kind, block in zip(("q", "k", "v"), blocks, strict=True):
+            heads = mixer.heads if kind == "q" else mixer.kv
+            taps[kind] = own_group(block.reshape(heads, -1), head, mixer.heads, "its convolution")
+        return cls(taps)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        taps = self.taps[kind]
+        # products with 0 and 1, and sums with 0, are exact
+        if np.isin(taps, (0.0, 1.0)).all():
+            return Rows(
+                tuple(Enclosure(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places
+            )
+        factor = Enclosure.point(taps[None])
+        return Rows(tuple(times(x, factor, what) for x in rows.parts), rows.places)
+
+
+@dataclass(frozen=True)
+class Normed(Step):
+    """RMS norms of queries and keys, `count` numbers under one root."""
+
+    weights: dict[Kind, Array]
+    count: dict[Kind, int]
+    assumes = "reciprocal roots within 8 u"
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Normed | None:
+        if mixer.q_norm is None or mixer.k_norm is None:
+            return None
+        weights: dict[Kind, Array] = {}
+        count: dict[Kind, int] = {}
+        norms: tuple[tuple[Kind, HeadNorm, int], ...] = (
+            ("q", mixer.q_norm, mixer.heads),
+            ("k", mixer.k_norm, mixer.kv),
+        )
+        for kind, norm, heads in norms:
+            table = norm.weight.detach().double().numpy()
+            if table.ndim == 2:
+                table = own_group(table, head, mixer.heads, "its norm")
+            weights[kind] = table
+            count[kind] = mixer.head_dim * (heads if norm.whole else 1)
+        return cls(weights, count)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        if kind == "v":
+            return rows
+        factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
+        weight = Enclosure.point(self.weights[kind][None])
+        scaled = (times(times(x, factor, what), weight, what) for x in rows.parts)
+        return Rows(tuple(scaled), rows.places)
+
+
+@dataclass(frozen=True)
+class Rotated(Step):
+    """Rotation of queries and keys by their places."""
+
+    rotation: Rotation
+    assumes = "sine and cosine within 8 u"
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Rotated | None:
+        return None if mixer.rotation is None else cls(mixer.rotation)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        if kind == "v":
+            return rows
+        return Rows(tuple(self._turn(x, rows.places, what) for x in rows.parts), rows.places)
+
+    def _turn(self, x: Enclosure, places: NDArray[np.int64] | None, what: str) -> Enclosure:
+        half = self.rotation.dims // 2
+        if not x.used[: 2 * half].any():
+            return x
+        one, other = (
+            Enclosure(x.mid[:, part], x.rad[:, part])
+            for part in (slice(0, half), slice(half, 2 * half))
+        )
+        size = one.size + other.size
+        limited(2 * size, what)
+        # two products and a sum, in float32 at least
+        rounding = (4 * float(U) + slack(4)) * size + 8 * TINY
+        if places is None:
+            # whatever the angle: no number is longer than both together
+            reach = np.where(
+                size == 0, 0.0, (size * (1 + 2 * TRIG_OFF) + rounding) * (1 + 2.0**-40)
+            )
+            low = Enclosure(np.zeros_like(reach), reach)
+            turned_parts = (low, low)
+        else:
+            cos, sin = turned(self.rotation, places)
+            turned_parts = tuple(
+                _combined(left, right, a, b, rounding, size)
+                for left, right, a, b in ((one, other, cos, -sin), (other, one, cos, sin))
+            )
+        return Enclosure(
+            np.concatenate([*(part.mid for part in turned_parts), x.mid[:, 2 * half :]], 1),
+            np.concatenate([*(part.rad for part in turned_parts), x.rad[:, 2 * half :]], 1),
+        )
+
+
+def _combined(
+    left: Enclosure, right: Enclosure, a: Array, b: Array, rounding: Array, size: Array
+) -> Enclosure:
+    """left a + right b, where a and b are off by TRIG_OFF."""
+    spread = left.rad * np.abs(a) + right.rad * np.abs(b) + TRIG_OFF * size
+    rad = (spread + rounding) * (1 + 2.0**-40)
+    return Enclosure(left.mid * a + right.mid * b, np.where(size == 0, 0.0, rad))
+
+
+@dataclass(frozen=True)
+class Sunk(Step):
+    """A sink: one score more in every softmax."""
+
+    score: float
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Sunk | None:
+        if mixer.sink is None:
+            return None
+        sinks = mixer.sink.detach().double().numpy()
+        return cls(float(own_group(sinks[:, None], head, mixer.heads, "its sinks")[0]))
+
+    @property
+    def rival(self) -> float | None:
+        return self.score
+
+
+@dataclass(frozen=True)
+class Gated(Step):
+    """An output gate: the sigmoid of a map of x."""
+
+    weight: Array
+    """(1 or value_dim, width)"""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Gated | None:
+        if mixer.gate is None:
+            return None
+        table = mixer.gate.weight.detach().double().numpy()
+        rows = table.reshape(mixer.heads, -1, table.shape[1])
+        return cls(own_group(rows, head, mixer.heads, "its gate"))
+
+    def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
+        rows = linear(x, self.weight, what=f"{what}, gate")
+        ends = [
+            sigmoid_bounds(*(float(np.clip(end, -_FLAT, _FLAT)) for end in pair))
+            for pair in zip(rows.low[0], rows.high[0], strict=True)
+        ]
+        low, high = np.array(ends).T[..., None, :]
+        shares = Enclosure.between(np.maximum(low - _OFF, 0.0), high + _OFF)
+        return times(y, shares, f"{what}, gate")
+
+
+OPTIONS: tuple[
+    tuple[frozenset[str], tuple[str, ...], Callable[[SoftmaxMixer, int], Step | None]], ...
+] = (
+    (frozenset({"conv"}), ("conv.weight",), Convolved.of),
+    (frozenset({"qk_norm"}), ("q_norm.weight", "k_norm.weight"), Normed.of),
+    (frozenset({"rope", "rope_dim", "rope_scaling"}), (), Rotated.of),
+    (frozenset({"sink"}), ("sink",), Sunk.of),
+    (frozenset({"gate"}), ("gate.weight",), Gated.of),
+)
+"""In the order in which they act: the mechanism's options that an evaluator covers, the parameters
+that it reads, and how it is made for one head.
+"""
+COVERED = frozenset[str]().union(*(names for names, _, _ in OPTIONS))
+PARAMETERS = tuple(name for _, names, _ in OPTIONS for name in names)
+
+
+def steps(mixer: SoftmaxMixer, head: int, where: str) -> tuple[Step, ...]:
+    """The options of a mixer's head, in order. Raises CheckFailed for one without an evaluator."""
+    other = mixer.mechanism.altered - COVERED
+    if other:
+        raise CheckFailed(
+            f"{where}: nothing is proved of {mixer.mechanism.name} with {', '.join(sorted(other))}"
+        )
+    try:
+        made = [of(mixer, head) for _, _, of in OPTIONS]
+    except CheckFailed as error:
+        raise CheckFailed(f"{where}: {error}") from None
+    return tuple(step for step in made if step is not None)
+
+
+def own_group(table: Array, head: int, heads: int, what: str) -> Array:
+    """A head's entry of a table of heads, or of groups that heads share. Raises CheckFailed where
+    another entry is not zero.
+    """
+    used = head // (heads // len(table))
+    if np.delete(table, used, 0).any():
+        raise CheckFailed(f"{what} of a head that is not used is not zero")
+    return table[used]
+
+
+def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
+    """The sum of the squares of each row; of sums of rows, one row for all of them."""
+    if len(parts) == 1:
+        low, high = _ends(parts[0])
+        return _squared(low, high)
+    a, b = parts
+    both = a.used & b.used
+    # of numbers in one part only every row has its own sum, and all rows lie between two of these
+    alone = [_squared(*_ends(part.only(~both))).hull() for part in parts]
+    (low_a, high_a), (low_b, high_b) = (_ends(part.only(both)) for part in parts)
+    # |a| - |b| and |a| + |b| are the least and the most of a sum
+    least = np.maximum(low_a.min(0) - high_b.max(0), low_b.min(0) - high_a.max(0))
+    crossed = _squared(np.maximum(least, 0.0)[None], (high_a.max(0) + high_b.max(0))[None])
+    off = 1 + slack(4)
+    low, high = (sum(getattr(part, end) for part in (*alone, crossed)) for end in ("low", "high"))
+    return Enclosure.between(low / off, high * off)
+
+
+def _squared(low: Array, high: Array) -> Enclosure:
+    """The sums of the squares of rows of numbers between these, none negative."""
+    off = slack(low.shape[1])
+    return Enclosure.between(
+        (low * low).sum(1, keepdims=True) * (1 - off),
+        (high * high).sum(1, keepdims=True) * (1 + off),
+    )
+
+
+def _ends(x: Enclosure) -> tuple[Array, Array]:
+    """The least and the largest absolute value of each number."""
+    crosses = (x.low <= 0) & (x.high >= 0)
+    return np.where(crosses, 0.0, np.minimum(np.abs(x.low), np.abs(x.high))), x.size
+
+
+def reciprocal_root(total: Enclosure, count: int, what: str) -> Enclosure:
+    """1 / sqrt(total / count + EPSILON), as computed from `count` squares."""
+    limited(total.size, f"{what}: its squares")
+    off = float(roundings(count + 8)) + slack(count + 8)
+    flushed = 4 * (count + 8) * TINY
+    mean_low = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + EPSILON * (1 - off)
+    mean_high = total.high * (1 + off) / count + flushed + EPSILON * (1 + off)
+    return Enclosure.between(
+        (1 - _OFF) * (1 - 2.0**-40) / np.sqrt(mean_high),
+        (1 + _OFF) * (1 + 2.0**-40) / np.sqrt(mean_low),
+    )

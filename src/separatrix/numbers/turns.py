@@ -1,0 +1,31 @@
+"""e^(i theta j) for many angles theta and integers j, from few balls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+
+def turns(angles: Sequence[arb], places: range) -> NDArray[np.complex128]:
+    """e^(i theta j) for each place j (rows, at most 2^12) and angle theta, within 2^-46: every
+    power of two from a ball, the others as products of those.
+    """
+    count = len(places)
+    table = np.ones((1, len(angles)), np.complex128)
+    with ctx.workprec(128):
+        step = 1
+        while len(table) < count:
+            # from places 0..k-1 to 0..2k-1 (in units of the range's step)
+            turn = np.array([_unit(angle * step * places.step) for angle in angles])
+            table = np.concatenate([table, table * turn])
+            step *= 2
+        start = np.array([_unit(angle * places.start) for angle in angles])
+    return table[:count] * start
+
+
+def _unit(angle: arb) -> complex:
+    """e^(i angle), each part rounded to the nearest float64."""
+    return complex(float(angle.cos().mid()), float(angle.sin().mid()))

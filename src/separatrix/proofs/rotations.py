@@ -1,0 +1,79 @@
+"""Cosines and sines of rotary embeddings as a float32 program computes them (mixers/ops/rope.py).
+
+    frequency   the float32 next to the rotation's own
+    angle       place times frequency, one product, rounded to float32
+    cos, sin    of that angle, within 8 u: libraries promise one or two units in the last place,
+                range reduction included
+
+The angle is thus one known number a = j f + d, with j f and d exact in float64: j and f have 24
+bits each. e^(i j f) comes from balls (numbers/turns.py), e^(i d) from its series.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from separatrix.errors import SizeError
+from separatrix.numbers.rotary import Rotation
+from separatrix.numbers.turns import turns
+from separatrix.proofs.machine import Array
+
+TRIG_OFF = 8 * 2.0**-24 + 2.0**-40
+"""How far a computed cosine or sine may be from those returned here: what a library promises, and
+far more than all float64 errors below together."""
+MOST_PLACES = 1 << 22
+_BLOCK = 1 << 12
+
+
+def turned(rotation: Rotation, places: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Cosines and sines (places, pairs) of the angles that float32 has. Raises SizeError for places
+    whose angles are not looked at.
+    """
+    first, last = int(places.min()), int(places.max())
+    if first < 0 or last >= MOST_PLACES:
+        raise SizeError(f"a rotation at place {last:,}; proofs look at {MOST_PLACES:,} places")
+    return _turned(rotation, first, last - first + 1, places.tobytes())
+
+
+@lru_cache(maxsize=8)
+def _turned(rotation: Rotation, first: int, count: int, places: bytes) -> tuple[Array, Array]:
+    asked = np.frombuffer(places, np.int64)
+    frequency = single_frequencies(rotation)
+    exact = asked[:, None] * frequency
+    angle = single_angles(rotation, asked)
+    # e^(i j f): two rows of tables multiplied
+    balls = [arb(f) for f in frequency.tolist()]
+    block, within = np.divmod(asked - first, _BLOCK)
+    rest = turns(balls, range(first, first + min(count, _BLOCK)))
+    starts = turns(balls, range(0, int(block.max()) * _BLOCK + 1, _BLOCK))
+    unit = starts[block] * rest[within] * small(angle - exact)
+    return unit.real.copy(), unit.imag.copy()
+
+
+def single_frequencies(rotation: Rotation) -> Array:
+    """The frequencies that float32 has, exactly."""
+    return np.array(rotation.frequencies).astype(np.float32).astype(np.float64)
+
+
+def single_angles(rotation: Rotation, places: NDArray[np.int64]) -> Array:
+    """The angles (places, pairs) that float32 has, exactly."""
+    # a float64 holds the product of two numbers of 24 bits: rounded once
+    product = places[:, None] * single_frequencies(rotation)
+    return product.astype(np.float32).astype(np.float64)
+
+
+def small(angle: Array) -> NDArray[np.complex128]:
+    """e^(i angle) of angles up to 1/4, within 2^-46, by its series."""
+    assert float(np.abs(angle).max(initial=0.0)) <= 0.25
+    square = angle * angle
+    cos = np.ones_like(angle)
+    sin = np.ones_like(angle)
+    # Horner's scheme: the next terms, x^16 / 16! and x^17 / 17!, are below 2^-70
+    for power in range(14, 0, -2):
+        cos = 1.0 - square / (power * (power - 1)) * cos
+        sin = 1.0 - square / (power * (power + 1)) * sin
+    return cos + 1j * (angle * sin)

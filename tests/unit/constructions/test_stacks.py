@@ -1,0 +1,157 @@
+"""Constructions in heads with options: right on every input of small sizes, in the parallel form
+and token by token; edited weights are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from support.construction_tools import every, wrong
+
+from separatrix.architecture import Architecture
+from separatrix.constructions import Built, construct
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed, SizeError
+from separatrix.mixers.full import FullMixer
+from separatrix.tasks import Eva, Task, parse_task
+from separatrix.tasks.base.task import Tokens
+
+EVA = "eva:n=4,V=3"
+OPTIONS = [
+    "conv=4",
+    "sink=true",
+    "gate=sigmoid",
+    "gate=head, kv_heads=1",
+    "qk_norm=head",
+    "qk_norm=each, kv_heads=1",
+    "qk_norm=all",
+    "rope=true, rope_dim=2",
+    "rope=true, head_dim=4",
+    "rope=true, positions=none",
+    "rope=true, rope_dim=4, positions=none, kv_heads=1",
+    "rope=true, qk_norm=all, gate=sigmoid, sink=true, conv=2, kv_heads=1, positions=none",
+]
+
+
+def inputs(task: Task, kind: str) -> Tokens:
+    return every(DERIVATIONS[kind].ids(task))
+
+
+def in_stack(task: Task, options: str, layers: int = 1) -> Built:
+    """In full layers with these options behind one without."""
+    sizes = [size for size in options.split(", ") if "positions" not in size]
+    positions = "none" if "positions=none" in options else "embedded"
+    spec = f"linear + full({', '.join(sizes)}){f'*{layers}' if layers > 1 else ''}"
+    return construct(
+        task, Architecture.parse(f"{spec} @ heads=2, head_dim=8, positions={positions}")
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_input_is_answered_right(options: str) -> None:
+    task = parse_task(EVA)
+    built = in_stack(task, options)
+    tokens = inputs(task, "retrieval")
+    answers = tokens[np.arange(len(tokens)), tokens[:, -1]]
+    assert not wrong(built, tokens, answers)
+    cache = built.model.init_cache(len(tokens))
+    out = torch.empty(0)
+    with torch.inference_mode():
+        for t in range(task.length):
+            out, cache = built.model.step(torch.from_numpy(tokens[:, t]), cache, t)
+    assert (out.argmax(-1).numpy() == answers).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "adds"),
+    [
+        ("conv=4", ""),
+        ("rope=true", "sine and cosine within 8 u"),
+        ("qk_norm=all", "reciprocal roots"),
+    ],
+)
+def test_the_proof_says_what_it_assumes(options: str, adds: str) -> None:
+    said = in_stack(parse_task(EVA), options).record.proof["arithmetic"]
+    plain = construct(parse_task(EVA)).record.proof["arithmetic"]
+    assert said.startswith(plain)
+    assert adds in said
+    assert (said == plain) is not bool(adds)
+
+
+def _kernel(head: FullMixer) -> None:
+    assert head.conv is not None
+    head.conv.weight[0, 0] = 2.0**-60
+
+
+def _sink(head: FullMixer) -> None:
+    assert head.sink is not None
+    head.sink[0] = 60.0
+
+
+def _other_sink(head: FullMixer) -> None:
+    assert head.sink is not None
+    head.sink[1] = 1.0
+
+
+def _gate(head: FullMixer) -> None:
+    assert head.gate is not None
+    head.gate.weight[0] = -100.0
+
+
+def _norm(head: FullMixer) -> None:
+    assert head.k_norm is not None
+    head.k_norm.weight[0] = 0.0
+
+
+def _query(head: FullMixer) -> None:
+    head.q.weight[:, :] = head.q.weight.roll(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "edit", "says"),
+    [
+        ("conv=4", _kernel, "mixes tokens"),
+        ("sink=true", _sink, "its sink scores no less"),
+        ("sink=true", _other_sink, "its sinks of a head that is not used"),
+        ("gate=head", _gate, "off, and the MLP|not the largest|switches"),
+        ("qk_norm=head, kv_heads=2", _norm, "scores? no less"),
+        ("rope=true, positions=none", _query, "scores? no less|not zero"),
+    ],
+)
+def test_edited_weights_are_refused(
+    options: str, edit: Callable[[FullMixer], None], says: str
+) -> None:
+    task = parse_task(EVA)
+    built = in_stack(task, options)
+    (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
+    edit(head)
+    with pytest.raises(CheckFailed, match=says):
+        DERIVATIONS["retrieval"].derive(task, built.model)
+
+
+def test_rotations_that_tell_too_few_places_apart_are_refused() -> None:
+    """One pair that turns by 1: after 710 tokens it has turned 113 times but for 6e-5."""
+    with pytest.raises(SizeError, match="rope that tells 1,001 places apart"):
+        construct(Eva(n=1000, V=2), Architecture.parse("full(rope=true) @ heads=1, head_dim=2"))
+
+
+def test_a_rotated_query_stands_for_its_place() -> None:
+    """By hand: rotated at the last place, the query for place p is the key at p, weighted; so the
+    score of key j is s sum_r w_r cos((p - j) f_r), with f = (1, 1/100) of base 10,000.
+    """
+    built = construct(
+        Eva(n=3, V=2), Architecture.parse("full(rope=true) @ heads=1, head_dim=4, positions=none")
+    )
+    (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
+    q, k, _ = head._qkv(head._project(built.model._embed(torch.tensor([[0, 1, 1, 1]]))))
+    scores = (q[0, 0, -1] @ k[0, 0].T).tolist()
+    pairs = [(abs(q[0, 0, -1, r]) ** 2 + q[0, 0, -1, r + 2] ** 2) ** 0.5 for r in range(2)]
+    by_hand = [
+        sum(w * np.cos((1 - j) * f) for w, f in zip(pairs, (1.0, 0.01), strict=True))
+        for j in range(4)
+    ]
+    assert scores == pytest.approx([float(score) for score in by_hand], rel=1e-5)
+    assert max(range(4), key=lambda j: scores[j]) == 1
