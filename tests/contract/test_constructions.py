@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pytest
 from support.task_cases import CASES
+from support.thought_case import THOUGHT
 
 import separatrix as sx
 from separatrix import checks, constructions, derivations
@@ -29,13 +30,15 @@ from separatrix.tasks import Equality, Eva, SeqComp, TwoSum
 from separatrix.theory import built as known
 
 NAMES = sorted(CONSTRUCTIONS)
+CASES_OF = CASES | {"thought": THOUGHT}
+"""A chain of thought is no task of its own, and has its sizes from one that is."""
 
 
 @cache
 def builds(name: str) -> list[Built]:
     """The construction at every tiny size of its task that it takes."""
     recipe = CONSTRUCTIONS[name]
-    tiny = [task for task in CASES[recipe.task.name].tiny if type(task) is recipe.task]
+    tiny = [task for task in CASES_OF[recipe.task.name].tiny if type(task) is recipe.task]
     shifted = [dataclasses.replace(task, shift=shift) for task in tiny for shift in task.shifts]
     # some are about prompts of one shift alone
     return _made(name, tiny) or _made(name, shifted)
@@ -85,6 +88,7 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
         ("gdn + full*2", "seqcomp:L=2,m=4,n_1=2", "carried"),
         ("full", "twosum:n=8,M=5754,form=query", "match2"),
+        ("gdn + full", "seqcomp:L=3,m=4,n_1=2,n_2=2,thought=pairs", "thought"),
         ("mamba2 + deltanet(negative=true)", "parity:n=40", "parity"),
         ("gdn(negative=true) + full(positions=none)", "permutation:n=9,k=2", "permutation"),
         ("deltaproduct(householders=4)", "permutation:n=9,k=5", "permutation"),
@@ -184,7 +188,7 @@ def test_what_is_built_is_what_the_checker_derives(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_checker_knows_every_input_of_the_task(name: str) -> None:
-    case = CASES[CONSTRUCTIONS[name].task.name]
+    case = CASES_OF[CONSTRUCTIONS[name].task.name]
     assert case.ranges is not None
     for built in builds(name):
         assert DERIVATIONS[name].ids(built.task) == case.ranges(built.task)

@@ -22,6 +22,7 @@ from separatrix.constructions import (
     seqcomp,
     sparse_retrieval,
     swaps,
+    thought,
 )
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.recipe import Recipe
@@ -44,6 +45,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         permutation.RECIPE,
         group.RECIPE,
         swaps.RECIPE,
+        thought.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -22,6 +22,7 @@ from separatrix.derivations import (
     seqcomp,
     sparse_retrieval,
     swaps,
+    thought,
 )
 from separatrix.derivations.parts.derivation import Derivation, Derived
 
@@ -41,6 +42,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         permutation.DERIVATION,
         group.DERIVATION,
         swaps.DERIVATION,
+        thought.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

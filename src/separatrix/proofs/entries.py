@@ -40,9 +40,11 @@ def construction_statement(
             f" rounded; the right logit leads by at least {margin}"
             f"{', and no weight depends on n' * alone}."
         )
+    written = sizes.get("written", 0)
+    first = f" after {written} token{'s' * (written > 1)} that it writes" if written else ""
     return (
         f"{task} is answered right on every input, in float32, by {architecture} with these"
-        f" weights: {_used(sizes)}, one head each, keys of {sizes['head_dim']} and values of"
+        f" weights{first}: {_used(sizes)}, one head each, keys of {sizes['head_dim']} and values of"
         f" {sizes['value_dim']} numbers; the right logit leads by at least {margin}."
     )
 

@@ -269,6 +269,12 @@ class Thought(Task):
             )
         return right.targets
 
+    def due_after(self, prompts: Tokens) -> Tokens:
+        """What is to be written behind prompts of the task, token by token, and then the answer:
+        shape (batch, written + 1). Raises SizeError for prompts that are no instance.
+        """
+        return self._instance(prompts).targets[:, self.task.length - 1 :]
+
     def _instance(self, prompts: Tokens) -> Batch:
         """The prompts with their chain behind them. Raises SizeError for prompts that are no
         instance of the task.

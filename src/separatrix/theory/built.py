@@ -15,6 +15,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval",),
     "block-retrieval": ("sparse-retrieval",),
     "composition": ("seqcomp", "carried"),
+    "thought": ("thought",),
     "match2": ("match2",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),

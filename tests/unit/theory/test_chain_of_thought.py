@@ -9,11 +9,15 @@ from separatrix.tasks import parse_task
 from separatrix.theory.solves.chain_of_thought import Thought
 
 TASKS = [
-    ("seqcomp:L=2,m=4,n_1=2", 3 + 2 + 1, 3),
-    ("seqcomp:L=3,m=4,n_1=2,n_2=2", 4 + 3 + 1, 4),
-    ("seqcomp:L=2,m=5,n_1=1", 3 + 2 + 1, 3),
+    ("seqcomp:L=1,m=5", 0 + 3 + 1, 3),
+    ("seqcomp:L=2,m=4,n_1=2", 1 + 2 + 2, 3),
+    ("seqcomp:L=3,m=4,n_1=2,n_2=2", 2 + 3 + 2, 4),
+    ("seqcomp:L=2,m=5,n_1=1", 0 + 3 + 2, 3),
+    ("seqcomp:L=4,m=2,n_1=3,n_2=1,n_3=5", 2 + 0 + 3 + 3 + 3, 5),
 ]
-"""Task, key dimensions (bits of N_{L-1} values, L tags and one more) and value dimensions."""
+"""Task, key dimensions (bits of every part of w, of N_{L-2} values and of L+1 levels) and value
+dimensions.
+"""
 
 
 @pytest.mark.parametrize(("task", "keys", "values"), TASKS)

@@ -23,7 +23,7 @@ class Thought(Theorem):
     title = "one full layer composes L steps in L written tokens"
     statement = (
         "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
-        " L with room for L level tags: it writes the composites (w, z_0), (w, i_1), ..., (w,"
+        " L with room for all of w: it writes the composites (w, z_0), (w, i_1), ..., (w,"
         " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
         " query would not know w_l. With rotations alone a written token does not know its step:"
         " one head for each step fetches what it would be in that step, and one for each step but"
@@ -31,8 +31,8 @@ class Thought(Theorem):
     )
     premises = (
         (
-            "a full head with room for the values' bits in its values and, for addresses, for their"
-            " bits and a tag for each level in its keys"
+            "a full head with room for the values' bits in its values and, for addresses, for the"
+            " bits of every part of w, of N_{L-2} values and of L+1 levels in its keys"
         ),
         PLACES,
         (
@@ -46,7 +46,10 @@ class Thought(Theorem):
     source = "[CPW]; theory.md, section 6, chain of thought"
     proof_sketch = (
         "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), of which"
-        " its place is the level and the token just written holds the rest."
+        " its place is the level and the token just written holds the rest: it asks with every part"
+        " of w, and the keys of a level are 0 but in the bits of theirs. A level that is not asked"
+        " for scores less by twice the tags' factor, a power of two above half of an address's"
+        " bits."
     )
     shows = SOLVABLE
     at_once = False
@@ -72,8 +75,7 @@ class Thought(Theorem):
             return self.judge(architecture, task.task) if task.form == "pairs" else None
         if not isinstance(task, SeqComp):
             return None
-        # the address, and a tag for each of the levels 0 to L
-        address = bits_of(task.N(task.L - 1)) + task.L + 1
+        address = _address(task)
         payload = bits_of(task.N(task.L - 1))
         for index, part, head in full_heads(architecture):
             found = places(
@@ -108,6 +110,15 @@ class Thought(Theorem):
                 assumptions=(found.rests_on,),
             )
         return None
+
+
+def _address(task: SeqComp) -> int:
+    """Key dimensions: the bits of every part of w, of a value that is written with it, and of the
+    L+1 levels. A token does not know which part of w its step asks for: the keys of each level hold
+    theirs, and 0 for the others.
+    """
+    parts = sum((number - 1).bit_length() for number in task.branching)
+    return parts + bits_of(task.N(max(task.L - 2, 0))) + bits_of(task.L + 1)
 
 
 def _knows_its_step(part: Mechanism, head: Head, steps: int, payload: int) -> bool:
