@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ class Enclosure:
 
     @classmethod
     def point(cls, numbers: Array) -> Enclosure:
-        return cls(numbers, np.zeros_like(numbers))
+        return cls(numbers, np.broadcast_to(0.0, numbers.shape))
 
     @classmethod
     def between(cls, low: Array, high: Array) -> Enclosure:
@@ -54,34 +55,71 @@ class Enclosure:
 
     @property
     def low(self) -> Array:
-        return np.where(self.rad == 0, self.mid, np.nextafter(self.mid - self.rad, -np.inf))
+        return self._ends(self.mid - self.rad, -1.0)
 
     @property
     def high(self) -> Array:
-        return np.where(self.rad == 0, self.mid, np.nextafter(self.mid + self.rad, np.inf))
+        return self._ends(self.mid + self.rad, 1.0)
 
     @property
     def size(self) -> Array:
         """At or above the absolute value."""
-        return np.where(
-            self.rad == 0, np.abs(self.mid), np.nextafter(np.abs(self.mid) + self.rad, np.inf)
-        )
+        return self._ends(np.abs(self.mid) + self.rad, 1.0)
+
+    def _ends(self, ends: Array, side: float) -> Array:
+        """Sums of a centre and a radius, which were rounded, moved outward; points stay."""
+        if not self.spread.any():
+            return ends
+        # two units in the last place at most, one at least; what is subnormal was not rounded
+        outward = ends * np.where(ends > 0, 1 + side * 2.0**-52, 1 - side * 2.0**-52)
+        return np.where(self.rad == 0, ends, outward)
+
+    @property
+    def spread(self) -> Array:
+        """The radii, one row where all rows are that row in memory, too."""
+        return self.rad[:1] if self.rad.strides[0] == 0 else self.rad
 
     @property
     def used(self) -> NDArray[np.bool_]:
         """Which columns are not exactly 0 in every row."""
-        return (self.size != 0.0).any(0)
+        low, high = self._extremes
+        return (low != 0)[0] | (high != 0)[0]
 
     def hull(self) -> Enclosure:
         """One row that encloses every row."""
-        return Enclosure.between(self.low.min(0, keepdims=True), self.high.max(0, keepdims=True))
+        return Enclosure.between(*self._extremes)
+
+    @cached_property
+    def _extremes(self) -> tuple[Array, Array]:
+        """The least and the greatest of each column."""
+        low = self.mid.min(0, keepdims=True)
+        high = self.mid.max(0, keepdims=True)
+        wide = np.flatnonzero(self.spread.any(0))
+        if len(wide):
+            some = self.columns(wide)
+            low[0, wide] = some.low.min(0)
+            high[0, wide] = some.high.max(0)
+        return low, high
+
+    @property
+    def tops(self) -> Array:
+        """The largest absolute value of each column: one row."""
+        low, high = self._extremes
+        return np.maximum(-low, high)
+
+    def columns(self, some: NDArray[np.int64] | NDArray[np.bool_]) -> Enclosure:
+        mid = self.mid[:, some]
+        return Enclosure(mid, np.broadcast_to(self.spread[:, some], mid.shape))
 
     def rows(self, places: NDArray[np.int64] | slice) -> Enclosure:
         return Enclosure(self.mid[places], self.rad[places])
 
     def only(self, columns: NDArray[np.bool_]) -> Enclosure:
         """The same in these columns, exactly 0 in the others."""
-        return Enclosure(np.where(columns, self.mid, 0.0), np.where(columns, self.rad, 0.0))
+        if not self.used[~columns].any():
+            return self
+        rad = np.where(columns, self.spread, 0.0)
+        return Enclosure(np.where(columns, self.mid, 0.0), np.broadcast_to(rad, self.mid.shape))
 
     def wider(self, by: Array) -> Enclosure:
         return Enclosure(self.mid, (self.rad + by) * _OURS)
@@ -123,13 +161,26 @@ def lowest_bits(numbers: Array) -> NDArray[np.int64]:
 
 def add(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
     """x + y, number by number."""
+    if not (x.tops + y.tops <= LARGE).all():
+        limited(x.size + y.size, what)
     mid = x.mid + y.mid
-    limited(x.size + y.size, what)
+    rad = np.broadcast_to(x.spread + y.spread, mid.shape)
+    # 0 leaves a number as it is
+    both = np.flatnonzero(x.used & y.used)
+    if len(both):
+        rad = rad.copy()
+        rad[:, both] = _sums(x.columns(both), y.columns(both))
+    return Enclosure(mid, rad)
+
+
+def _sums(x: Enclosure, y: Enclosure) -> Array:
+    """The radii of x + y."""
+    mid = x.mid + y.mid
     spread = x.rad + y.rad
-    # 0 leaves a number as it is; a float64 sum that float32 holds is what float32 rounds to
+    # a float64 sum that float32 holds is what float32 rounds to
     exact = (x.size == 0) | (y.size == 0) | ((spread == 0) & (single(mid) == mid))
     rounded = (spread + (float(U) + slack(1)) * (np.abs(mid) + spread) + TINY) * _OURS
-    return Enclosure(mid, np.where(exact, spread, rounded))
+    return np.where(exact, spread, rounded)
 
 
 def times(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
@@ -163,6 +214,13 @@ def linear(
     columns where x is 0, is given here. Its terms count among the roundings; the two results add
     up.
     """
+    inputs = len(weight[0])
+    read = np.flatnonzero(weight.any(0))
+    if len(read) < inputs:
+        # columns that are not read cost time alone
+        x = x.columns(read)
+        weight = weight[:, read]
+        beside = None if beside is None else beside.columns(read)
     own = (weight != 0.0) & x.used
     count = own.sum(1)
     lone = np.ones(len(weight), np.bool_)
@@ -176,13 +234,13 @@ def linear(
     size = x.size @ heights
     if bias is not None:
         size = size + np.abs(bias)
-    size = size * (1 + slack(len(heights)))
+    size = size * (1 + slack(inputs))
     limited(size, what)
     mid = x.mid @ weight.T
     if bias is not None:
         mid = mid + bias
-    rounding = (roundings(count) + slack(len(heights))) * size + 4 * count * TINY
-    rad = (x.rad @ heights + rounding) * _OURS
+    rounding = (roundings(count) + slack(inputs)) * size + 4 * count * TINY
+    rad = (x.spread @ heights + rounding) * _OURS
     exact = lone & _exact(x, weight, bias, own, size)
     return Enclosure(mid, np.where(exact | (size == 0), 0.0, rad))
 
@@ -191,8 +249,8 @@ def _exact(
     x: Enclosure, weight: Array, bias: Array | None, own: NDArray[np.bool_], size: Array
 ) -> NDArray[np.bool_]:
     """For which outputs no product and no partial sum, in whatever order, can be rounded."""
-    points = ~(own & (x.rad != 0.0).any(0)).any(1)
-    bits = lowest_bits(x.mid).min(0, initial=_ZERO_BIT)
+    points = ~(own & x.spread.any(0)).any(1)
+    bits = _lowest_of_columns(x.mid)
     lowest = np.where(own, lowest_bits(weight) + bits, _ZERO_BIT).min(1, initial=_ZERO_BIT)
     if bias is not None:
         lowest = np.minimum(lowest, lowest_bits(bias))
@@ -202,6 +260,16 @@ def _exact(
     # sizes are rounded up a little: multiples of 2^lowest that are this close to 2^(24+lowest) are
     # no larger than it
     return points & (size.max(0, initial=0.0) <= room * _OURS) & (lowest >= -126)
+
+
+def _lowest_of_columns(x: Array) -> NDArray[np.int64]:
+    """The least of `lowest_bits` in each column; of one with a single size beside 0 at once."""
+    sizes = np.abs(x)
+    top = sizes.max(0, initial=0.0)
+    found = lowest_bits(top)
+    many = np.flatnonzero(~((sizes == top) | (sizes == 0.0)).all(0))
+    found[many] = lowest_bits(x[:, many]).min(0, initial=_ZERO_BIT)
+    return found
 
 
 def whole(left: Array, right: Array) -> bool:

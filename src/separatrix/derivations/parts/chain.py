@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -70,7 +70,7 @@ def derive_chain(
     done: list[Fetched] = []
     near: list[Near] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
-        fetched = fetch(stream, part, hop)
+        fetched = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
         near.extend(found.at(number) for found in fetched.near)
         done.append(fetched)
         stream = fetched.stream

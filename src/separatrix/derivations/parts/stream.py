@@ -32,6 +32,8 @@ class Stream:
     by_token: Enclosure
     last: Enclosure
     field: Enclosure
+    ends: bool = False
+    """Whether nothing reads the other positions behind the next layer: they are not evaluated."""
 
     @classmethod
     def of(cls, model: Model, length: int, last_tokens: int) -> Stream:
@@ -62,8 +64,11 @@ class Stream:
         what = f"layer {part.layer + 1}, MLP"
         base = self._folded()
         mixed = add(base.hull(), fetched, RESIDUAL)
-        places = add(self.by_place, anywhere, RESIDUAL)
-        tokens = add(self.by_token, anywhere, RESIDUAL)
+        places = self.by_place
+        tokens = self.by_token
+        if not self.ends:
+            places = add(places, anywhere, RESIDUAL)
+            tokens = add(tokens, anywhere, RESIDUAL)
         written = fetched.used
         room = 0.0
         after = mixed
@@ -77,10 +82,11 @@ class Stream:
             cleaned, room = mlp(mixed, weights, what=what)
             after = add(mixed, cleaned, RESIDUAL)
             written = written | cleaned.used
-            # whatever the position and the token: one row for all
-            other, _ = mlp(places.hull(), weights, what=what)
-            places = add(places, other, RESIDUAL)
-            tokens = add(tokens, other, RESIDUAL)
+            if not self.ends:
+                # whatever the position and the token: one row for all
+                other, _ = mlp(places.hull(), weights, what=what)
+                places = add(places, other, RESIDUAL)
+                tokens = add(tokens, other, RESIDUAL)
         stream = Stream(
             by_place=places,
             by_token=tokens,
@@ -92,6 +98,8 @@ class Stream:
     def _folded(self) -> Enclosure:
         """A row per last token, whatever was fetched."""
         held = self.field.used
+        if not held.any():
+            return self.last
         both = self.field.hull()
         return Enclosure(
             np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
