@@ -125,6 +125,65 @@ def match_entry(place: tuple[int, int], *, match: Match, threshold: Fraction) ->
     }
 
 
+def count_entry(
+    place: tuple[int, int],
+    *,
+    queries: int,
+    keys: int,
+    score_gap: float,
+    mass: Fraction,
+    without: Fraction,
+    with_match: Fraction,
+    own_alone: Fraction | None,
+    own_and_another: Fraction | None,
+) -> dict[str, Any]:
+    """The proof of a head in which a start token ties with every match: its computed weight, at
+    least without a match and at most with one; and the same where the token that asks is itself
+    one, if any is. Scores that tie are not rounded.
+    """
+    own = {}
+    if own_alone is not None and own_and_another is not None:
+        own = {"weight_with_own": down(own_alone), "weight_with_own_and_match": up(own_and_another)}
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "counts": "tokens that cancel the one that asks",
+        "queries": queries,
+        "keys": keys,
+        "score_gap": down(Fraction(score_gap)),
+        "score_error": "0",
+        "off_target_mass": up(mass),
+        "weight_without_match": down(without),
+        "weight_with_match": up(with_match),
+    } | own
+
+
+def flag_entry(
+    place: tuple[int, int],
+    *,
+    keys: int,
+    score_gap: float,
+    score_error: float,
+    mass: Fraction,
+    without: float,
+    with_flag: float,
+) -> dict[str, Any]:
+    """The proof of a head that looks for a flag: what it writes, in the coordinate that tells most,
+    at most without a flag and at least with one.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "looks_for": "a flagged token",
+        "keys": keys,
+        "score_gap": down(Fraction(score_gap)),
+        "score_error": up(Fraction(score_error)),
+        "off_target_mass": up(mass),
+        "output_without_flag": up(Fraction(without)),
+        "output_with_flag": down(Fraction(with_flag)),
+    }
+
+
 def tracking_entry(
     place: tuple[int, int],
     *,

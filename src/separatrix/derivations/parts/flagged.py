@@ -1,0 +1,152 @@
+"""Proves a layer in which the last token looks for any flag, and what the head makes of it.
+
+Tokens are of two kinds before it: plain ones and flagged ones, each an enclosure with a row per
+class of them. Every flagged key outscores every plain one, so that with a flag anywhere the head
+reads flagged values, and without one it reads plain values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from separatrix.derivations.parts.live_parts import Live, array
+from separatrix.derivations.parts.softmax import averaged
+from separatrix.derivations.parts.stream import RESIDUAL
+from separatrix.errors import CheckFailed
+from separatrix.model import Model
+from separatrix.proofs.entries import flag_entry
+from separatrix.proofs.float32 import off_target
+from separatrix.proofs.machine import Enclosure, Scores, add, linear, mlp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinds:
+    """What tokens hold before a layer: a row per class of plain ones, and of flagged ones."""
+
+    plain: Enclosure
+    flagged: Enclosure
+
+    def every(self) -> Enclosure:
+        return stacked(self.plain, self.flagged)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """The proof of the layer, by how much the right logit leads at least, and key and value numbers
+    used.
+    """
+
+    entry: dict[str, Any]
+    margin: Fraction
+    key_numbers: int
+    value_numbers: int
+
+
+def look(
+    model: Model, part: Live, tokens: Kinds, last: Kinds, keys: int, answers: tuple[int, int]
+) -> Looked:
+    """The last layer of a stack: one of `keys` tokens is flagged, or none, and the answers without
+    and with a flag are `answers`. `last` are the classes of the last token. Raises CheckFailed
+    where the weights do not tell the two apart.
+    """
+    head = part.full_head()
+    where = part.where
+    plain = linear(tokens.plain, head.k, what=f"{where}, k")
+    flagged = linear(tokens.flagged, head.k, what=f"{where}, k")
+    queries = linear(last.every(), head.q, what=f"{where}, q")
+    both = stacked(plain, flagged)
+    scores = Scores(both, queries.used, f"{where}, scores")
+    table = scores.centres(queries)
+    lead = table[:, len(plain.mid) :].min(1) - table[:, : len(plain.mid)].max(1)
+    error = scores.errors(queries)
+    least = float((lead - 2 * error * (1 + 2.0**-40)).min()) * (1 - 2.0**-40)
+    if least <= 0:
+        raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
+    # the other tokens' scores and outputs are numbers, whatever they are
+    others = linear(tokens.every(), head.q, what=f"{where}, q")
+    Scores(both, others.used, f"{where}, scores").errors(others)
+    mass = off_target(keys - 1, Fraction(least))
+    of_plain = linear(tokens.plain, head.v, what=f"{where}, v").hull()
+    of_flagged = linear(tokens.flagged, head.v, what=f"{where}, v").hull()
+    seen = stacked(of_plain, of_flagged).hull()
+    outputs = (
+        averaged(of_plain, of_plain, keys, Fraction(0), where),
+        averaged(of_flagged, seen, keys, mass, where),
+        averaged(seen, seen, keys, Fraction(0), where),
+    )
+    none, some, any_ = (linear(output, head.o, what=f"{where}, o") for output in outputs)
+    after_layer(part, tokens.every(), any_)
+    margins = (
+        lead_of(model, after_layer(part, last.plain, none), answers[0]),
+        # a flag elsewhere, or its own
+        lead_of(model, after_layer(part, last.every(), some), answers[1]),
+    )
+    tells = int((some.low - none.high).argmax())
+    return Looked(
+        entry=flag_entry(
+            part.place,
+            keys=keys,
+            score_gap=float(lead.min()),
+            score_error=float(error.max()),
+            mass=mass,
+            without=float(none.high[0, tells]),
+            with_flag=float(some.low[0, tells]),
+        ),
+        margin=min(margins),
+        key_numbers=scores.terms,
+        value_numbers=int((head.v != 0.0).any(1).sum()),
+    )
+
+
+def stacked(*parts: Enclosure) -> Enclosure:
+    """The rows of all of them."""
+    return Enclosure(
+        np.concatenate([part.mid for part in parts]), np.concatenate([part.rad for part in parts])
+    )
+
+
+def after_layer(part: Live, rows: Enclosure, written: Enclosure) -> Enclosure:
+    """Rows of the residual stream after a layer whose head has written a row for each, or one for
+    all.
+    """
+    return after_mlp(part, add(rows, written, RESIDUAL))
+
+
+def after_mlp(part: Live, rows: Enclosure) -> Enclosure:
+    """Rows after the MLP of a layer, if it has one."""
+    if not part.mlp:
+        return rows
+    weights = (
+        part.mlp["up.weight"],
+        part.mlp["up.bias"],
+        part.mlp["down.weight"],
+        part.mlp["down.bias"],
+    )
+    written, _ = mlp(rows, weights, what=f"{part.where}, MLP")
+    return add(rows, written, RESIDUAL)
+
+
+def threshold_margin(part: Live, rows: Enclosure) -> float:
+    """How much further every coordinate may move, from anywhere within the rows, before a hidden
+    unit of the MLP switches; 0 where one may switch already.
+    """
+    if not part.mlp:
+        return 0.0
+    up = part.mlp["up.weight"]
+    hidden = linear(rows, up, part.mlp["up.bias"], what=f"{part.where}, MLP")
+    least = np.maximum(np.maximum(hidden.low, -hidden.high), 0.0)
+    reach = np.abs(up).sum(1)
+    return float((least[:, reach > 0] / reach[reach > 0]).min(initial=np.inf)) * (1 - 2.0**-40)
+
+
+def lead_of(model: Model, rows: Enclosure, answer: int) -> Fraction:
+    """The smallest lead of an answer's logit over all others, over all rows; not positive where
+    another may be as large.
+    """
+    logits = linear(rows, array(model.head.weight), array(model.head.bias), what="the head")
+    others = np.delete(logits.high, answer, 1).max(1)
+    return Fraction(float(np.nextafter(logits.low[:, answer] - others, -np.inf).min()))
