@@ -26,7 +26,7 @@ from separatrix.constructions.match2 import LARGEST_MODULUS
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations import retrieval as checked_retrieval
 from separatrix.errors import CheckFailed, SeparatrixError, SizeError, UnknownNameError
-from separatrix.tasks import Equality, Eva, SeqComp, TwoSum
+from separatrix.tasks import Eva, IsTree, SeqComp, TwoSum
 from separatrix.theory import built as known
 
 NAMES = sorted(CONSTRUCTIONS)
@@ -89,6 +89,13 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("gdn + full*2", "seqcomp:L=2,m=4,n_1=2", "carried"),
         ("full", "twosum:n=8,M=5754,form=query", "match2"),
         ("gdn + full", "seqcomp:L=3,m=4,n_1=2,n_2=2,thought=pairs", "thought"),
+        ("full", "twosum:n=8,M=5755,form=query", "match2-bits"),
+        ("full(positions=none)", "twosum:n=8,M=5,form=query", "match2-bits"),
+        ("gdn + full*2 @ positions=none", "twosum:n=8,M=64,form=decision", "pairs"),
+        # the second one need only find a flag
+        ("full + full(head_dim=1)", "twosum:n=8,M=64,form=decision", "pairs"),
+        ("full + full(head_dim=1)", "equality:n=8", "equality"),
+        ("full*2 + linear", "equality:n=8", "equality"),
         ("mamba2 + deltanet(negative=true)", "parity:n=40", "parity"),
         ("gdn(negative=true) + full(positions=none)", "permutation:n=9,k=2", "permutation"),
         ("deltaproduct(householders=4)", "permutation:n=9,k=5", "permutation"),
@@ -110,7 +117,7 @@ def test_what_a_card_says_is_built_is_built(spec: str, task: str, name: str) -> 
         "`construct` builds it ",
         "`construct` builds it, ",
     )
-    if verdict.theorem == "state-tracking":
+    if verdict.theorem in ("state-tracking", "match2", "pairs", "equality"):
         assert construct(sx.parse_task(task), model).record.name == name
 
 
@@ -139,9 +146,10 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "task"),
     [
-        ("full*2", "equality:n=8"),
-        ("full*2", "twosum:n=8,M=64,form=decision"),
-        ("full", "twosum:n=8,M=5755,form=query"),
+        # keys that hold a circle and a blank, but not the bits of a value
+        ("full(format=fp64, head_dim=3)", "twosum:n=8,M=5755,form=query"),
+        ("full(qk_norm=head)*2", "twosum:n=8,M=64,form=decision"),
+        ("full(qk_norm=head)*2", "equality:n=8"),
         ("indexed", "eva:n=8,V=8"),
         ("rglru + full*2", "seqcomp:L=2,m=4,n_1=2"),
         ("deltanet(negative=true, conv=4)", "parity:n=40"),
@@ -173,9 +181,13 @@ def test_every_file_is_one_construction() -> None:
         assert files == {name.replace("-", "_") for name in table}
 
 
+SLOW = ("brackets", "match2-bits", "pairs")
+"""Of these tasks there are many tiny sizes with thousands of inputs."""
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name == "brackets" else []) for name in NAMES],
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in NAMES],
 )
 def test_what_is_built_is_what_the_checker_derives(name: str, tmp_path: Path) -> None:
     made = builds(name)
@@ -235,8 +247,8 @@ def test_a_kind_that_does_not_fit_is_not_replaced_by_another() -> None:
 def test_bad_kinds_and_tasks_are_named() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown construction 'match'.*'match2'"):
         construct(TwoSum(n=4, M=5), kind="match")
-    with pytest.raises(SizeError, match="no construction for the task 'equality' is built yet"):
-        construct(Equality(n=4))
+    with pytest.raises(SizeError, match="no construction for the task 'istree' is built yet"):
+        construct(IsTree(n=4))
 
 
 # ---- a new one

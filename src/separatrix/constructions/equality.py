@@ -30,10 +30,9 @@ import numpy as np
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
-from separatrix.constructions.parts.flags import write_looking
+from separatrix.constructions.parts.flags import flagging_places, write_looking
 from separatrix.constructions.parts.placement import (
     empty_model,
-    last_full,
     mlp_after,
     softmax_head,
 )
@@ -58,7 +57,7 @@ def equality(task: Equality, architecture: Architecture | None = None) -> Built:
     bits = bits_for(task.n)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
-    first, second = last_full(task, architecture, 2, head_dim=bits + 1, value_dim=1)
+    first, second = flagging_places(task, architecture, keys=bits + 1, last=(1, 1))
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=_HIDDEN)
     _write_embeddings(task, model, space)
@@ -103,7 +102,5 @@ RECIPE = Recipe(
     task=Equality,
     build=equality,
     theorem="equality",
-    takes=(
-        "two full layers, with ceil(log2 n) + 1 key dimensions and 1 value dimension each"
-    ),
+    takes=("two full layers, the first with ceil(log2 n) + 1 key dimensions"),
 )

@@ -32,10 +32,11 @@ from separatrix.constructions.parts.flags import (
     THRESHOLD,
     counting_keys,
     counting_spaces,
+    flagging_places,
     write_counting,
     write_looking,
 )
-from separatrix.constructions.parts.placement import empty_model, last_full, mlp_after
+from separatrix.constructions.parts.placement import empty_model, mlp_after
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
@@ -59,7 +60,7 @@ def pairs(task: TwoSum, architecture: Architecture | None = None) -> Built:
     keys = counting_keys(task)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
-    first, second = last_full(task, architecture, 2, head_dim=keys, value_dim=1)
+    first, second = flagging_places(task, architecture, keys=keys, last=(1, 1))
     space = Spaces(**counting_spaces(task), flag=1, found=1)
     model = empty_model(
         task, architecture, width=space.width, hidden=_HIDDEN, bos=True, placed=False
@@ -89,7 +90,7 @@ RECIPE = Recipe(
     build=pairs,
     theorem="pairs",
     takes=(
-        "form=decision and any M; two full layers, with ceil(log2 M) + 1 key dimensions and 1 value"
-        " dimension each; no positions"
+        "form=decision and any M; two full layers, the first with ceil(log2 M) + 1 key dimensions;"
+        " no positions"
     ),
 )

@@ -10,13 +10,16 @@ from separatrix.numbers.formats import DIGITS
 from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.solves.places import EMBEDDED
+from separatrix.theory.solves.room import bits_of
 
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval",),
     "block-retrieval": ("sparse-retrieval",),
     "composition": ("seqcomp", "carried"),
     "thought": ("thought",),
-    "match2": ("match2",),
+    "match2": ("match2", "match2-bits"),
+    "pairs": ("pairs",),
+    "equality": ("equality",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
@@ -29,10 +32,12 @@ shown to fit in float32.
 """
 _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
+_LAYERS = ("layer", "first", "second")
+"""How verdicts name the layers that they are about; others are about all."""
 CARRIERS = frozenset({"linear", "gdn"})
 """Mechanisms that the recipe `carried` takes to hand a value on."""
 LARGEST_MODULUS = 5754
-"""The largest M that the recipe `match2` takes: recipes are written for float32."""
+"""The largest M that the recipe `match2` takes, written for float32; beyond, `match2-bits`."""
 
 
 def built_by(verdict: Verdict) -> tuple[str, ...]:
@@ -50,8 +55,7 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         positions = Architecture.parse(verdict.architecture).positions
         return BUILT[verdict.theorem] if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):
-        circle = verdict.numbers["dimensions"] == 3
-        return BUILT[verdict.theorem] if circle and task.M <= LARGEST_MODULUS else ()
+        return _matched(verdict, task)
     # recipes write addresses into embeddings; none works by rotations alone, or by counting
     if EMBEDDED not in verdict.assumptions or "address_bits" not in verdict.numbers:
         return ()
@@ -63,10 +67,27 @@ def _writable(verdict: Verdict) -> bool:
     no latents, forget gates, norms of queries and keys, or rotations.
     """
     layers = Architecture.parse(verdict.architecture).layers
-    named = verdict.numbers.get("layer")
-    about = layers if named is None else (layers[named],)
+    named = [verdict.numbers[key] for key in _LAYERS if key in verdict.numbers]
+    about = [layers[index] for index in named] if named else layers
     parts = [part for layer in about for part in layer if part.reading]
     return all(part.plain and part.name in ("full", "sparse") for part in parts)
+
+
+def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
+    """`pairs` for the decision; per query `match2` while float32 tells the points of a circle
+    apart, else `match2-bits` where keys have room for the bits of a value and one number more.
+    """
+    architecture = Architecture.parse(verdict.architecture)
+    if architecture.positions not in _BUILDABLE:
+        return ()
+    if verdict.theorem != "match2":
+        return BUILT[verdict.theorem]
+    circle, bits = BUILT["match2"]
+    if verdict.numbers["dimensions"] == 3 and task.M <= LARGEST_MODULUS:
+        return (circle,)
+    layer = architecture.layers[verdict.numbers["layer"]]
+    wide = max(part.retrieval_head.head_dim for part in layer if part.retrieval_head is not None)
+    return (bits,) if wide > bits_of(task.M) else ()
 
 
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:

@@ -13,9 +13,14 @@ from separatrix.tasks import TwoSum, parse_task
 @pytest.mark.parametrize(
     ("text", "stack", "needs"),
     [
-        ("twosum:n=8,M=1000000", None, "at most M = 5,754"),
+        ("twosum:n=8,M=5755", "full @ heads=1, head_dim=4", "at most M = 5,754"),
+        ("twosum:n=8,M=5755", "full @ heads=1, head_dim=4", "head_dim >= 14"),
+        ("twosum:n=8,M=16,form=decision", "full + gdn", "2 full layers"),
+        ("twosum:n=8,M=16,form=decision", "full(head_dim=4) + full", "head_dim >= 5"),
+        ("equality:n=8", "full + linear*3", "2 full layers"),
+        ("equality:n=8", "full*2 @ positions=none", "positions=embedded"),
         ("twosum:n=8,M=16", "linear*3", "1 full layer"),
-        ("twosum:n=8,M=16", "full @ positions=none", "positions=embedded"),
+        ("twosum:n=8,M=16", "full @ head_dim=3, positions=none", "positions=embedded"),
         ("eva:n=8,V=4", "full @ positions=none", "positions=embedded"),
         ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, bf16", "at least 32 bits"),
         ("eva:n=64,V=64", "gdn*3 + window", "1 full layer"),

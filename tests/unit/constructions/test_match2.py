@@ -131,16 +131,16 @@ def test_both_gaps_are_c_sin_squared() -> None:
     ("task", "message"),
     [
         (TwoSum(n=8, M=LARGEST_MODULUS + 1), "at most M = 5,754"),
-        (TwoSum(n=8, M=16, form="decision"), "form=query"),
+        (TwoSum(n=8, M=16, form="decision"), "use form=query"),
         (TwoSum(n=10**8, M=16), "smaller n"),
     ],
 )
 def test_a_task_beyond_it_is_refused(task: TwoSum, message: str) -> None:
     with pytest.raises(SizeError, match=message):
-        construct(task)
+        construct(task, kind="match2")
 
 
 @pytest.mark.parametrize("architecture", ["gdn", "full(head_dim=2)", "full @ fp16"])
 def test_a_stack_that_cannot_hold_it_is_refused(architecture: str) -> None:
     with pytest.raises(SizeError, match="head_dim >= 3"):
-        construct(TwoSum(n=4, M=7), Architecture.parse(architecture))
+        construct(TwoSum(n=4, M=7), Architecture.parse(architecture), "match2")

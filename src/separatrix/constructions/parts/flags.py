@@ -18,12 +18,18 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.architecture import Place
+from separatrix.architecture import Architecture, Place
 from separatrix.constructions.parts.chain import SCALE
-from separatrix.constructions.parts.placement import softmax_head
+from separatrix.constructions.parts.placement import (
+    last_full,
+    places,
+    softmax_head,
+    wide_enough,
+)
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.mechanisms import Full
 from separatrix.model import Model
-from separatrix.tasks import TwoSum
+from separatrix.tasks import Task, TwoSum
 
 OWN = 0.25
 """What a token holds that meets itself: with it the weight of the start token is 3/4 with the token
@@ -33,6 +39,30 @@ THRESHOLD = 0.65625
 """21/32, between the two."""
 STEEP = 32.0
 """The threshold's slope: its step is 2/32 wide."""
+
+
+def flagging_places(
+    task: Task, architecture: Architecture, *, keys: int, values: int = 1, last: tuple[int, int]
+) -> tuple[Place, Place]:
+    """The last two full layers of which the first has so many key and value dimensions, and the
+    second has those of `last`. Raises SizeError, saying what is needed, where there are none such.
+    """
+    (second,) = last_full(task, architecture, 1, head_dim=last[0], value_dim=last[1])
+    wide = places(
+        architecture, lambda part: isinstance(part, Full) and wide_enough(part, keys, values)
+    )
+    before = [place for place in wide if place[0] < second[0]]
+    if before:
+        return before[-1], second
+    # one layer that is wide enough is not two: this says so
+    first, second = last_full(
+        task,
+        architecture,
+        2,
+        head_dim=max(keys, last[0]),
+        value_dim=max(values, last[1]),
+    )
+    return first, second
 
 
 def counting_spaces(task: TwoSum) -> dict[str, int]:

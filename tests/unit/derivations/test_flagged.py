@@ -1,0 +1,133 @@
+"""Proofs of layers that count and of layers that look for a flag: whatever breaks the claim, or
+could by rounding, breaks the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from separatrix.checks import verify
+from separatrix.constructions import construct
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed
+from separatrix.mixers.full import FullMixer
+from separatrix.model import Block, Model
+from separatrix.tasks import parse_task
+
+CASES = {
+    "equality": "equality:n=4",
+    "pairs": "twosum:n=3,M=6,form=decision",
+    "match2-bits": "twosum:n=3,M=6",
+}
+
+
+def broken(name: str, edit: Callable[[Model], None]) -> None:
+    task = parse_task(CASES[name])
+    model = construct(task, kind=name).model
+    DERIVATIONS[name].derive(task, model)
+    edit(model)
+    derived = DERIVATIONS[name].derive(task, model)
+    if derived.margin <= 0:
+        raise CheckFailed("no lead")
+
+
+def mixer(model: Model, layer: int) -> FullMixer:
+    block = model.blocks[layer]
+    assert isinstance(block, Block)
+    found = block.mixers[0]
+    assert isinstance(found, FullMixer)
+    return found
+
+
+def scaled(layer: int, matrix: str, factor: float) -> Callable[[Model], None]:
+    return lambda model: mixer(model, layer).get_parameter(f"{matrix}.weight").mul_(factor)
+
+
+def shifted(name: str, index: tuple[int, ...], by: float) -> Callable[[Model], None]:
+    def edit(model: Model) -> None:
+        model.get_parameter(name)[index] += by
+
+    return edit
+
+
+def start_key(model: Model) -> None:
+    """The start token scores one unit in the last place more than a match."""
+    head = mixer(model, 0)
+    place = int(head.k.weight[-1].nonzero())
+    head.k.weight[-1, place] = torch.nextafter(head.k.weight[-1, place], torch.tensor(1e9))
+
+
+def without_tag(model: Model) -> None:
+    mixer(model, 0).k.weight[-1] = 0.0
+
+
+def places_differ(model: Model) -> None:
+    """The value's first bit is blurred at one place."""
+    model.position.weight[1, 0] += 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("match2-bits", scaled(0, "q", 1 / 64)),
+        ("match2-bits", scaled(0, "q", -1.0)),
+        ("match2-bits", scaled(0, "v", 0.5)),
+        ("match2-bits", start_key),
+        ("match2-bits", places_differ),
+        ("match2-bits", shifted("embed.weight", (2, 0), 2.0)),
+        ("match2-bits", shifted("head.bias", (1,), 0.1)),
+        ("match2-bits", shifted("head.bias", (1,), -0.1)),
+        ("pairs", start_key),
+        ("pairs", places_differ),
+        ("pairs", scaled(0, "k", 1 / 64)),
+        ("pairs", scaled(1, "k", 1 / 64)),
+        ("pairs", scaled(1, "k", -1.0)),
+        ("pairs", shifted("blocks.0.mlp.up.bias", (0,), 4.0)),
+        ("pairs", shifted("blocks.0.mlp.up.bias", (1,), 3.0)),
+        ("pairs", shifted("head.bias", (0,), 0.5)),
+        ("pairs", shifted("head.bias", (0,), -0.5)),
+        ("equality", without_tag),
+        ("equality", scaled(0, "q", 1 / 64)),
+        ("equality", scaled(1, "q", 1 / 64)),
+        ("equality", scaled(1, "v", 0.25)),
+        ("equality", shifted("blocks.0.mlp.up.bias", (0,), 1.0)),
+        ("equality", shifted("position.weight", (0, 0), 2.0)),
+        ("equality", shifted("head.bias", (1,), 0.5)),
+    ],
+)
+def test_weights_that_break_it_are_refused(name: str, edit: Callable[[Model], None]) -> None:
+    with pytest.raises(CheckFailed):
+        broken(name, edit)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_weights_prove_nothing_of_other_sizes(name: str) -> None:
+    """A model for one size, proved for another of the same shape of inputs."""
+    other = {"equality": "equality:n=2", "pairs": "twosum:n=3,M=7,form=decision"}
+    task = parse_task(CASES[name])
+    model = construct(task, kind=name).model
+    wanted = parse_task(other.get(name, "twosum:n=3,M=5"))
+    with pytest.raises(CheckFailed):
+        DERIVATIONS[name].derive(wanted, model)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_built_is_accepted_by_the_checker(name: str, tmp_path: Path) -> None:
+    built = construct(parse_task(CASES[name]), kind=name)
+    built.save_weights(tmp_path)
+    checked = verify(built.record, folder=tmp_path)
+    assert checked.record == built.record
+    assert "every answer right" in checked.checks[-1]
+
+
+def test_inputs_closest_to_failing_hold_both_answers() -> None:
+    for name, text in CASES.items():
+        task = parse_task(text)
+        derived = DERIVATIONS[name].derive(task, construct(task, kind=name).model)
+        tokens = derived.closest(np.random.default_rng(0))
+        assert set(task.answer(tokens).tolist()) == {0, 1}
