@@ -133,6 +133,10 @@ class _Prompt:
     @classmethod
     def of(cls, model: Model, task: TwoSum) -> _Prompt:
         embed = model.embed.weight.detach().numpy()
+        if len(embed) != task.M + 1:
+            raise CheckFailed(
+                f"{len(embed):,} tokens, where {task.M:,} and a start token may stand"
+            )
         position = model.position.weight.detach().numpy()[: task.length + 1].astype(np.float64)
         places = Enclosure.between(position[1:].min(0)[None], position[1:].max(0)[None])
         start = add(
