@@ -34,17 +34,17 @@ from separatrix.architecture import Architecture, Mechanism, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits_float32
 from separatrix.constructions.parts.placement import (
-    empty_model,
     in_float32,
-    last_full,
     mlp_after,
     places,
     recurrent_head,
 )
+from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, threshold
 from separatrix.constructions.seqcomp import (
     key_width,
+    model_for,
     spaces,
     write_embeddings,
     write_level,
@@ -76,11 +76,11 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
         # keys as wide as values run in the fused kernel
         architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])
-    rest = last_full(task, architecture, task.L, head_dim=keys, value_dim=values)
-    first, form = carrier_before(rest[0], task, architecture)
+    rest = last_readers(task, architecture, task.L, key_dim=keys, value_dim=values)
+    first, form = carrier_before(rest[0].place, task, architecture)
 
-    space = Spaces(**spaces(task).widths(), here=1, away=1, last=1)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * values)
+    space = Spaces(**spaces(task, dict(enumerate(rest, 1))), here=1, away=1, last=1)
+    model = model_for(task, architecture, space, rest)
     write_embeddings(task, model, space)
     model.position.weight[task.position_z0, space["here"]] = 1.0
     model.position.weight[:, space["away"]] = 1.0
@@ -92,8 +92,10 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
     # makes up for the factor with which the value arrives
     put(mixer.o.weight, space["fetched_0"], factor=form.factor)
     threshold(mlp_after(model, first), space["fetched_0"], space["i_0"])
-    for level, place in enumerate(rest, 1):
-        write_level(task, model, space, level=level, place=place)
+    before = first
+    for level, reader in enumerate(rest, 1):
+        write_level(task, model, space, level=level, reader=reader, before=before)
+        before = reader.place
 
     return built(task, model, name="carried")
 

@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
+from separatrix.constructions.parts.placement import empty_model
+from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.proofs.float32 import Match, cos_bounds, gamma, log_upper
@@ -75,7 +76,10 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
         )
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
-    (place,) = last_full(task, architecture, 1, head_dim=3, value_dim=1)
+    # a norm would scale cosines, and round them; an offset finds no match
+    (reader,) = last_readers(
+        task, architecture, 1, key_dim=3, value_dim=1, norms=False, rotations=False
+    )
     code = Circle.of(task.M)
     strength = strengthen(code, task)
 
@@ -89,13 +93,15 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     embed[task.M, space["blank"]] = code.blank / GRID
     position[1 : task.n + 1, space["earlier"]] = 1.0
 
-    head = softmax_head(model, place)
     cos = space.first("circle", 1)
     sin = slice(space["circle"].start + 1, space["circle"].stop)
-    pick(head.q.weight, [(cos, strength), (sin, -strength), (space["ask"], strength)])
-    pick(head.k.weight, [(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)])
-    pick(head.v.weight, [(space["earlier"], 1.0)])
-    put(head.o.weight, space["found"])
+    reader.write(
+        model,
+        query=[(cos, strength), (sin, -strength), (space["ask"], strength)],
+        key=[(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)],
+        value=[(space["earlier"], 1.0)],
+        target=space["found"],
+    )
     # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4
     model.head.bias[0] = float(THRESHOLD)
     put(model.head.weight.T[space["found"]].T, slice(1, 2))

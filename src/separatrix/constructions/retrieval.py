@@ -39,7 +39,7 @@ from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
 from separatrix.constructions.parts.placement import empty_model, mlp_after
-from separatrix.constructions.parts.readers import Reader, last_readers
+from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.mechanisms import Full
@@ -82,7 +82,7 @@ def write_retrieval(task: Eva, architecture: Architecture, reader: Reader) -> Mo
     embed = model.embed.weight
     # a token may be read as a value and as an argument: it holds both codes
     embed[: task.V, space["value"]] = signs(task.V, code)
-    read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
+    read: Read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
     if reader.asking is None:
         position = model.position.weight
         position[: task.n, space["address"]] = signs(task.n, address)

@@ -29,19 +29,18 @@ it holds +-1 again before the next layer asks with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
+from torch import Tensor, nn
 
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
-from separatrix.constructions.parts.placement import (
-    empty_model,
-    last_full,
-    mlp_after,
-    softmax_head,
-)
+from separatrix.constructions.parts.placement import empty_model, mlp_after
+from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
 from separatrix.tasks import SeqComp
@@ -61,18 +60,24 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
-    first, *rest = last_full(task, architecture, task.L + 1, head_dim=keys, value_dim=values)
-    space = spaces(task)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * values)
+    readers = last_readers(task, architecture, task.L + 1, key_dim=keys, value_dim=values)
+    first, *rest = readers
+    space = Spaces(**spaces(task, dict(enumerate(readers))))
+    model = model_for(task, architecture, space, readers)
     write_embeddings(task, model, space)
-    head = softmax_head(model, first)
-    pick(head.q.weight, [(tag(space, 0), -SCALE)])
-    pick(head.k.weight, [(tag(space, 0), SCALE)])
-    pick(head.v.weight, [(space.first("value", bits_for(task.m)), 1.0)])
-    put(head.o.weight, space["fetched_0"])
-    threshold(mlp_after(model, first), space["fetched_0"], space["i_0"])
-    for level, place in enumerate(rest, 1):
-        write_level(task, model, space, level=level, place=place)
+    read: Read = {
+        "value": [(space.first("value", bits_for(task.m)), 1.0)],
+        "target": space["fetched_0"],
+    }
+    if first.asking is None:
+        at = tag(space, 0)
+        first.write(model, query=[(at, -SCALE)], key=[(at, SCALE)], **read)
+    else:
+        model.embed.weight[:, space["asked_0"]] = first.asking.queries(np.array([task.position_z0]))
+        first.write_asking(model, asked=space["asked_0"], one=space["one"], **read)
+    threshold(mlp_after(model, first.place), space["fetched_0"], space["i_0"])
+    for level, reader in enumerate(rest, 1):
+        write_level(task, model, space, level=level, reader=reader, before=readers[level - 1].place)
 
     return built(task, model, name="seqcomp")
 
@@ -89,18 +94,42 @@ def key_width(task: SeqComp) -> int:
     return max(sum(address_bits(task, level)) for level in range(1, task.L + 1)) + 1
 
 
-def spaces(task: SeqComp) -> Spaces:
-    """The residual stream, as in the table above."""
+def spaces(task: SeqComp, readers: Mapping[int, Reader]) -> dict[str, int]:
+    """The widths of the residual stream, as in the tables above; `readers` by level."""
     rows, columns = zip(*(address_bits(task, level) for level in range(1, task.L + 1)), strict=True)
     outputs = [bits_for(task.m), *(bits_for(task.entries(level)) for level in range(1, task.L + 1))]
-    return Spaces(
-        row=max(rows),
-        column=max(columns),
-        level=task.L + 1,
+    asked = {
+        f"asked_{level}": reader.asking.rotation.dims
+        for level, reader in readers.items()
+        if reader.asking is not None
+    }
+    return {
+        "row": max(rows),
+        "column": max(columns),
+        "level": task.L + 1,
         **{f"w_{number}": bits_for(count) for number, count in enumerate(task.branching, 1)},
-        value=bits_for(task.answers),
+        "value": bits_for(task.answers),
         **{f"fetched_{level}": width for level, width in enumerate(outputs)},
         **{f"i_{level}": width for level, width in enumerate(outputs)},
+        **({"one": 1} if asked else {}),
+        **asked,
+    }
+
+
+def model_for(
+    task: SeqComp, architecture: Architecture, space: Spaces, readers: Sequence[Reader]
+) -> Model:
+    """An empty model, with the hidden units that thresholds and look-ups take."""
+    values = bits_for(task.answers)
+    # a look-up has two units for each entry of the function that is asked for
+    looked_up = 2 * task.entries(task.L) if any(reader.asking for reader in readers) else 0
+    placed = architecture.positions == "embedded"
+    return empty_model(
+        task,
+        architecture,
+        width=space.width,
+        hidden=2 * values + looked_up,
+        placed=placed or not all(reader.asking for reader in readers),
     )
 
 
@@ -111,45 +140,74 @@ def tag(space: Spaces, level: int) -> slice:
 
 
 def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
-    """What every position and every token holds (the first three columns of the table above)."""
-    position = model.position.weight
+    """What every position and every token holds (the first three columns of the tables above)."""
     embed = model.embed.weight
-    # an entry is tagged as of its own level, and as of no other
-    position[:, space["level"]] = -1.0
-    position[task.position_z0, tag(space, 0)] = 1.0
-    for level in range(1, task.L + 1):
-        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
-        # (a, i) is entry a N_{l-2} + i of z_l; z_1 has a single row
-        row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
-        row_bits, column_bits = address_bits(task, level)
-        position[entries, space.first("row", row_bits)] = signs(row, row_bits)
-        position[entries, space.first("column", column_bits)] = signs(column, column_bits)
-        position[entries, tag(space, level)] = 1.0
+    if isinstance(model.position, nn.Embedding):
+        write_positions(task, model.position.weight, space)
     for number, part in enumerate(task.split_w(np.arange(task.w_values)), 1):
         embed[: task.w_values, space[f"w_{number}"]] = signs(
             part, bits_for(task.branching[number - 1])
         )
     embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
+    if "one" in space.widths():
+        embed[:, space["one"]] = 1.0
     model.head.weight[:, space[f"i_{task.L}"]] = signs(task.answers, bits_for(task.answers))
 
 
-def write_level(task: SeqComp, model: Model, space: Spaces, *, level: int, place: Place) -> None:
-    """The head and the threshold that fetch i_l."""
+def write_positions(task: SeqComp, position: Tensor, space: Spaces) -> None:
+    """Addresses and levels."""
+    # an entry is tagged as of its own level, and as of no other
+    position[:, space["level"]] = -1.0
+    position[task.position_z0, tag(space, 0)] = 1.0
+    for level in range(1, task.L + 1):
+        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
+        row, column = entry_codes(task, level)
+        position[entries, space.first("row", row.shape[1])] = row
+        position[entries, space.first("column", column.shape[1])] = column
+        position[entries, tag(space, level)] = 1.0
+
+
+def entry_codes(task: SeqComp, level: int) -> tuple[Tensor, Tensor]:
+    """The bits of row and column of every entry of z_l."""
+    # (a, i) is entry a N_{l-2} + i of z_l; z_1 has a single row
+    row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
     row_bits, column_bits = address_bits(task, level)
-    row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
-    head = softmax_head(model, place)
-    pick(head.q.weight, [*row, (space[f"i_{level - 1}"], SCALE), (tag(space, level), -SCALE)])
-    pick(
-        head.k.weight,
-        [
+    return signs(row, row_bits), signs(column, column_bits)
+
+
+def write_level(
+    task: SeqComp, model: Model, space: Spaces, *, level: int, reader: Reader, before: Place
+) -> None:
+    """The head and the threshold that fetch i_l; `before` is the layer that fetched i_{l-1}."""
+    row_bits, column_bits = address_bits(task, level)
+    read: Read = {
+        "value": [(space.first("value", bits_for(task.entries(level))), 1.0)],
+        "target": space[f"fetched_{level}"],
+    }
+    if reader.asking is None:
+        row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
+        at = tag(space, level)
+        key = [
             (space.first("row", row_bits), SCALE),
             (space.first("column", column_bits), SCALE),
-            (tag(space, level), SCALE),
-        ],
-    )
-    pick(head.v.weight, [(space.first("value", bits_for(task.entries(level))), 1.0)])
-    put(head.o.weight, space[f"fetched_{level}"])
-    threshold(mlp_after(model, place), space[f"fetched_{level}"], space[f"i_{level}"])
+            (at, SCALE),
+        ]
+        query = [*row, (space[f"i_{level - 1}"], SCALE), (at, -SCALE)]
+        reader.write(model, query=query, key=key, **read)
+    else:
+        places = task.offset(level) + np.arange(task.entries(level))
+        fetched = space[f"fetched_{level - 1}"]
+        rows, columns = entry_codes(task, level)
+        sources = [(fetched, columns)]
+        if level > 1:
+            sources.append((space[f"w_{level - 1}"], rows))
+        asked = space[f"asked_{level}"]
+        # the units before are those of the threshold
+        start = 2 * (fetched.stop - fetched.start)
+        table = reader.asking.queries(places)
+        look_up(mlp_after(model, before), sources, asked, table, start=start)
+        reader.write_asking(model, asked=asked, one=space["one"], **read)
+    threshold(mlp_after(model, reader.place), space[f"fetched_{level}"], space[f"i_{level}"])
 
 
 RECIPE = Recipe(

@@ -13,7 +13,7 @@ from separatrix.derivations.parts.live_parts import Head, Live, array, live_part
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.entries import match_entry
-from separatrix.proofs.float32 import Match, averaging
+from separatrix.proofs.float32 import ARITHMETIC, Match, averaging
 from separatrix.proofs.machine import (
     TINY,
     Array,
@@ -45,18 +45,19 @@ def derive(task: TwoSum, model: Model) -> Derived:
             " an MLP"
         )
     (part,) = live
-    head = part.full_head()
+    head = part.softmax_head()
     prompt = Prompt.of(model, task)
-    queries = linear(prompt.last, head.q, what=f"{part.where}, q")
-    keys = linear(prompt.earlier, head.k, what=f"{part.where}, k")
-    own = linear(prompt.last, head.k, what=f"{part.where}, k")
-    blank = linear(prompt.start, head.k, what=f"{part.where}, k")
+    # tokens that match may stand at any place
+    queries = head.asked(prompt.last, None, part.where)
+    keys = head.keys(prompt.earlier, None, part.where)
+    own = head.keys(prompt.last, None, part.where)
+    blank = head.keys(prompt.start, None, part.where)
     _every_score(part, head, prompt, (keys, own, blank))
     if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
         raise CheckFailed("the key of the last token is not that of the token elsewhere")
-    gaps = _gaps(queries, keys, blank)
+    gaps = _gaps(queries, keys, blank, head.rivals)
     match = Match(
-        earlier=task.n,
+        earlier=task.n + len(head.rivals),
         match_over_blank=gaps.match_over_blank,
         blank_over_rest=gaps.blank_over_rest,
         widest=gaps.widest,
@@ -72,6 +73,7 @@ def derive(task: TwoSum, model: Model) -> Derived:
         margin,
         sizes,
         lambda rng: _closest(task, gaps, rng),
+        arithmetic="; ".join((ARITHMETIC, *head.assumes)),
     )
 
 
@@ -106,7 +108,7 @@ class Prompt:
 
 def _every_score(part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]) -> None:
     """Raises CheckFailed unless every score, of any position, is a number."""
-    queries = linear(prompt.everywhere, head.q, what=f"{part.where}, q")
+    queries = head.asked(prompt.everywhere, None, part.where)
     for keys in tables:
         Scores(keys, queries.used, f"{part.where}, scores").errors(queries)
 
@@ -133,9 +135,9 @@ def _alone(x: Array, key: Array) -> NDArray[np.bool_]:
     return ((products != 0.0).sum(-1) <= 1) & (single(total) == total)
 
 
-def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure) -> Gaps:
+def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
     """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
-    the blank key above one that does.
+    the blank key above one that does. A sink is one more key that cancels nothing.
     """
     if queries.rad.any() or keys.rad.any() or blank.rad.any():
         raise CheckFailed("queries and keys of a Match2 construction are not exact in float32")
@@ -146,7 +148,7 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure) -> Gaps:
     if not _alone(queries.mid, blank.mid[0]).all():
         raise CheckFailed("the score of the blank key is not exact in float32")
     match = np.inf
-    rest = np.inf
+    rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
     widest = -np.inf
     products = 0.0
     lowest = 0
@@ -199,9 +201,9 @@ def _margin(
     the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
     """
     what = f"{part.where}, v"
-    value = linear(prompt.earlier, head.v, what=what).hull()
+    value = head.values(prompt.earlier, part.where).hull()
     for rows in (prompt.start, prompt.last):
-        if linear(rows, head.v, what=what).size.any():
+        if head.values(rows, part.where).size.any():
             raise CheckFailed("the value is not 0 at the start token and at the query")
     if (value.low < 0).any() or not value.size.any():
         raise CheckFailed("the value is not a positive number between start and query")
@@ -219,14 +221,15 @@ def _margin(
         output = Enclosure.between(value.low * least, value.high * greatest).wider(
             np.where(value.size == 0, 0.0, flushed)
         )
-        written = linear(output, head.o, what=f"{part.where}, o")
+        written = head.written(output, prompt.last.hull(), part.where)
         # one row for every last token
         x = add(prompt.last, written, "the residual stream")
         logits = linear(x, weight, bias, what="the head")
         lead = np.nextafter(logits.low[:, answer] - logits.high[:, 1 - answer], -np.inf)
         leads.append(float(lead.min()))
     margin = Fraction(min(leads))
-    slope = float((weight[1] - weight[0]) @ (head.o @ value.mid[0]))
+    whole_value = head.written(value, prompt.last.hull(), part.where)
+    slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
     if slope <= 0:
         raise CheckFailed("the answer does not depend on what the head writes")
     return margin, Fraction(float(bias[0] - bias[1])) / Fraction(slope)

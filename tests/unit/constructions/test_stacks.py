@@ -65,6 +65,66 @@ def test_every_input_is_answered_right(options: str) -> None:
     assert (out.argmax(-1).numpy() == answers).all()
 
 
+SEQCOMP = [
+    ("(full(conv=2, sink=true)|gdn)*3 @ heads=2, head_dim=8", "seqcomp:L=2,m=2,n_1=2"),
+    ("full(rope=true)*2 @ heads=1, head_dim=8", "seqcomp:L=1,m=4"),
+    ("full(rope=true)*3 @ heads=1, head_dim=8, positions=none", "seqcomp:L=2,m=2,n_1=2"),
+    # by addresses, by rotations behind a norm, by rotations
+    (
+        "full(rope=true, rope_dim=2) + full(rope=true, qk_norm=all) + full(rope=true, gate=head)"
+        " @ heads=2, head_dim=6",
+        "seqcomp:L=2,m=2,n_1=2",
+    ),
+    ("linear + full(rope=true, sink=true)*2 @ heads=1, head_dim=8", "seqcomp:L=2,m=2,n_1=2"),
+    ("gdn + full(qk_norm=each, kv_heads=1)*2 @ heads=2, head_dim=8", "seqcomp:L=2,m=2,n_1=2"),
+]
+
+
+@pytest.mark.parametrize(("stack", "text"), SEQCOMP)
+def test_composition_is_answered_right_on_every_input(stack: str, text: str) -> None:
+    task = parse_task(text)
+    built = construct(task, Architecture.parse(stack))
+    tokens = inputs(task, built.record.name)
+    assert not wrong(built, tokens, task.answer(tokens))
+
+
+def test_a_table_of_rows_and_columns_by_rotations() -> None:
+    """The last hop asks for each of 4 rows and columns with a query of its own: 3 rows of 4."""
+    task = parse_task("seqcomp:L=2,m=4,n_1=3")
+    built = construct(task, Architecture.parse("full(rope=true)*3 @ heads=1, head_dim=16"))
+    assert built.record.proof["layers"][2]["queries"] == 12
+    batch = task.sample(200, np.random.default_rng(0))
+    assert not wrong(built, batch.tokens, batch.targets)
+    # one hidden unit of the table less, and some query asks for nothing
+    mlp = built.model.blocks[1].mlp
+    mlp.down.weight[:, 2 * 2 + 1] = 0.0
+    with pytest.raises(CheckFailed, match="scores? no less|may score"):
+        DERIVATIONS["seqcomp"].derive(task, built.model)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["rope=true, rope_dim=4", "conv=3, sink=true, gate=head, kv_heads=1", "gate=sigmoid"],
+)
+def test_match2_is_answered_right_on_every_input(options: str) -> None:
+    task = parse_task("twosum:n=3,M=6,form=query")
+    stack = f"full({options}) @ heads=2, head_dim=7"
+    built = construct(task, Architecture.parse(stack), "match2")
+    tokens = every([6] * 4)
+    assert not wrong(built, tokens, task.answer(tokens))
+
+
+def test_a_sink_above_the_blank_key_is_refused() -> None:
+    task = parse_task("twosum:n=3,M=6,form=query")
+    stack = Architecture.parse("full(sink=true) @ heads=1, head_dim=3")
+    built = construct(task, stack, "match2")
+    (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
+    assert head.sink is not None
+    head.sink[0] = 20.0
+    with pytest.raises(CheckFailed, match="above the blank key"):
+        DERIVATIONS["match2"].derive(task, built.model)
+
+
 @pytest.mark.parametrize(
     ("options", "adds"),
     [

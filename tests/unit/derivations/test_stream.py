@@ -102,7 +102,7 @@ def test_a_lead_counts_the_errors_of_both_parts_twice() -> None:
     """One query, 3 from the token (1/8 off) and 2 from the value (1/4 off); keys 1 and 0."""
     token = Enclosure(np.array([[3.0, 0.0]]), np.array([[0.125, 0.0]]))
     value = Enclosure(np.array([[0.0, 2.0]]), np.array([[0.0, 0.25]]))
-    queries = Queries(np.array([0]), np.array([0]), token, value)
+    queries = Queries(np.array([0]), np.array([0]), token, value, np.array([0]), len(value.mid))
     keys = Enclosure.point(np.array([[1.0, 1.0], [0.0, 0.0]]))
     scores = Scores(keys, queries.used, "scores")
     hop = Wanted("x", 1, np.array([0]), lambda part, before: 0 * (part + before))
@@ -131,7 +131,13 @@ def readout(built: Built, off: float, other: float) -> float:
     built.model.head.weight[0, column] = 1.0
     last[1, column] = other
     row = Enclosure.point(np.zeros((1, head.shape[1])))
-    stream = Stream(by_place=row, by_token=row, last=Enclosure.point(last), field=field)
+    stream = Stream(
+        by_place=row,
+        by_token=row,
+        last=Enclosure.point(last),
+        field=field,
+        parts=np.zeros(1, np.int64),
+    )
     return float(prove_readout(built.model, stream).margin)
 
 

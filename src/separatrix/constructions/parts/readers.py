@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -43,9 +44,16 @@ from separatrix.theory.solves.places import place_lead
 SUNK = -32.0
 COVERED = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options that a head is written around."""
-_ROOM = 64.0
+_ROOM = 4096.0
 """1 over the weight that all keys together may have beside the one asked for."""
 Rows = Sequence[tuple[slice, float]]
+
+
+class Read(TypedDict):
+    """What a head reads, and where it writes that."""
+
+    value: Rows
+    target: slice
 
 
 @dataclass(frozen=True)
@@ -134,26 +142,38 @@ def own_weights(norm: HeadNorm) -> Tensor:
 
 
 def last_readers(
-    task: Task, architecture: Architecture, layers: int, *, key_dim: int, value_dim: int
+    task: Task,
+    architecture: Architecture,
+    layers: int,
+    *,
+    key_dim: int,
+    value_dim: int,
+    norms: bool = True,
+    rotations: bool = True,
 ) -> list[Reader]:
     """The last `layers` layers whose full heads find places, by addresses of `key_dim` bits and
-    tags or by rotations alone, and read `value_dim` bits. Raises SizeError, saying what is needed,
-    where there are fewer.
+    tags or, with `rotations`, by rotations alone, and read `value_dim` bits. Raises SizeError,
+    saying what is needed, where there are fewer.
     """
     found: list[Reader] = []
     for layer, parts in enumerate(architecture):
         for number, part in enumerate(parts):
             reader = reading(architecture, part, (layer, number), task.length, key_dim, value_dim)
-            if reader is not None:
+            if (
+                reader is not None
+                and (norms or not part.normed)
+                and (rotations or not reader.asking)
+            ):
                 found.append(reader)
                 break
     if len(found) < layers:
         full = len(places(architecture, lambda part: isinstance(part, Full)))
+        instead = f" or rope that tells {task.length:,} places apart" if rotations else ""
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers}"
             f" full layer{'s' * (layers > 1)} with head_dim >= {key_dim}, value_dim >="
-            f" {value_dim} and numbers of at least 32 bits, positions=embedded or rope that tells"
-            f" {task.length:,} places apart, and no softcap; {len(found)} of its {full} full layers"
+            f" {value_dim} and numbers of at least 32 bits, positions=embedded{instead}, and no"
+            f" {'softcap' if norms else 'softcap or norm'}; {len(found)} of its {full} full layers"
             " are such"
         )
     return found[-layers:]

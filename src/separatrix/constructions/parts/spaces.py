@@ -73,6 +73,24 @@ def put(matrix: Tensor, target: slice, *, factor: float = 1.0) -> None:
         matrix[row, column] = factor
 
 
+def look_up(
+    mlp: MLP, sources: Sequence[tuple[slice, Tensor]], target: slice, table: Tensor, *, start: int
+) -> None:
+    """target = row c of the table where the sources hold code c, +-1 each, of which those given are
+    all that may stand there; from hidden unit `start` on, two for each row.
+
+    With z = <code, sources> and B bits: relu(z - B + 3/2) - relu(z - B + 1/2) is 1 where all bits
+    agree, so that z = B, and 0 elsewhere, where z <= B - 2.
+    """
+    bits = sum(space.stop - space.start for space, _ in sources)
+    for row, written in enumerate(table):
+        for unit, (offset, sign) in enumerate(((1.5, 1.0), (0.5, -1.0)), start + 2 * row):
+            for space, codes in sources:
+                mlp.up.weight[unit, space] = codes[row]
+            mlp.up.bias[unit] = offset - bits
+            mlp.down.weight[target, unit] = sign * written
+
+
 def threshold(mlp: MLP, source: slice, target: slice) -> None:
     """target = clamp(2 source, -1, 1), written relu(2 y + 1) - relu(2 y - 1) - 1: exactly the
     sign of y wherever |y| >= 1/2.

@@ -70,6 +70,8 @@ def derive_chain(
     done: list[Fetched] = []
     near: list[Near] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
+        if number + 1 < len(hops):
+            hop = replace(hop, then=hops[number + 1].part)
         fetched = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
         near.extend(found.at(number) for found in fetched.near)
         done.append(fetched)

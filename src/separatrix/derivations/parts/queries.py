@@ -38,6 +38,8 @@ class Wanted:
     """For each last token, the part of it that decides."""
     place: Callable[[Any, Any], Any]
     """(part, value fetched before) -> position."""
+    then: NDArray[np.int64] | None = None
+    """The part of each last token that the hop after it asks with."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,10 @@ class Queries:
     parts: NDArray[np.int64]
     of_token: Enclosure
     of_field: Enclosure
+    first: Places
+    """For each row of `of_token`, the first row of `of_field` that may stand beside it."""
+    values: int
+    """How many rows from there on may."""
 
     @classmethod
     def of(cls, head: Head, hop: Wanted, stream: Stream, where: str) -> Queries:
@@ -79,11 +85,15 @@ class Queries:
         if len(np.unique(hop.part)) < len(first):
             table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
             _, first = np.unique(table, axis=0, return_index=True)
-        return cls(first, hop.part[first], token.rows(first), value)
+        values = len(value.mid) // len(stream.parts)
+        at = np.zeros(len(first), np.int64)
+        if len(stream.parts) > 1:
+            at = np.searchsorted(stream.parts, hop.part[first]) * values
+        return cls(first, hop.part[first], token.rows(first), value, at, values)
 
     @property
     def count(self) -> int:
-        return len(self.parts) * len(self.of_field.mid)
+        return len(self.parts) * self.values
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -112,11 +122,11 @@ class Queries:
                 " one by one, and the keys are no codes"
             )
 
-        def leads(part: Places, value: Places, key: Places) -> Array:
+        def leads(part: Places, field: Places, key: Places) -> Array:
             table = _of_some(scores, self.of_token, part)
             # exact zeros where nothing was fetched before
             if self.of_field.used.any():
-                table += _of_some(scores, self.of_field, value)
+                table += _of_some(scores, self.of_field, field)
             row = np.arange(len(key))
             right = table[row, key]
             table[row, key] = -np.inf
@@ -131,11 +141,11 @@ class Queries:
         rows = max(1, _CHUNK // scores.keys.mid.shape[1])
         token_errors = scores.errors(self.of_token)
         value_errors = scores.errors(self.of_field)
-        for part, value, key in self._asked(hop, None, rows):
-            query = self.of_token.mid[part] + self.of_field.mid[value]
+        for part, field, key in self._asked(hop, None, rows):
+            query = self.of_token.mid[part] + self.of_field.mid[field]
             right = (query * scores.keys.mid[key]).sum(1)
             # errors are enlarged by more than the rounding of these sums
-            off = (token_errors[part] + value_errors[value]) * (1 + 2.0**-40)
+            off = (token_errors[part] + value_errors[field]) * (1 + 2.0**-40)
             least = min(least, float((right - off).min()))
         return least
 
@@ -149,8 +159,8 @@ class Queries:
         if codes is None:
             return None
 
-        def leads(part: Places, value: Places, key: Places) -> Array:
-            found = codes.leads(self.of_token.mid[part] + self.of_field.mid[value], key)
+        def leads(part: Places, field: Places, key: Places) -> Array:
+            found = codes.leads(self.of_token.mid[part] + self.of_field.mid[field], key)
             return np.zeros(len(key)) if found is None else found
 
         found = self._least(scores, self._asked(hop, key_of, rows), leads)
@@ -159,15 +169,18 @@ class Queries:
     def _asked(
         self, hop: Wanted, key_of: KeyOf | None, rows: int
     ) -> Iterator[tuple[Places, Places, Places]]:
-        """Queries that ask for a key, so many at once: their parts, values fetched and keys."""
+        """Queries that ask for a key, so many at once: their rows of `of_token` and `of_field`, and
+        the keys.
+        """
         for start in range(0, self.count, rows):
             every = np.arange(start, min(start + rows, self.count))
-            part, value = np.divmod(every, len(self.of_field.mid))
+            part, value = np.divmod(every, self.values)
             place = np.asarray(hop.place(self.parts[part], value))
             key = place if key_of is None else key_of(place)
             asked = key >= 0
             if asked.any():
-                yield part[asked], value[asked], key[asked]
+                field = self.first[part] + value
+                yield part[asked], field[asked], key[asked]
 
     def _least(
         self,
@@ -181,23 +194,24 @@ class Queries:
         least = gap = np.inf
         error = 0.0
         closest: tuple[int, int, int] | None = None
-        for part, value, key in queries:
-            lead = leads(part, value, key)
-            off = token_errors[part] + value_errors[value]
+        for part, field, key in queries:
+            lead = leads(part, field, key)
+            off = token_errors[part] + value_errors[field]
             computed = lead - 2 * off * (1 + 2.0**-40)
             gap = min(gap, float(lead.min()))
             error = max(error, float(off.max()))
             worst = int(computed.argmin())
             if closest is None or computed[worst] < least:
                 least = float(computed[worst])
-                closest = int(part[worst]), int(value[worst]), int(key[worst])
+                closest = int(part[worst]), int(field[worst]), int(key[worst])
         if closest is None:
             return None
         token, field, right = closest
         row = scores.centres(self.of_token.rows(slice(token, token + 1)))[0]
         row = row + scores.centres(self.of_field.rows(slice(field, field + 1)))[0]
         row[right] = -np.inf
-        return Lead(gap, error, least, int(self.tokens[token]), field, int(row.argmax()))
+        value = field - int(self.first[token])
+        return Lead(gap, error, least, int(self.tokens[token]), value, int(row.argmax()))
 
 
 def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:

@@ -43,7 +43,7 @@ def carry(stream: Stream, part: Live, hop: Wanted) -> Fetched:
         raise CheckFailed(f"{part.where}: no proof is known that {name} carries a value")
     every, anywhere, mass = arrive(stream, part, int(place[0]))
     fetched = every.rows(slice(0, hop.values))
-    after = stream.after(part, fetched, anywhere)
+    after = stream.after(part, fetched, anywhere, hop.then)
     entry = carry_entry(
         part.place,
         fetches=hop.fetches,

@@ -57,7 +57,7 @@ class Read:
         assumes: tuple[str, ...] = (),
     ) -> Fetched:
         """The hop, once the outputs at the last token and anywhere are known."""
-        after = stream.after(part, fetched, anywhere)
+        after = stream.after(part, fetched, anywhere, hop.then)
         entry = fetch_entry(
             part.place,
             fetches=hop.fetches,

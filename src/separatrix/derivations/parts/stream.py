@@ -5,7 +5,8 @@ Four views of the same numbers, each an enclosure of what any input can put ther
     by_place   a row per position, over all tokens
     by_token   a row per token, over all positions
     last       a row per last token, at the last position
-    field      a row per value that the layer before fetched, at the last position
+    field      a row per value that the layer before fetched, at the last position; where its MLP
+               reads the last token too, as many for each part of it that the next hop asks with
 
 At the last position a row of `last` and a row of `field` add up: a coordinate that one of them
 holds is exactly 0 in the other.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.derivations.parts.live_parts import Live, array
 from separatrix.model import Model
@@ -32,6 +34,8 @@ class Stream:
     by_token: Enclosure
     last: Enclosure
     field: Enclosure
+    parts: NDArray[np.int64]
+    """The parts of last tokens that rows of `field` belong to, in turn; one: all belong to all."""
     ends: bool = False
     """Whether nothing reads the other positions behind the next layer: they are not evaluated."""
 
@@ -46,6 +50,7 @@ class Stream:
             by_token=add(embed, position.hull(), RESIDUAL),
             last=add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL),
             field=Enclosure.point(np.zeros((1, model.config.width))),
+            parts=np.zeros(1, np.int64),
         )
 
     def at_last(self) -> Enclosure:
@@ -57,13 +62,22 @@ class Stream:
         alone = self.last.hull()
         return Enclosure(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
 
-    def after(self, part: Live, fetched: Enclosure, anywhere: Enclosure) -> After:
+    def after(
+        self,
+        part: Live,
+        fetched: Enclosure,
+        anywhere: Enclosure,
+        then: NDArray[np.int64] | None = None,
+    ) -> After:
         """The stream after a layer that adds a row of `fetched` at the last position, as its value
-        is, and anything within `anywhere` (one row) at the others.
+        is, and anything within `anywhere` (one row) at the others. `then`: the part of each last
+        token that the next hop asks with.
         """
         what = f"layer {part.layer + 1}, MLP"
         base = self._folded()
-        mixed = add(base.hull(), fetched, RESIDUAL)
+        parts = _parts(base, part, then)
+        groups = [base if then is None or len(parts) == 1 else base.rows(then == p) for p in parts]
+        mixed = _stacked([add(rows.hull(), fetched, RESIDUAL) for rows in groups])
         places = self.by_place
         tokens = self.by_token
         if not self.ends:
@@ -92,6 +106,7 @@ class Stream:
             by_token=tokens,
             last=base.only(~written),
             field=after.only(written),
+            parts=parts,
         )
         return After(stream, room, written & ~fetched.used)
 
@@ -104,6 +119,24 @@ class Stream:
         return Enclosure(
             np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
         )
+
+
+def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Parts of the last token whose rows an MLP must be evaluated for apart; one, if it does not
+    read what differs among last tokens.
+    """
+    if then is None or not part.mlp:
+        return np.zeros(1, np.int64)
+    differs = (base.mid != base.mid[:1]).any(0) | (base.rad != base.rad[:1]).any(0)
+    reads = (part.mlp["up.weight"] != 0.0).any(0)
+    return np.unique(then) if bool((differs & reads).any()) else np.zeros(1, np.int64)
+
+
+def _stacked(rows: list[Enclosure]) -> Enclosure:
+    """Rows one after the other."""
+    if len(rows) == 1:
+        return rows[0]
+    return Enclosure(np.concatenate([x.mid for x in rows]), np.concatenate([x.rad for x in rows]))
 
 
 @dataclass(frozen=True)
