@@ -9,7 +9,7 @@ logits = head(norm(x_last))                                (b, answers)
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -27,6 +27,10 @@ from separatrix.tasks.base.task import Task
 
 MOST_NUMBERS = 1 << 31
 """Most numbers in a model's embeddings and head together."""
+LONG = 1 << 22
+"""Numbers in the embeddings of a prompt from which on a single layer reads it in blocks."""
+BLOCK = 1 << 18
+"""Numbers in the embeddings of one block."""
 Cache = list[list[State]]
 """Per layer, per kind of heads: the state its mixer carries."""
 
@@ -126,6 +130,20 @@ class Block(nn.Module):
         y = x[:, -1]
         for part in self._mixers():
             y = y + part.last(normed)
+        return self._position_wise(y)
+
+    def reads_blocks(self) -> bool:
+        """Whether every mixer can take the tokens block by block."""
+        return all(part.reads_blocks for part in self._mixers())
+
+    def last_of_blocks(
+        self, x: Float[Tensor, "b 1 w"], blocks: Callable[[], Iterator[Tensor]], tokens: int
+    ) -> Float[Tensor, "b w"]:
+        """`last` of so many tokens, x the last of them, which come in blocks."""
+        normed = self.norm1(x)
+        y = x[:, 0]
+        for part in self._mixers():
+            y = y + part.last_of_blocks(normed, map(self.norm1, blocks()), tokens)
         return self._position_wise(y)
 
     def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
@@ -233,11 +251,43 @@ class Model(nn.Module):
         """
         if self._streams():
             return self._streamed(tokens)[:, -1]
-        x = self._embed(tokens)
         *early, final = self._blocks()
+        if not early and final.reads_blocks() and self._long(tokens):
+            return self._of_blocks(tokens, final)
+        x = self._embed(tokens)
         for block in early:
             x = block(x)
         return self.head(self.norm(final.last(x)))
+
+    def _long(self, tokens: Int[Tensor, "b t"]) -> bool:
+        """Whether a single layer reads the tokens in blocks: where their embeddings would fill more
+        than caches, and no gradient is asked for, which would keep every block.
+        """
+        if tokens.numel() * self.config.width <= LONG or torch.compiler.is_compiling():
+            return False
+        if torch._C._are_functorch_transforms_active():
+            return False
+        return not torch.is_grad_enabled() or not any(p.requires_grad for p in self.parameters())
+
+    def _of_blocks(self, tokens: Int[Tensor, "b t"], final: Block) -> Float[Tensor, "b answers"]:
+        """As `forward` of one layer, without the embeddings of all tokens at once."""
+        batch, count = tokens.shape
+        bos = self.config.bos
+        self._fits(count + bos)
+        size = max(1, BLOCK // (batch * self.config.width))
+
+        def blocks() -> Iterator[Tensor]:
+            for start in range(-bos, count, size):
+                yield self._embed_from(tokens[:, max(0, start) : start + size], max(0, start + bos))
+
+        last = self._embed_from(tokens[:, -1:], count - 1 + bos)
+        return self.head(self.norm(final.last_of_blocks(last, blocks, count + bos)))
+
+    def _embed_from(self, tokens: Tensor, place: int) -> Tensor:
+        """Embeddings of tokens from a place on; at place 0 the start token stands before them."""
+        if self.config.bos and not place:
+            tokens = F.pad(tokens, (1, 0), value=self.config.vocabulary)
+        return self.embed(tokens) + self.position.weight[place : place + tokens.shape[1]]
 
     def every(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
         """Logits after every token of the prompt."""
@@ -347,10 +397,8 @@ class Model(nn.Module):
         return torch.stack(logits, 1)
 
     def _embed(self, tokens: Tensor) -> Tensor:
-        if self.config.bos:
-            tokens = F.pad(tokens, (1, 0), value=self.config.vocabulary)
-        self._fits(tokens.shape[1])
-        return self.embed(tokens) + self.position.weight[: tokens.shape[1]]
+        self._fits(tokens.shape[1] + self.config.bos)
+        return self._embed_from(tokens, 0)
 
     def _fits(self, tokens: int) -> None:
         bos = self.config.bos

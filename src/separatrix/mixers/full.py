@@ -12,6 +12,8 @@ Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] sectio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -20,6 +22,7 @@ from separatrix.mechanisms import Full
 from separatrix.mixers.base.mixer import Shapes, State
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
 from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.mixers.ops.running_softmax import RunningSoftmax
 
 
 class FullMixer(SoftmaxMixer):
@@ -43,6 +46,26 @@ class FullMixer(SoftmaxMixer):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]
+
+    @property
+    def reads_blocks(self) -> bool:
+        # a convolved key reads the tokens before its block
+        return self.conv is None
+
+    def _last_of_blocks(
+        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
+    ) -> Float[Tensor, "b w"]:
+        q = self._qkv(self._project_last(last), tokens - 1)[0]
+        running = RunningSoftmax()
+        if self.sink is not None:
+            score = self.sink[:, None, None].expand(len(last), -1, 1, 1)
+            running.add(score, score.new_zeros(len(last), self.heads, 1, self.dv))
+        start = 0
+        for x in blocks:
+            _, k, v = self._qkv(self._project_last(x), start)
+            running.add(self._scores(q, k), self._shared(v))
+            start += x.shape[1]
+        return self._out(running.output().to(last.dtype), last)[:, 0]
 
     def _step(
         self, x: Float[Tensor, "b w"], state: State, t: int

@@ -82,7 +82,8 @@ class Queries:
         token, value = head.behind("q", Rows((token, value), last), what).parts
         first = np.arange(len(hop.part))
         # rows that differ in their part need not be sorted
-        if len(np.unique(hop.part)) < len(first):
+        parts = np.sort(hop.part)
+        if (parts[1:] == parts[:-1]).any():
             table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
             _, first = np.unique(table, axis=0, return_index=True)
         values = len(value.mid) // len(stream.parts)

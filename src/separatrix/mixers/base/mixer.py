@@ -7,6 +7,7 @@ Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dime
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
@@ -81,6 +82,22 @@ class Mixer(nn.Module, ABC):
         self._check_input(x, 3)
         return self._streamed(x)[:, -1] if self.streams else self._last(x)
 
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the output at the last token can be computed from blocks of tokens, one after the
+        other.
+        """
+        return False
+
+    def last_of_blocks(
+        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
+    ) -> Float[Tensor, "b w"]:
+        """As `last`, of so many tokens that come in blocks (b, c, w), none of which is kept; only
+        where `reads_blocks`. Raises SizeError as `forward` does.
+        """
+        self._check_input(last, 3)
+        return self._last_of_blocks(last, blocks, tokens)
+
     def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "n k"]) -> Float[Tensor, "b k w"]:
         """The outputs at some tokens only, in any order, also one of them twice; equal to
         `forward(x)` gathered there. Raises SizeError as `forward` does, and, outside of
@@ -145,6 +162,11 @@ class Mixer(nn.Module, ABC):
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._forward(x)[:, -1]
+
+    def _last_of_blocks(
+        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
+    ) -> Float[Tensor, "b w"]:
+        raise NotImplementedError
 
     def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
         return taken(self._forward(x), places)

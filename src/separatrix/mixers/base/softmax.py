@@ -163,8 +163,13 @@ class SoftmaxMixer(Projections, Mixer):
         self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]
     ) -> Float[Tensor, "b h 1 e"]:
         """The output of one token that sees all the keys and values given."""
-        scores = capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
-        return softmax(scores, self._shared(v), self.sink)
+        return softmax(self._scores(q, k), self._shared(v), self.sink)
+
+    def _scores(
+        self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"]
+    ) -> Float[Tensor, "b h 1 t"]:
+        """The scores of all the keys given."""
+        return capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
 
     def _out(
         self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"] | None = None
