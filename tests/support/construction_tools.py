@@ -1,17 +1,24 @@
-"""What the tests of constructions share: every input of a small task, and the inputs a model
-answers wrongly.
+"""What the tests of constructions share: every input of a small task, the inputs a model answers
+wrongly, and edited weights that must be refused.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
+import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
+from separatrix.checks.construction import verify_construction
 from separatrix.constructions import Built
+from separatrix.errors import CheckFailed
+from separatrix.evidence.canonical import sha256
 
 Tokens = NDArray[np.int64]
 
@@ -37,3 +44,22 @@ def wrong(
     """The inputs (their first 20 tokens) that are answered wrongly, at most five of them."""
     found = logits(built, tokens, batch=batch).argmax(-1)
     return [tokens[i][:20].tolist() for i in np.flatnonzero(found != answers)[:5]]
+
+
+def refused(
+    built: Built, folder: Path, edits: dict[str, tuple[tuple[int, ...], float]], message: str
+) -> None:
+    """Asserts that the weights with some numbers changed, under a record that names them, are
+    refused with this message.
+    """
+    tensors = {name: tensor.clone() for name, tensor in built.model.state_dict().items()}
+    for name, (place, value) in edits.items():
+        assert tensors[name][place] != value
+        tensors[name][place] = value
+    data = safetensors.torch.save(tensors)
+    name = f"{built.record.name}-{sha256(data)[:12]}.safetensors"
+    (folder / name).write_bytes(data)
+    with pytest.raises(CheckFailed, match=message):
+        verify_construction(
+            replace(built.record, weights=name, weights_sha256=sha256(data)), folder
+        )

@@ -15,6 +15,7 @@ from separatrix.constructions import (
     carried,
     equality,
     group,
+    index,
     match2,
     match2_bits,
     modular,
@@ -52,6 +53,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         group.RECIPE,
         swaps.RECIPE,
         thought.RECIPE,
+        index.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -45,6 +45,7 @@ from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, thres
 from separatrix.mechanisms import Full
 from separatrix.model import Model
 from separatrix.tasks import Eva
+from separatrix.tasks.functions.lookup import Lookup
 
 
 def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
@@ -60,16 +61,21 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
-    return built(task, write_retrieval(task, architecture, reader), name="retrieval")
+    model = write_retrieval(task, architecture, reader, range(task.n))
+    return built(task, model, name="retrieval")
 
 
-def head_sizes(task: Eva) -> tuple[int, int]:
+def head_sizes(task: Lookup) -> tuple[int, int]:
     """Numbers in a key (address and tag) and in a value."""
     return bits_for(task.n) + 1, bits_for(task.V)
 
 
-def write_retrieval(task: Eva, architecture: Architecture, reader: Reader) -> Model:
-    """A model of the architecture whose softmax mixer at `reader` is the head described above."""
+def write_retrieval(
+    task: Lookup, architecture: Architecture, reader: Reader, arguments: range
+) -> Model:
+    """A model of the architecture whose softmax mixer at `reader` is the head described above;
+    `arguments` are the ids that ask for places 0, 1, ...
+    """
     address = bits_for(task.n)
     code = bits_for(task.V)
     if reader.asking is None:
@@ -80,6 +86,7 @@ def write_retrieval(task: Eva, architecture: Architecture, reader: Reader) -> Mo
     placed = reader.asking is None
     model = empty_model(task, architecture, width=space.width, hidden=2 * code, placed=placed)
     embed = model.embed.weight
+    asking = slice(arguments.start, arguments.stop)
     # a token may be read as a value and as an argument: it holds both codes
     embed[: task.V, space["value"]] = signs(task.V, code)
     read: Read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
@@ -88,13 +95,13 @@ def write_retrieval(task: Eva, architecture: Architecture, reader: Reader) -> Mo
         position[: task.n, space["address"]] = signs(task.n, address)
         position[: task.n, space["memory"]] = 1.0
         position[task.n, space["memory"]] = -1.0
-        embed[: task.n, space["argument"]] = signs(task.n, address)
+        embed[asking, space["argument"]] = signs(task.n, address)
         query = [(space["argument"], SCALE), (space["memory"], -SCALE)]
         key = [(space["address"], SCALE), (space["memory"], SCALE)]
         reader.write(model, query=query, key=key, **read)
     else:
         embed[:, space["one"]] = 1.0
-        embed[: task.n, space["asked"]] = reader.asking.queries(np.arange(task.n))
+        embed[asking, space["asked"]] = reader.asking.queries(np.arange(task.n))
         reader.write_asking(model, asked=space["asked"], one=space["one"], **read)
     threshold(mlp_after(model, reader.place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, code)

@@ -53,7 +53,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
             " tokens, numbers of at least 32 bits, and no conv, rope, window or gates"
         )
     place = found[-1]
-    model = write_retrieval(task, architecture, Reader(place))
+    model = write_retrieval(task, architecture, Reader(place), range(task.n))
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
     assert mixer.mix is not None

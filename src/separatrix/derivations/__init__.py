@@ -15,6 +15,7 @@ from separatrix.derivations import (
     carried,
     equality,
     group,
+    index,
     match2,
     match2_bits,
     modular,
@@ -49,6 +50,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         group.DERIVATION,
         swaps.DERIVATION,
         thought.DERIVATION,
+        index.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

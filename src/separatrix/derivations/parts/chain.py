@@ -66,7 +66,7 @@ def derive_chain(
     live = live_parts(model, placed=False)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
-    stream = Stream.of(model, task.length, len(hops[0].part))
+    stream = Stream.of(model, task.length, len(hops[0].part), first=hops[0].first)
     done: list[Fetched] = []
     near: list[Near] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):

@@ -44,10 +44,10 @@ def nearest(
     inputs = task.sample(len(near), rng).tokens.copy()
     for row, wish in zip(inputs, near, strict=True):
         if wish.token is not None:
-            row[-1] = wish.token
+            row[-1] = hops[0].first + wish.token
         value = 0
         for number, hop in enumerate(hops[: wish.hop + 1]):
-            place = int(hop.place(hop.part[row[-1]], value))
+            place = int(hop.place(hop.part[row[-1] - hops[0].first], value))
             # the hop before the one in question must fetch the value it was close to failing at
             if number == wish.hop - 1 and wish.value is not None:
                 row[place] = wish.value

@@ -40,6 +40,8 @@ class Wanted:
     """(part, value fetched before) -> position."""
     then: NDArray[np.int64] | None = None
     """The part of each last token that the hop after it asks with."""
+    first: int = 0
+    """The id of the first last token."""
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,13 @@ class Stream:
     """Whether nothing reads the other positions behind the next layer: they are not evaluated."""
 
     @classmethod
-    def of(cls, model: Model, length: int, last_tokens: int) -> Stream:
-        """Embeddings of `length` positions; the last token is one of the first `last_tokens`."""
+    def of(cls, model: Model, length: int, last_tokens: int, *, first: int = 0) -> Stream:
+        """Embeddings of `length` positions; the last token is one of `last_tokens` from `first`
+        on.
+        """
         embed = Enclosure.point(array(model.embed.weight))
         position = Enclosure.point(array(model.position.weight)[:length])
-        tokens = slice(0, last_tokens)
+        tokens = slice(first, first + last_tokens)
         return cls(
             by_place=add(embed.hull(), position, RESIDUAL),
             by_token=add(embed, position.hull(), RESIDUAL),

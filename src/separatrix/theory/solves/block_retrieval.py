@@ -5,7 +5,7 @@ from __future__ import annotations
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Sparse
-from separatrix.tasks import Eva, Task
+from separatrix.tasks import Eva, Index, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import EMBEDDED
 from separatrix.theory.solves.retrieval import RETRIEVED
@@ -18,7 +18,8 @@ class BlockRetrieval(Theorem):
     statement = (
         "Mean-pooled over a block of 2^b tokens, keys of address bits keep the high bits and lose"
         " the b low ones, so the block asked for scores highest, is the one opened, and holds the"
-        " token asked for. One (B, k)-sparse layer solves Eva for every k >= 1."
+        " token asked for. One (B, k)-sparse layer solves Eva and index lookup for every k"
+        " >= 1."
     )
     premises = (
         (
@@ -41,7 +42,7 @@ class BlockRetrieval(Theorem):
     words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva):
+        if not isinstance(task, Eva | Index):
             return None
         address = bits_of(task.n)
         payload = bits_of(task.V)

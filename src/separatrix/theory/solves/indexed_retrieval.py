@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.tasks import Eva, Task
+from separatrix.tasks import Eva, Index, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import places
 from separatrix.theory.solves.retrieval import RETRIEVED
@@ -17,7 +17,7 @@ class IndexedRetrieval(Theorem):
     statement = (
         "With address bits as +-1 in the indexer's keys and the query, the token asked for has the"
         " highest score, so it is among the k >= 1 tokens read; among those the retrieval head"
-        " finds it. One indexed layer solves Eva."
+        " finds it. One indexed layer solves Eva and index lookup."
     )
     premises = (
         (
@@ -43,7 +43,7 @@ class IndexedRetrieval(Theorem):
     words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva):
+        if not isinstance(task, Eva | Index):
             return None
         address = bits_of(task.n)
         payload = bits_of(task.V)

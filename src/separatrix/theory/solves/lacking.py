@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from separatrix.architecture import Architecture
 from separatrix.numbers.selection import MOST_OFFSETS
-from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Dyck, Equality, Eva, Index, SeqComp, Task, TwoSum
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.brackets import Needed, stacked
 from separatrix.theory.solves.places import (
@@ -36,7 +36,7 @@ def why_open(architecture: Architecture, task: Task) -> str:
             f" (positions={architecture.positions}; a spec means embedded unless it says"
             " otherwise), and Theorem P is about those that do not"
         )
-    if not isinstance(task, TwoSum | Equality | Eva | SeqComp):
+    if not isinstance(task, TwoSum | Equality | Eva | Index | SeqComp):
         return ""
     full = [part for layer in architecture for part in layer if part.group == "full"]
     if full and not any(part.free_scores for part in full):
@@ -51,7 +51,7 @@ def why_open(architecture: Architecture, task: Task) -> str:
             return why_unplaced(architecture, task.length) or _why_no_blank(
                 architecture, task.length
             )
-        case Eva() | SeqComp():
+        case Eva() | Index() | SeqComp():
             return why_unplaced(architecture, task.length)
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.tasks import Eva, Task
+from separatrix.tasks import Eva, Index, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import places
 from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
-RETRIEVED: WordsByTask = {
-    "eva": Words(
+RETRIEVED: WordsByTask = dict.fromkeys(
+    ("eva", "index"),
+    Words(
         "{statement}",
         "The layer looks the fact up by its address instead of remembering it, so the growing cache"
         " does the work; training may not find them.",
-    )
-}
+    ),
+)
 """How retrieval is told, whatever kind of layer retrieves."""
 
 
@@ -28,7 +29,7 @@ class Retrieval(Theorem):
         " s^2 (D - 2 hamming): the right token wins by 2 s^2, the rest weighs at most (n-1) e^(-2"
         " s^2), and a threshold restores the payload exactly. With rotations alone the keys are all"
         " equal and the last token, whose place is known, asks for an offset: the score is largest"
-        " there (relative selection). One full layer solves Eva."
+        " there (relative selection). One full layer solves Eva and index lookup."
     )
     premises = (
         (
@@ -51,7 +52,7 @@ class Retrieval(Theorem):
     words = RETRIEVED
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva):
+        if not isinstance(task, Eva | Index):
             return None
         address = bits_of(task.n)
         payload = bits_of(task.V)
