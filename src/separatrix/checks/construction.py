@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from separatrix.architecture import Architecture
-from separatrix.checks.generation import due, given, prompts_of
+from separatrix.checks.generation import asked_at, due, given, given_at, prompts_of
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import (
@@ -272,9 +272,13 @@ def _right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
     batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
-        wanted = due(task, some)
         with torch.inference_mode():
-            found, finite = given(model, some, wanted.shape[1])
+            if task.several:
+                places, wanted = asked_at(task, some)
+                found, finite = given_at(model, some, places)
+            else:
+                wanted = due(task, some)
+                found, finite = given(model, some, wanted.shape[1])
         wrong = np.flatnonzero((found != wanted).any(1) | ~finite.numpy())
         if len(wrong):
             said = found[wrong[0]].tolist()

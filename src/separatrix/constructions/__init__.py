@@ -19,9 +19,11 @@ from separatrix.constructions import (
     match2,
     match2_bits,
     modular,
+    mqar,
     pairs,
     parity,
     permutation,
+    recall,
     retrieval,
     seqcomp,
     sparse_retrieval,
@@ -54,6 +56,8 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         swaps.RECIPE,
         thought.RECIPE,
         index.RECIPE,
+        recall.RECIPE,
+        mqar.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -19,9 +19,11 @@ from separatrix.derivations import (
     match2,
     match2_bits,
     modular,
+    mqar,
     pairs,
     parity,
     permutation,
+    recall,
     retrieval,
     seqcomp,
     sparse_retrieval,
@@ -51,6 +53,8 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         swaps.DERIVATION,
         thought.DERIVATION,
         index.DERIVATION,
+        recall.DERIVATION,
+        mqar.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -37,6 +37,7 @@ from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.match2 import Match2
 from separatrix.theory.solves.pairs import TwoLayerPairs
+from separatrix.theory.solves.recall import ConvolvedRecall
 from separatrix.theory.solves.retrieval import Retrieval
 from separatrix.theory.solves.state_tracking import StateTracking
 
@@ -60,6 +61,7 @@ THEOREMS: dict[str, Theorem] = {
         Retrieval(),
         BlockRetrieval(),
         IndexedRetrieval(),
+        ConvolvedRecall(),
         Composition(),
         Match2(),
         TwoLayerPairs(),

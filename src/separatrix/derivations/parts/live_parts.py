@@ -127,6 +127,13 @@ class Live:
         head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
         return replace(head, steps=steps(mixer, head.index, self.where))
 
+    def convolved_head(self) -> Head:
+        """The same of full attention behind a short convolution, which the caller evaluates."""
+        mixer = self.mixer
+        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered != {"conv"}:
+            raise self._other("full attention behind a short convolution, with no other option")
+        return self._weights(mixer.head_dim, mixer.dv, mixer.heads, "conv.weight")
+
     def sparse_head(self) -> tuple[SparseMixer, Head]:
         """The same of block-sparse attention, and the mixer. Raises CheckFailed as `full_head`
         does.

@@ -1,0 +1,166 @@
+"""Lookup by content in one full layer behind a short convolution: a head whose keys are made of the
+token before, so that the place of a value carries the key in front of it.
+
+One plain layer of bounded width cannot do that where a key and its value are two tokens. For a
+fixed question what a head sums up is a sum over places: whoever holds the values alone would tell
+whoever holds the keys alone, in H (d_v + 1) numbers, the value of any key, and there are V^n
+contents to tell. A kernel of two tokens is what joins a key to its value.
+
+D = ceil(log2 K) bits for a key, B for an answer, all +-1, lowest first; s = 4; r = ceil(log2 n)
+bits of a number of a pair where later writes must win, else r = 0; c = 2^(r+1).
+
+    space     width   place of the i-th key   of its value   first place   elsewhere   token
+    key       D       .                       .              .             .           bits of a key
+    one       1       .                       .              .             .           1 for keys
+    shut      1       D - 1                   D + 1          D - 1         D + 1       .
+    order     r       bits of i               0              bits of 0     0           .
+    value     B       .                       .              .             .           bits
+    none      B       0                       0              bits of none  0           .
+    fetched   B       written by attention
+    answer    B       written by the MLP
+
+The head, at a token that asks for key q; its key at place j is made of the token at j - 1:
+
+    K x_{j-1} = s (key, shut, order)
+    Q x       = s (c key, -c one, 2^0 one, 2^1 one, ...)
+    V x_j     = value + none
+
+    behind the i-th key k:   s^2 (c (1 - 2 hamming(k, q)) + 2 i - (2^r - 1))
+    elsewhere:               at most -s^2 c
+    the first place:         0, for no token stands before it
+
+With c = 2^(r+1) a key that matches scores at least s^2 (2^r + 1) >= 2 s^2, and all others at most
+the negative of that: so the right one leads by 4 s^2 at least, or, over earlier writes of the same
+key, by 2 s^2. The first place is the blank between the two: where nothing matches it leads by 2 s^2
+and holds the code of "none". All numbers are small integers, and scores multiples of s^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from separatrix.architecture import Architecture, Mechanism, Place, stack
+from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.placement import (
+    empty_model,
+    mlp_after,
+    places,
+    softmax_head,
+    wide_enough,
+)
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.errors import SizeError
+from separatrix.mechanisms import Full
+from separatrix.model import Model
+from separatrix.tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is looked up: `pairs` pairs of key and value from the first place on."""
+
+    keys: range
+    values: range
+    pairs: int
+    absent: bool = False
+    """Whether a key may be missing: one answer more."""
+    rewritten: bool = False
+    """Whether keys may be written again; the last value counts."""
+
+    @property
+    def code(self) -> int:
+        return bits_for(len(self.keys))
+
+    @property
+    def order(self) -> int:
+        return bits_for(self.pairs) if self.rewritten else 0
+
+    @property
+    def head_dim(self) -> int:
+        return self.code + 1 + self.order
+
+    @property
+    def answer(self) -> int:
+        return bits_for(len(self.values) + self.absent)
+
+
+def lookup(task: Task, asked: Asked, architecture: Architecture | None) -> Model:
+    """The weights above, in the last full layer with a convolution that holds them (default: a
+    stack of just that). Raises SizeError, saying what is needed, where there is none.
+    """
+    fits_float32(task)
+    if architecture is None:
+        dims = max(asked.head_dim, asked.answer)
+        architecture = stack([Full(heads=1, head_dim=dims, conv=2)])
+    place = lookup_place(task, asked, architecture)
+    space = Spaces(
+        key=asked.code,
+        one=1,
+        shut=1,
+        order=asked.order,
+        value=asked.answer,
+        none=asked.answer,
+        fetched=asked.answer,
+        answer=asked.answer,
+    )
+    model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
+    write_embeddings(model, asked, space)
+    write_head(model, asked, space, place)
+    threshold(mlp_after(model, place), space["fetched"], space["answer"])
+    model.head.weight[:, space["answer"]] = signs(task.answers, asked.answer)
+    return model
+
+
+def lookup_place(task: Task, asked: Asked, architecture: Architecture) -> Place:
+    def holds(part: Mechanism) -> bool:
+        return (
+            isinstance(part, Full)
+            and part.conv >= 2
+            and wide_enough(replace(part, conv=0), asked.head_dim, asked.answer)
+        )
+
+    found = places(architecture, holds)
+    if not found:
+        raise SizeError(
+            f"'{architecture.spec}' cannot hold the construction for {task.spec}: a key and its"
+            " value are two tokens, which a convolution joins: it needs a full layer with conv >="
+            f" 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
+            " bits and no rope or sink"
+        )
+    return found[-1]
+
+
+def write_embeddings(model: Model, asked: Asked, space: Spaces) -> None:
+    """What tokens and places hold."""
+    embed = model.embed.weight
+    position = model.position.weight
+    keys = slice(asked.keys.start, asked.keys.stop)
+    embed[keys, space["key"]] = signs(len(asked.keys), asked.code)
+    embed[keys, space["one"]] = 1.0
+    values = slice(asked.values.start, asked.values.stop)
+    embed[values, space["value"]] = signs(len(asked.values), asked.answer)
+    position[:, space["shut"]] = float(asked.code + 1)
+    position[: 2 * asked.pairs : 2, space["shut"]] = float(asked.code - 1)
+    position[: 2 * asked.pairs : 2, space["order"]] = signs(asked.pairs, asked.order)
+    if asked.absent:
+        position[0, space["none"]] = signs(np.array([len(asked.values)]), asked.answer)
+
+
+def write_head(model: Model, asked: Asked, space: Spaces, place: Place) -> None:
+    """Head 0, behind its convolution."""
+    mixer = softmax_head(model, place)
+    over = float(SCALE << (asked.order + 1))
+    counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
+    pick(mixer.q.weight, [(space["key"], over), (space["one"], -over), *counted])
+    pick(mixer.k.weight, [(space[name], float(SCALE)) for name in ("key", "shut", "order")])
+    pick(mixer.v.weight, [(space["value"], 1.0)])
+    pick(mixer.v.weight, [(space["none"], 1.0)])
+    put(mixer.o.weight, space["fetched"])
+    assert mixer.conv is not None
+    queries, keys, _ = mixer.channels
+    # the newest token's weight stands last
+    mixer.conv.weight[:, -1] = 1.0
+    mixer.conv.weight[queries : queries + keys] = 0.0
+    mixer.conv.weight[queries : queries + keys, -2] = 1.0

@@ -1,0 +1,44 @@
+"""Associative recall in one full layer behind a short convolution: parts/lookups.py derives the
+weights.
+
+    present, independent   the key is there: its value wins
+    absent                 the first place, whose key is 0, wins where nothing matches: "none"
+    last                   the same, and of equal keys the last one wins by the number of its pair
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.lookups import Asked, lookup
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.tasks import Recall
+from separatrix.tasks.recall import PROMISED
+
+
+def recall(task: Recall, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in one full layer with a convolution (default: a
+    single layer that just holds it).
+
+    Raises SizeError where no layer holds them, or float32 does not bear out the proof.
+    """
+    asked = Asked(
+        keys=range(task.V, task.vocabulary),
+        values=range(task.V),
+        pairs=task.n,
+        absent=task.form not in PROMISED,
+        rewritten=task.form == "last",
+    )
+    return built(task, lookup(task, asked, architecture), name="recall")
+
+
+RECIPE = Recipe(
+    name="recall",
+    task=Recall,
+    build=recall,
+    theorem="recall",
+    takes=(
+        "one full layer with conv >= 2, ceil(log2 K) + 1 key dimensions (form=last: ceil(log2 n)"
+        " more) and ceil(log2 V) value dimensions (of V + 1 answers where keys may be missing)"
+    ),
+)

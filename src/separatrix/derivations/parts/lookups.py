@@ -1,0 +1,317 @@
+"""Proves one hop of full attention that looks a content up: behind a short convolution keys are
+made of the token before, values of the token itself.
+
+    key at place j = C(token at j-1) + P(j-1)      0 at the first place
+    query of q     = a row for each token that may ask, the same at every place that asks
+    score          = <query, C> + <query, P>
+
+The numbers of a key are of two kinds: those that tokens alone write, and those that places alone
+write. So a score is a sum of two tables, which are bounded one by one: how far the key asked for
+leads over other keys, and how far places raise or lower them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.derivations.parts.chain import left_by
+from separatrix.derivations.parts.derivation import Derived
+from separatrix.derivations.parts.live_parts import Head, Live, array, live_parts
+from separatrix.derivations.parts.position_wise import prove_readout
+from separatrix.derivations.parts.queries import Queries, Wanted
+from separatrix.derivations.parts.softmax import averaged
+from separatrix.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.errors import CheckFailed
+from separatrix.mixers.ops.convolution import Convolution
+from separatrix.model import Model
+from separatrix.proofs.entries import fetch_entry
+from separatrix.proofs.float32 import off_target
+from separatrix.proofs.machine import (
+    TINY,
+    Array,
+    Enclosure,
+    Scores,
+    add,
+    limited,
+    linear,
+    lowest_bits,
+    roundings,
+    slack,
+)
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Where keys and values stand in a prompt, and who asks for the value of which key."""
+
+    length: int
+    keys: range
+    """Ids of keys."""
+    values: range
+    """Ids of values; the answers are their numbers, in this order."""
+    at: Places
+    """Places of the keys of pairs, in order; the value of each stands behind it."""
+    asking: Places
+    """Places at which a key may ask."""
+    absent: bool = False
+    """Whether a key that was never written is answered, by one answer more."""
+    rewritten: bool = False
+    """Whether keys may be written again; the last value counts."""
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """What the layer leaves behind: its proof, the stream after it, numbers used."""
+
+    entry: dict[str, Any]
+    stream: Stream
+    key_numbers: int
+    value_numbers: int
+
+
+def look_up(model: Model, part: Live, pairs: Pairs) -> LookedUp:
+    """One head at every place that asks. Raises CheckFailed where another token may win."""
+    where = part.where
+    head = shifted_head(part)
+    embed = Enclosure.point(array(model.embed.weight))
+    position = Enclosure.point(array(model.position.weight)[: pairs.length])
+    keys = slice(pairs.keys.start, pairs.keys.stop)
+    asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
+    stream = Stream(
+        by_place=add(embed.hull(), position, RESIDUAL),
+        by_token=add(embed, position.hull(), RESIDUAL),
+        last=asking,
+        field=Enclosure.point(np.zeros((1, model.config.width))),
+        parts=np.zeros(1, np.int64),
+        ends=True,
+    )
+    content, placed = _apart(head, embed, position, where)
+    queries = linear(asking, head.q, what=f"{where}, q")
+    if queries.rad.any() or content.rad.any() or placed.rad.any():
+        raise CheckFailed(f"{where}: queries and keys of a lookup are not exact in its format")
+    _any_score(stream, head, where)
+    scores = _Scores.of(queries, content, placed, pairs, where)
+    gaps = scores.gaps()
+    error = scores.error
+    least = min(gaps) - 2 * error * (1 + 2.0**-40)
+    if min(gaps) <= 0 or least <= 0:
+        raise CheckFailed(
+            f"{where}: for some query a key that was not asked for"
+            f" {'scores' if min(gaps) <= 0 else 'may score, by rounding,'} no less than the one to"
+            " be read"
+        )
+    mass = off_target(pairs.length - 1, Fraction(least))
+    fetched, anywhere = _averages(embed, position, head, pairs, mass, where)
+    after = stream.after(
+        part,
+        linear(fetched, head.o, what=f"{where}, o"),
+        linear(anywhere, head.o, what=f"{where}, o"),
+    )
+    entry = fetch_entry(
+        part.place,
+        fetches="the value of the key",
+        queries=len(queries.mid),
+        keys=pairs.length,
+        score_gap=min(gaps),
+        score_error=error,
+        mass=mass,
+        left=left_by(part, fetched, after),
+    )
+    return LookedUp(entry, after.stream, int(scores.used.sum()), int((head.v != 0.0).any(1).sum()))
+
+
+def shifted_head(part: Live) -> Head:
+    """The live head, whose keys are made of the token before and whose queries and values of the
+    token itself. Raises CheckFailed where its convolution does anything else.
+    """
+    head = part.convolved_head()
+    convolution = part.mixer.get_submodule("conv")
+    assert isinstance(convolution, Convolution)
+    taps = array(convolution.weight)
+    start = 0
+    for name, back in (("q", 0), ("k", 1), ("v", 0)):
+        rows = array(part.mixer.get_parameter(f"{name}.weight"))
+        # the newest token's weight stands last
+        wanted = np.zeros(taps.shape[1])
+        wanted[-1 - back] = 1.0
+        if (taps[start : start + len(rows)][(rows != 0.0).any(1)] != wanted).any():
+            raise CheckFailed(
+                f"{part.where}: the convolution of {name} does not just hand on the token"
+                f" {'before' if back else 'itself'}"
+            )
+        start += len(rows)
+    return head
+
+
+def _apart(
+    head: Head, embed: Enclosure, position: Enclosure, where: str
+) -> tuple[Enclosure, Enclosure]:
+    """What tokens (a row each) and what places (a row each) write into a key. Raises CheckFailed
+    where a number of it has something of both.
+    """
+    what = f"{where}, k"
+    by_token = linear(embed, head.k, what=what)
+    by_place = linear(position, head.k, what=what)
+    if (by_token.used & by_place.used).any():
+        raise CheckFailed(f"{what}: a number of the key is made of tokens and of places")
+    # the columns of the stream that a number reads must not be a sum of both either
+    mixed = embed.used & position.used
+    if (head.k[:, mixed] != 0.0).any():
+        raise CheckFailed(f"{what}: it reads a number that tokens and places both write")
+    return by_token, by_place
+
+
+def _any_score(stream: Stream, head: Head, where: str) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number."""
+    keys = linear(stream.by_place.hull(), head.k, what=f"{where}, k")
+    zero = Enclosure.between(np.minimum(keys.low, 0.0), np.maximum(keys.high, 0.0))
+    for rows in (stream.by_place.hull(), stream.last.hull()):
+        queries = linear(rows, head.q, what=f"{where}, q")
+        Scores(zero, queries.used, f"{where}, scores").errors(queries)
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The two tables of scores, and how far a computed score may be from their sum."""
+
+    queries: Enclosure
+    pairs: Pairs
+    own: Array
+    """For each query the token part of the key that it asks for."""
+    lead: float
+    """By how much that exceeds the token part of any other key; infinite where there is one key."""
+    most: Array
+    """For each query the largest token part of any token."""
+    paired: Array
+    """The place part of every pair, in order."""
+    elsewhere: float
+    """The largest place part of any other place but the first."""
+    used: NDArray[np.bool_]
+    error: float
+
+    @classmethod
+    def of(
+        cls, queries: Enclosure, content: Enclosure, placed: Enclosure, pairs: Pairs, where: str
+    ) -> _Scores:
+        used = queries.used & (content.used | placed.used)
+        asked = queries.mid[:, placed.used]
+        if (asked != asked[:1]).any():
+            raise CheckFailed(f"{where}: what a query asks of places differs with the token")
+        keys = slice(pairs.keys.start, pairs.keys.stop)
+        places = placed.mid[:, placed.used] @ asked[0]
+        # the key at a place is made of the place before it
+        last = np.setdiff1d(np.arange(pairs.length - 1), pairs.at)
+        own = (queries.mid * content.mid[keys]).sum(1)
+        rise = np.maximum(content.mid.max(0) * queries.mid, content.mid.min(0) * queries.mid)
+        lead = np.inf
+        if len(pairs.keys) > 1:
+            hop = Wanted("", len(pairs.keys), np.arange(len(pairs.keys)), lambda q, _: q)
+            found = Queries.alone(queries).lead(
+                Scores(content.rows(keys), used, f"{where}, scores"), hop
+            )
+            assert found is not None
+            lead = found.gap
+        return cls(
+            queries=queries,
+            pairs=pairs,
+            own=own,
+            lead=lead,
+            most=rise.sum(1),
+            paired=places[pairs.at],
+            elsewhere=float(places[last].max(initial=-np.inf)),
+            used=used,
+            error=_rounding(queries, content, placed, used, where),
+        )
+
+    def gaps(self) -> list[float]:
+        """Every lead of the key that is to be read over what is not. The first place has no token
+        before it, and so a score of exactly 0.
+        """
+        highest = float(self.paired.max())
+        lowest = float(self.paired.min())
+        right = float(self.own.min()) + lowest
+        other = float(self.own.max()) - self.lead + highest
+        rest = float(self.most.max()) + self.elsewhere
+        gaps = [self.lead + lowest - highest, right, right - rest]
+        if self.pairs.rewritten:
+            before = np.maximum.accumulate(self.paired)[:-1]
+            gaps.append(float((self.paired[1:] - before).min()))
+        if self.pairs.absent:
+            gaps += [-other, -rest]
+        return gaps
+
+
+def _rounding(
+    queries: Enclosure,
+    content: Enclosure,
+    placed: Enclosure,
+    used: NDArray[np.bool_],
+    where: str,
+) -> float:
+    """How far a computed score may be from the sum of its products: 0 where no partial sum, in
+    whatever order, needs more digits than there are.
+    """
+    asked = queries.mid[:, used]
+    keys = np.concatenate([content.mid[:, used], placed.mid[:, used]])
+    total = float((np.abs(asked) @ np.abs(keys).max(0)).max()) * (1 + slack(asked.shape[1]))
+    limited(np.array([total]), f"{where}, scores")
+    each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
+    lowest = int(each.min(initial=0))
+    if lowest >= -126 and total <= 2.0 ** (24 + lowest):
+        return 0.0
+    terms = int(used.sum())
+    return (float(roundings(terms)) + slack(terms)) * total + 4 * terms * TINY
+
+
+def _averages(
+    embed: Enclosure, position: Enclosure, head: Head, pairs: Pairs, mass: Fraction, where: str
+) -> tuple[Enclosure, Enclosure]:
+    """What the softmax gives where it asks, a row for each answer, and anywhere, one row."""
+    values = slice(pairs.values.start, pairs.values.stop)
+    what = f"{where}, v"
+    rows = add(embed.rows(values), position.rows(pairs.at + 1).hull(), RESIDUAL)
+    read = linear(rows, head.v, what=what)
+    if pairs.absent:
+        # a key stands first
+        keys = embed.rows(slice(pairs.keys.start, pairs.keys.stop)).hull()
+        blank = linear(add(keys, position.rows(slice(0, 1)), RESIDUAL), head.v, what=what)
+        read = Enclosure(
+            np.concatenate([read.mid, blank.mid]), np.concatenate([read.rad, blank.rad])
+        )
+    seen = linear(add(embed.hull(), position.hull(), RESIDUAL), head.v, what=what)
+    count = pairs.length
+    return (
+        averaged(read, seen, count, mass, where),
+        averaged(seen, seen, count, Fraction(0), where),
+    )
+
+
+def derive_lookup(
+    task: Task, model: Model, pairs: Pairs, closest: Callable[[np.random.Generator], Tokens]
+) -> Derived:
+    """The proof of one layer that looks up what is asked for. Raises CheckFailed, naming the part,
+    where the weights do not bear it out.
+    """
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    live = live_parts(model)
+    if len(live) != 1:
+        raise CheckFailed(f"{len(live)} layers write; this construction is one")
+    found = look_up(model, live[0], pairs)
+    readout = prove_readout(model, found.stream)
+    sizes = {
+        "layers": 1,
+        "head_dim": found.key_numbers,
+        "value_dim": found.value_numbers,
+    }
+    return Derived([found.entry], readout.margin, sizes, closest)
