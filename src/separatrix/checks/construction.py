@@ -273,7 +273,7 @@ def _right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
         with torch.inference_mode():
-            if task.several:
+            if task.several and not task.stepwise:
                 places, wanted = asked_at(task, some)
                 found, finite = given_at(model, some, places)
             else:

@@ -13,8 +13,9 @@ from separatrix.theory.solves.places import EMBEDDED
 from separatrix.theory.solves.room import bits_of
 
 BUILT: dict[str, tuple[str, ...]] = {
-    "retrieval": ("retrieval",),
+    "retrieval": ("retrieval", "index"),
     "block-retrieval": ("sparse-retrieval",),
+    "recall": ("recall", "mqar"),
     "composition": ("seqcomp", "carried"),
     "thought": ("thought",),
     "match2": ("match2", "match2-bits"),
@@ -24,6 +25,14 @@ BUILT: dict[str, tuple[str, ...]] = {
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
+LOOKUPS = {
+    "retrieval": "eva",
+    "sparse-retrieval": "eva",
+    "index": "index",
+    "recall": "recall",
+    "mqar": "mqar",
+}
+"""Recipes that stand behind a theorem about several tasks -> the task that each is for."""
 EXACT = ("brackets", "state-tracking")
 """Those of which nothing is rounded, in whatever formats hold the answers."""
 MOST_FOLLOWED = 43
@@ -57,9 +66,15 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if isinstance(task, TwoSum):
         return _matched(verdict, task)
     # recipes write addresses into embeddings; none works by rotations alone, or by counting
-    if EMBEDDED not in verdict.assumptions or "address_bits" not in verdict.numbers:
+    if EMBEDDED not in verdict.assumptions or not {"address_bits", "key_bits"} & set(
+        verdict.numbers
+    ):
         return ()
-    return _composed(verdict, task) if isinstance(task, SeqComp) else BUILT[verdict.theorem]
+    if isinstance(task, SeqComp):
+        return _composed(verdict, task)
+    return tuple(
+        name for name in BUILT[verdict.theorem] if LOOKUPS.get(name, task.name) == task.name
+    )
 
 
 def _writable(verdict: Verdict) -> bool:
@@ -70,7 +85,8 @@ def _writable(verdict: Verdict) -> bool:
     named = [verdict.numbers[key] for key in _LAYERS if key in verdict.numbers]
     about = [layers[index] for index in named] if named else layers
     parts = [part for layer in about for part in layer if part.reading]
-    return all(part.plain and part.name in ("full", "sparse") for part in parts)
+    convolved = {"conv"} if verdict.theorem == "recall" else set[str]()
+    return all(part.altered <= convolved and part.name in ("full", "sparse") for part in parts)
 
 
 def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
