@@ -81,7 +81,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
 
     space = Spaces(**spaces(task, dict(enumerate(rest, 1))), here=1, away=1, last=1)
     model = model_for(task, architecture, space, rest)
-    write_embeddings(task, model, space)
+    write_embeddings(task, model, space, latent=any(reader.latent for reader in rest))
     model.position.weight[task.position_z0, space["here"]] = 1.0
     model.position.weight[:, space["away"]] = 1.0
     model.position.weight[task.position_z0, space["away"]] = 0.0

@@ -89,12 +89,17 @@ def write_retrieval(
     asking = slice(arguments.start, arguments.stop)
     # a token may be read as a value and as an argument: it holds both codes
     embed[: task.V, space["value"]] = signs(task.V, code)
+    if reader.latent:
+        # latents are scaled by their length: entries of +-1 at every token and place
+        embed[task.V :, space["value"]] = 1.0
     read: Read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
     if reader.asking is None:
         position = model.position.weight
         position[: task.n, space["address"]] = signs(task.n, address)
         position[: task.n, space["memory"]] = 1.0
         position[task.n, space["memory"]] = -1.0
+        if reader.latent:
+            position[task.n, space["address"]] = 1.0
         embed[asking, space["argument"]] = signs(task.n, address)
         query = [(space["argument"], SCALE), (space["memory"], -SCALE)]
         key = [(space["address"], SCALE), (space["memory"], SCALE)]

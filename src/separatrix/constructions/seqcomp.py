@@ -64,7 +64,7 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     first, *rest = readers
     space = Spaces(**spaces(task, dict(enumerate(readers))))
     model = model_for(task, architecture, space, readers)
-    write_embeddings(task, model, space)
+    write_embeddings(task, model, space, latent=any(reader.latent for reader in readers))
     read: Read = {
         "value": [(space.first("value", bits_for(task.m)), 1.0)],
         "target": space["fetched_0"],
@@ -139,10 +139,18 @@ def tag(space: Spaces, level: int) -> slice:
     return slice(start, start + 1)
 
 
-def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
-    """What every position and every token holds (the first three columns of the tables above)."""
+def write_embeddings(task: SeqComp, model: Model, space: Spaces, *, latent: bool) -> None:
+    """What every position and every token holds (the first three columns of the tables above).
+    `latent`: some layer scales latents by their length, so that bits that a token or position has
+    not are +1 instead of 0.
+    """
     embed = model.embed.weight
+    if latent:
+        embed[:, space["value"]] = 1.0
     if isinstance(model.position, nn.Embedding):
+        if latent:
+            for name in ("row", "column"):
+                model.position.weight[:, space[name]] = 1.0
         write_positions(task, model.position.weight, space)
     for number, part in enumerate(task.split_w(np.arange(task.w_values)), 1):
         embed[: task.w_values, space[f"w_{number}"]] = signs(

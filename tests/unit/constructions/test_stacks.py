@@ -50,6 +50,27 @@ def in_stack(task: Task, options: str, layers: int = 1) -> Built:
     )
 
 
+OTHERS = [
+    "fox(qk_norm=head, gate=head, kv_heads=1) @ heads=2, head_dim=8",
+    "gdn + mla(latent=16, rope_dim=4) @ heads=2, head_dim=8",
+    "mla(latent=8, conv=3) + mlp @ heads=2, head_dim=4",
+    "mla(latent=4, rope_dim=8) @ heads=1, head_dim=2, positions=none",
+]
+"""Full attention under other names."""
+
+
+@pytest.mark.parametrize("stack", OTHERS)
+def test_other_layers_that_see_every_token(stack: str) -> None:
+    task = parse_task(EVA)
+    built = construct(task, Architecture.parse(stack))
+    tokens = inputs(task, "retrieval")
+    assert not wrong(built, tokens, task.answer(tokens))
+    # the last token alone reads latents as decoding does; every token, keys and values
+    with torch.inference_mode():
+        whole = built.model.every(torch.from_numpy(tokens))[:, -1].argmax(-1).numpy()
+    assert (whole == task.answer(tokens)).all()
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 def test_every_input_is_answered_right(options: str) -> None:
     task = parse_task(EVA)
@@ -77,6 +98,10 @@ SEQCOMP = [
     ),
     ("linear + full(rope=true, sink=true)*2 @ heads=1, head_dim=8", "seqcomp:L=2,m=2,n_1=2"),
     ("gdn + full(qk_norm=each, kv_heads=1)*2 @ heads=2, head_dim=8", "seqcomp:L=2,m=2,n_1=2"),
+    (
+        "mla(rope_dim=4) + fox + full(rope=true) @ heads=1, head_dim=8, latent=16",
+        "seqcomp:L=2,m=2,n_1=2",
+    ),
 ]
 
 
@@ -98,7 +123,7 @@ def test_a_table_of_rows_and_columns_by_rotations() -> None:
     # without the two hidden units of one entry its query asks for nothing
     mlp = built.model.blocks[1].mlp
     mlp.down.weight[:, 2 * 2 : 2 * 2 + 2] = 0.0
-    with pytest.raises(CheckFailed, match="scores? no less|may score"):
+    with pytest.raises(CheckFailed, match=r"scores? no less|may score"):
         DERIVATIONS["seqcomp"].derive(task, built.model)
 
 
@@ -188,6 +213,28 @@ def test_edited_weights_are_refused(
     built = in_stack(task, options)
     (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
     edit(head)
+    with pytest.raises(CheckFailed, match=says):
+        DERIVATIONS["retrieval"].derive(task, built.model)
+
+
+@pytest.mark.parametrize(
+    ("stack", "name", "index", "value", "says"),
+    [
+        ("fox", "f.bias", 0, 900.0, "forget gate is not 1"),
+        ("fox", "f.weight", 0, 1.0, "forget gate is not 1"),
+        ("mla(latent=8)", "v.weight", 0, 1.0, "adds numbers up"),
+        ("mla(latent=8)", "k.weight", 4, 1.0, "k of a head that is not used"),
+        # the norm weighs what a token says against where it stands
+        ("mla(latent=8)", "c.weight", 0, 3.0, "scores? no less|not the largest|off, and the MLP"),
+        ("mla(latent=8, conv=2)", "conv.weight", 0, 0.5, "mixes or scales"),
+    ],
+)
+def test_edited_weights_of_other_layers_are_refused(
+    stack: str, name: str, index: int, value: float, says: str
+) -> None:
+    task = parse_task(EVA)
+    built = construct(task, Architecture.parse(f"{stack} @ heads=2, head_dim=4"))
+    built.model.blocks[0].get_submodule("mixers.0").get_parameter(name)[index] = value
     with pytest.raises(CheckFailed, match=says):
         DERIVATIONS["retrieval"].derive(task, built.model)
 

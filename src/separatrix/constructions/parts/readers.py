@@ -14,6 +14,7 @@ a_r(j) being the angle that float32 has for place j. Rotated, that is the key at
     qk_norm    weights, powers of two, that make entries 4 at least where they were to be 4
     sink       -32
     gate       0, which halves the output: the output map doubles it
+    forget     a bias of 1,024: gates of 1, whose logarithm is 0
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from torch import Tensor
 
 from separatrix.architecture import Architecture, Place
 from separatrix.constructions.parts.chain import SCALE
-from separatrix.constructions.parts.placement import in_float32, places, softmax_head
+from separatrix.constructions.parts.placement import in_float32, mixer_at, places, softmax_head
 from separatrix.constructions.parts.spaces import pick, put
 from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
+from separatrix.mechanisms import Fox, Full, Latent
+from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
+from separatrix.mixers.fox import FoxMixer
 from separatrix.model import Model
 from separatrix.numbers.rotary import Rotation
 from separatrix.proofs.rotations import single_angles
@@ -42,6 +45,7 @@ from separatrix.tasks import Task
 from separatrix.theory.solves.places import place_lead
 
 SUNK = -32.0
+KEPT = 1024.0
 COVERED = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options that a head is written around."""
 _ROOM = 4096.0
@@ -89,9 +93,14 @@ class Reader:
     """The first key dimension that no rotation turns."""
     asking: Asking | None = None
     """None: by addresses."""
+    latent: bool = False
+    """Whether keys and values are maps of a latent that a norm scales."""
 
     def write(self, model: Model, *, query: Rows, key: Rows, value: Rows, target: slice) -> None:
         """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
+        if self.latent:
+            write_latent(model, self.place, query=query, key=key, value=value, target=target)
+            return
         mixer = softmax_head(model, self.place)
         pick(mixer.q.weight, query, start=self.start)
         pick(mixer.k.weight, key, start=self.start)
@@ -104,6 +113,12 @@ class Reader:
     ) -> None:
         """Head 0 asks with `asked`; `one` is 1 at every token."""
         assert self.asking is not None
+        if self.latent:
+            mixer = write_latent(model, self.place, value=value, target=target)
+            pick(mixer.q.weight, [(asked, 1.0)], start=mixer.head_dim)
+            assert mixer.r is not None
+            mixer.r.weight[: self.asking.pairs, one] = 1.0
+            return
         mixer = softmax_head(model, self.place)
         pick(mixer.q.weight, [(asked, 1.0)])
         mixer.k.weight[: self.asking.pairs, one] = 1.0
@@ -119,10 +134,41 @@ class Reader:
         put(mixer.o.weight, target, factor=2.0 if mixer.gate is not None else 1.0)
         if mixer.sink is not None:
             mixer.sink[0] = SUNK
+        if isinstance(mixer, FoxMixer):
+            mixer.f.bias[0] = KEPT
         if mixer.conv is not None:
             q, k, _ = mixer.channels
             for first, dims in ((0, mixer.head_dim), (q, mixer.head_dim), (q + k, mixer.dv)):
                 mixer.conv.weight[first : first + dims, -1] = 1.0
+
+
+def write_latent(
+    model: Model,
+    place: Place,
+    *,
+    query: Rows = (),
+    key: Rows = (),
+    value: Rows = (),
+    target: slice,
+) -> LatentMixer:
+    """Head 0 of latent attention. The latent holds the key and the value, numbers of +-1 at every
+    token: its norm scales all of them alike, and the output map takes that back.
+    """
+    mixer = mixer_at(model, place)
+    assert isinstance(mixer, LatentMixer)
+    pick(mixer.q.weight, query)
+    pick(mixer.c.weight, [(space, 1.0) for space, _ in (*key, *value)])
+    keys = sum(space.stop - space.start for space, _ in key)
+    values = sum(space.stop - space.start for space, _ in value)
+    factors = [factor for space, factor in key for _ in range(space.stop - space.start)]
+    for row, factor in enumerate(factors):
+        mixer.k.weight[row, row] = factor
+    for row in range(values):
+        mixer.v.weight[row, keys + row] = 1.0
+    put(mixer.o.weight, target, factor=math.sqrt((keys + values) / mixer.latent))
+    if mixer.conv is not None:
+        mixer.conv.weight[:, -1] = 1.0
+    return mixer
 
 
 def write_norms(mixer: SoftmaxMixer, numbers: int, length: float) -> None:
@@ -167,7 +213,7 @@ def last_readers(
                 found.append(reader)
                 break
     if len(found) < layers:
-        full = len(places(architecture, lambda part: isinstance(part, Full)))
+        full = len(places(architecture, lambda part: isinstance(part, Full | Fox | Latent)))
         instead = f" or rope that tells {task.length:,} places apart" if rotations else ""
         raise SizeError(
             f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers}"
@@ -183,18 +229,21 @@ def reading(
     architecture: Architecture, part: object, place: Place, tokens: int, keys: int, values: int
 ) -> Reader | None:
     """How a layer's heads find one of `tokens` places; None where they do not."""
-    if not isinstance(part, Full) or part.altered - COVERED or not part.free_scores:
+    if not isinstance(part, Full | Fox | Latent) or part.altered - COVERED or not part.free_scores:
         return None
-    if not in_float32(part) or part.accumulator_bits < 32 or part.dv < values:
+    head = part.retrieval_head
+    if head is None or not in_float32(part) or part.accumulator_bits < 32:
         return None
-    turned = 0 if part.rotation is None else part.rotation.dims
-    if architecture.positions == "embedded" and keys <= part.head_dim - turned:
-        return Reader(place, start=turned)
-    lead = place_lead(architecture, part, part.head, tokens)
-    if lead is None or not lead.holds or part.rotation is None:
+    latent = isinstance(part, Latent)
+    # latent attention keeps its rotated numbers beside those of the head
+    turned = 0 if part.rotation is None or latent else part.rotation.dims
+    if architecture.positions == "embedded" and head.has_room(keys + turned, values):
+        return Reader(place, start=turned, latent=latent)
+    lead = place_lead(architecture, part, head, tokens)
+    if lead is None or not lead.holds or part.rotation is None or not head.has_room(0, values):
         return None
     # all other keys together weigh less than 1 / _ROOM once the lead is this large
     needed = math.log(_ROOM * tokens) / (lead.gap - lead.rounding)
     total = sum(lead.ratio**r for r in range(part.rotation.dims // 2))
     scale = 2.0 ** math.ceil(math.log2(needed / total))
-    return Reader(place, asking=Asking(part.rotation, lead.ratio, scale, tokens))
+    return Reader(place, asking=Asking(part.rotation, lead.ratio, scale, tokens), latent=latent)

@@ -16,6 +16,7 @@ from separatrix.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, ste
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.deltanet import DeltaNetMixer
+from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.linear import LinearMixer
@@ -116,14 +117,16 @@ class Live:
         """
         mixer = self.mixer
         if not isinstance(mixer, FullMixer):
-            raise self._other("full attention")
+            raise self.other("full attention")
         return self._head(mixer.head_dim, mixer.dv, mixer.heads)
 
     def softmax_head(self) -> Head:
-        """The same of full attention with its options, each with an evaluator (steps.py)."""
+        """The same of full attention, forgetting or not, with its options, each with an evaluator
+        (steps.py).
+        """
         mixer = self.mixer
-        if not isinstance(mixer, FullMixer):
-            raise self._other("full attention")
+        if not isinstance(mixer, FullMixer | FoxMixer):
+            raise self.other("full attention")
         head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
         return replace(head, steps=steps(mixer, head.index, self.where))
 
@@ -140,7 +143,7 @@ class Live:
         """
         mixer = self.mixer
         if not isinstance(mixer, SparseMixer):
-            raise self._other("sparse attention")
+            raise self.other("sparse attention")
         more = ("pool_k", "pool_v", "mix")
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
 
@@ -148,24 +151,25 @@ class Live:
         """The same of linear attention. Raises CheckFailed as `full_head` does."""
         mixer = self.mixer
         if not isinstance(mixer, LinearMixer):
-            raise self._other("linear attention")
+            raise self.other("linear attention")
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads)
 
     def gated_head(self) -> tuple[GDNMixer, Head]:
         """The same of Gated DeltaNet. Raises CheckFailed as `full_head` does."""
         if not isinstance(self.mixer, GDNMixer):
-            raise self._other("Gated DeltaNet")
+            raise self.other("Gated DeltaNet")
         return self.mixer, self.delta_head()[1]
 
     def delta_head(self) -> tuple[DeltaNetMixer | GDNMixer, Head]:
         """The same of DeltaNet, gated or not. Raises CheckFailed as `full_head` does."""
         mixer = self.mixer
         if not isinstance(mixer, DeltaNetMixer | GDNMixer):
-            raise self._other("DeltaNet, gated or not")
+            raise self.other("DeltaNet, gated or not")
         gates = ("a.weight", "a.bias", "rate") if isinstance(mixer, GDNMixer) else ()
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, "b.weight", *gates)
 
-    def _other(self, wanted: str) -> CheckFailed:
+    def other(self, wanted: str) -> CheckFailed:
+        """The error for another mixer than the proof is about."""
         return CheckFailed(
             f"layer {self.layer + 1}: {self.mixer.mechanism.name} is used where the proof is about"
             f" {wanted}"

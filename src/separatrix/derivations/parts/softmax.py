@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from separatrix.derivations.parts.chain import Fetched, left_by
+from separatrix.derivations.parts.latent import latent_head
 from separatrix.derivations.parts.live_parts import Head, Live
 from separatrix.derivations.parts.nearest import Near
 from separatrix.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
+from separatrix.mixers import Mixer
+from separatrix.mixers.fox import FoxMixer
+from separatrix.mixers.full import FullMixer
+from separatrix.mixers.mla import MLAMixer
 from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.float32 import averaging, mixing, off_target
 from separatrix.proofs.machine import TINY, Enclosure, Scores, above, limited
+
+_HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
+    FullMixer: lambda stream, part: part.softmax_head(),
+    FoxMixer: lambda stream, part: part.softmax_head(),
+    MLAMixer: latent_head,
+}
+"""Mixers whose heads compare a query with the keys of all tokens."""
 
 
 def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     """One head of full attention at the last token, which asks with what the hop before left
     behind.
     """
-    head = part.softmax_head()
+    of = _HEADS.get(type(part.mixer))
+    if of is None:
+        raise part.other("full attention")
+    head = of(stream, part)
     read = read_one(stream, part, hop, head)
     fetched = head.written(read.values, stream.at_last(), part.where)
     anywhere = head.written(read.anywhere, stream.by_place.hull(), part.where)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from separatrix.errors import CheckFailed
 from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
+from separatrix.mixers.fox import FoxMixer
 from separatrix.numbers.rotary import Rotation
 from separatrix.proofs.float32 import U, sigmoid_bounds
 from separatrix.proofs.machine import (
@@ -31,8 +32,11 @@ from separatrix.proofs.machine import (
 from separatrix.proofs.rotations import TRIG_OFF, turned
 
 Kind = Literal["q", "k", "v"]
+ROOTS = "reciprocal roots within 8 u"
 _OFF = 8 * float(U)
 """Relative error of a reciprocal root, and absolute error of a sigmoid."""
+OPEN = 1024.0
+"""From here on the logarithm of a sigmoid is 0 in every format: e^-1024 is below their numbers."""
 _FLAT = 500.0
 """A sigmoid of more than this is that of this, up to less than any rounding."""
 
@@ -103,7 +107,7 @@ class Normed(Step):
 
     weights: dict[Kind, Array]
     count: dict[Kind, int]
-    assumes = "reciprocal roots within 8 u"
+    assumes = ROOTS
 
     @classmethod
     def of(cls, mixer: SoftmaxMixer, head: int) -> Normed | None:
@@ -232,6 +236,24 @@ class Gated(Step):
         return times(y, shares, f"{what}, gate")
 
 
+@dataclass(frozen=True)
+class Remembering(Step):
+    """A forget gate that is 1 at every token: it takes nothing from any score."""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Remembering | None:
+        if not isinstance(mixer, FoxMixer):
+            return None
+        weight, bias = (
+            tensor.detach().double().numpy() for tensor in (mixer.f.weight, mixer.f.bias)
+        )
+        if weight.any() or bias[head] < OPEN:
+            raise CheckFailed(
+                "its forget gate is not 1 at every token, and nothing is proved of what it forgets"
+            )
+        return cls()
+
+
 OPTIONS: tuple[
     tuple[frozenset[str], tuple[str, ...], Callable[[SoftmaxMixer, int], Step | None]], ...
 ] = (
@@ -239,6 +261,7 @@ OPTIONS: tuple[
     (frozenset({"qk_norm"}), ("q_norm.weight", "k_norm.weight"), Normed.of),
     (frozenset({"rope", "rope_dim", "rope_scaling"}), (), Rotated.of),
     (frozenset({"sink"}), ("sink",), Sunk.of),
+    (frozenset(), ("f.weight", "f.bias"), Remembering.of),
     (frozenset({"gate"}), ("gate.weight",), Gated.of),
 )
 """In the order in which they act: the mechanism's options that an evaluator covers, the parameters
