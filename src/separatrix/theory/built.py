@@ -21,6 +21,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "match2": ("match2", "match2-bits"),
     "pairs": ("pairs",),
     "equality": ("equality",),
+    "neighbour": ("neighbour",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }

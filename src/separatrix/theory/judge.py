@@ -36,6 +36,7 @@ from separatrix.theory.solves.composition import Composition
 from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.match2 import Match2
+from separatrix.theory.solves.neighbour import TwoLayerNeighbour
 from separatrix.theory.solves.pairs import TwoLayerPairs
 from separatrix.theory.solves.recall import ConvolvedRecall
 from separatrix.theory.solves.retrieval import Retrieval
@@ -66,6 +67,7 @@ THEOREMS: dict[str, Theorem] = {
         Match2(),
         TwoLayerPairs(),
         TwoLayerEquality(),
+        TwoLayerNeighbour(),
         StateTracking(),
         Brackets(),
         Thought(),

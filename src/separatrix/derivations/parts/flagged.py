@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.derivations.parts.live_parts import Live, array
 from separatrix.derivations.parts.softmax import averaged
@@ -143,10 +144,13 @@ def threshold_margin(part: Live, rows: Enclosure) -> float:
     return float((least[:, reach > 0] / reach[reach > 0]).min(initial=np.inf)) * (1 - 2.0**-40)
 
 
-def lead_of(model: Model, rows: Enclosure, answer: int) -> Fraction:
-    """The smallest lead of an answer's logit over all others, over all rows; not positive where
-    another may be as large.
+def lead_of(model: Model, rows: Enclosure, answer: int | NDArray[np.int64]) -> Fraction:
+    """The smallest lead, over all rows, of the logit of an answer (one for all, or one for each)
+    over all others; not positive where another may be as large.
     """
     logits = linear(rows, array(model.head.weight), array(model.head.bias), what="the head")
-    others = np.delete(logits.high, answer, 1).max(1)
-    return Fraction(float(np.nextafter(logits.low[:, answer] - others, -np.inf).min()))
+    row = np.arange(len(logits.mid))
+    right = logits.low[row, answer]
+    others = logits.high.copy()
+    others[row, answer] = -np.inf
+    return Fraction(float(np.nextafter(right - others.max(1), -np.inf).min()))

@@ -45,7 +45,9 @@ class Partners:
         )
 
 
-def fetch_partners(stream: Stream, part: Live, place: NDArray[np.int64], tokens: slice) -> Partners:
+def fetch_partners(
+    stream: Stream, part: Live, place: NDArray[np.int64], tokens: NDArray[np.int64] | slice
+) -> Partners:
     """Place i reads place `place[i]`, which is i or one before it, where one of the ids `tokens`
     stands. Raises CheckFailed where some other place may win, now or among those not yet read.
     """

@@ -1,0 +1,134 @@
+"""Nearest neighbour in two full layers: every label fetches the string before it, and the query
+looks for the label whose string differs from it in the fewest bits.
+
+Strings have d bits, labels L = ceil(log2 V), places of pairs D = ceil(log2(n + 1)); all bits are
++-1, and s = 4. The query stands where a next pair would begin.
+
+    space     width   place of x_j   place of y_j   string x         label y
+    pair      D       bits of j      bits of j      .                .
+    leads     1       1              -1             .                .
+    one       1       1              1              .                .
+    bits      d       .              .              bits of x        .
+    tag       1       .              .              -1               1
+    label     L       .              .              .                bits of y
+    fetched   d       written by the attention of layer 1
+    near      d       written by the MLP of layer 1
+    read      L       written by the attention of layer 2
+    answer    L       written by the MLP of layer 2
+
+Layer 1: K = s (pair, leads), Q = s (pair, one), V = bits. Every place fetches the string of its own
+pair, with a gap of 2 s^2 (strings fetch themselves); a threshold makes what it fetches +-1 again.
+
+Layer 2: K = s (near, (d + 1) tag), Q = s (bits, one), V = label. A label whose string differs from
+the query in h bits scores s^2 (d - 2 h) + s^2 (d + 1): each bit more costs 2 s^2. Whatever a string
+has fetched, it scores at most s^2 d - s^2 (d + 1), and every label at least s^2 more than 0: 2 s^2
+more. Several strings may be nearest: where they have one label, their values are one, and nothing
+need tie exactly. Where they differ in label the prompt is no instance of the task.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from separatrix.architecture import Architecture, Place, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.flags import flagging_places
+from separatrix.constructions.parts.placement import (
+    empty_model,
+    mlp_after,
+    softmax_head,
+)
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.mechanisms import Full
+from separatrix.model import Model
+from separatrix.tasks import Neighbour
+
+
+def neighbour(task: Neighbour, architecture: Architecture | None = None) -> Built:
+    """Weights that answer every input of `task` in two full layers of `architecture` (default: a
+    stack of just those).
+
+    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
+    float32 can be bounded for.
+    Source: [Bha24]: labelled vectors and a query, in two layers; the weights are ours.
+    """
+    fits_float32(task)
+    pair = bits_for(task.n + 1)
+    labels = bits_for(task.V)
+    if architecture is None:
+        architecture = stack(
+            [
+                Full(heads=1, head_dim=pair + 1, value_dim=task.d),
+                Full(heads=1, head_dim=task.d + 1, value_dim=labels),
+            ]
+        )
+    first, second = flagging_places(
+        task, architecture, keys=pair + 1, values=task.d, last=(task.d + 1, labels)
+    )
+    space = Spaces(
+        pair=pair,
+        leads=1,
+        one=1,
+        bits=task.d,
+        tag=1,
+        label=labels,
+        fetched=task.d,
+        near=task.d,
+        read=labels,
+        answer=labels,
+    )
+    model = empty_model(task, architecture, width=space.width, hidden=2 * max(task.d, labels))
+    _write_embeddings(task, model, space)
+    _write_fetch(model, space, first)
+    _write_search(task, model, space, second)
+    model.head.weight[:, space["answer"]] = signs(task.V, labels)
+
+    return built(task, model, name="neighbour")
+
+
+def _write_embeddings(task: Neighbour, model: Model, space: Spaces) -> None:
+    """The first four columns of the table above."""
+    places = np.arange(task.length)
+    position = model.position.weight
+    position[:, space["pair"]] = signs(places // 2, bits_for(task.n + 1))
+    position[:, space["leads"]] = signs(1 - places % 2, 1)
+    position[:, space["one"]] = 1.0
+    embed = model.embed.weight
+    embed[: task.strings, space["bits"]] = signs(task.strings, task.d)
+    embed[: task.strings, space["tag"]] = -1.0
+    embed[task.strings :, space["tag"]] = 1.0
+    embed[task.strings :, space["label"]] = signs(task.V, bits_for(task.V))
+
+
+def _write_fetch(model: Model, space: Spaces, place: Place) -> None:
+    """Layer 1."""
+    head = softmax_head(model, place)
+    pick(head.q.weight, [(space["pair"], SCALE), (space["one"], SCALE)])
+    pick(head.k.weight, [(space["pair"], SCALE), (space["leads"], SCALE)])
+    pick(head.v.weight, [(space["bits"], 1.0)])
+    put(head.o.weight, space["fetched"])
+    threshold(mlp_after(model, place), space["fetched"], space["near"])
+
+
+def _write_search(task: Neighbour, model: Model, space: Spaces, place: Place) -> None:
+    """Layer 2."""
+    head = softmax_head(model, place)
+    pick(head.q.weight, [(space["bits"], SCALE), (space["one"], SCALE)])
+    pick(head.k.weight, [(space["near"], SCALE), (space["tag"], SCALE * (task.d + 1))])
+    pick(head.v.weight, [(space["label"], 1.0)])
+    put(head.o.weight, space["read"])
+    threshold(mlp_after(model, place), space["read"], space["answer"])
+
+
+RECIPE = Recipe(
+    name="neighbour",
+    task=Neighbour,
+    build=neighbour,
+    theorem="neighbour",
+    takes=(
+        "two full layers: the first with ceil(log2(n + 1)) + 1 key dimensions and d value"
+        " dimensions, the second with d + 1 and ceil(log2 V)"
+    ),
+)
