@@ -43,6 +43,12 @@ _PER_OPERATION_AT_ONCE = 1e-10
 """The same where all tokens of a prompt are computed together."""
 _PER_PRODUCT = 2e-7
 """Seconds for one of the enclosed scores that a derivation is made of."""
+_PER_NUMBER = 5e-7
+"""Seconds for one of the numbers that tokens or places hold, where a derivation looks at each of
+them alone.
+"""
+_BY_CODES = frozenset({"equality", "match2-bits", "neighbour", "pairs"})
+"""Constructions whose proof never compares every query with every key."""
 _SEARCH = 2.0
 """Seconds for the searches behind a verdict on a composition."""
 _WIDE = 8
@@ -103,11 +109,15 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
     if isinstance(record, Certificate):
         return reading + building + _running(record.model, parts, task.length, stepwise=True)
     if isinstance(record, Construction):
-        # every query that can stand in the last place against every key, once for each hop
         ids = task.vocabulary + 1
-        hops = task.sizes().get("L", 0) + 1
-        scores = ids * max(ids, task.length) * hops
-        proof = Cost(_PER_PRODUCT * scores, 24.0 * (ids + task.length) * _width(record.model))
+        numbers = (ids + task.length) * _width(record.model)
+        if record.name in _BY_CODES:
+            proof = Cost(_PER_NUMBER * numbers, _COPIES * _WIDE * numbers)
+        else:
+            # every query that can stand in the last place against every key, once for each hop
+            hops = task.sizes().get("L", 0) + 1
+            scores = ids * max(ids, task.length) * hops
+            proof = Cost(_PER_PRODUCT * scores, 24.0 * numbers)
         running = _running(record.model, parts, task.length, stepwise=False)
         return reading + building + proof + running
     return reading + building
