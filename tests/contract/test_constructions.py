@@ -30,6 +30,7 @@ from separatrix.constructions.match2 import LARGEST_MODULUS
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations import retrieval as checked_retrieval
 from separatrix.errors import CheckFailed, SeparatrixError, SizeError, UnknownNameError
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Eva, IsTree, SeqComp, TwoSum
 from separatrix.theory import built as known
 
@@ -278,9 +279,11 @@ def test_bad_kinds_and_tasks_are_named() -> None:
 # ---- a new one
 
 
-def toy(task: Eva, architecture: Architecture | None = None) -> Built:
+def toy(
+    task: Eva, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """The retrieval head under another name."""
-    built = built_retrieval.retrieval(task, architecture)
+    built = built_retrieval.retrieval(task, architecture, arithmetic)
     record = built.record
     weights = record.weights.replace("retrieval", "toy")
     return dataclasses.replace(

@@ -29,9 +29,10 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import Model, ModelConfig
+from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.balls import down
 from separatrix.proofs.entries import construction_statement
 from separatrix.proofs.exact import NAMES
-from separatrix.proofs.float32 import down
 from separatrix.stored.accuracy import MOST_NUMBERS, numbers_of
 from separatrix.stored.weights import described, filled, weight_file
 from separatrix.tasks import Task, parse_task
@@ -71,7 +72,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     config = _config(record, task)
     model = _model(record, config, folder)
     _finite(model)
-    derived = derivation.derive(task, model)
+    derived = derivation.derive(task, model, FP32)
     lead = down(derived.margin)
     if derived.margin <= 0:
         raise CheckFailed(f"the right logit leads by {lead} at least, which proves nothing")

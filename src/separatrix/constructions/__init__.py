@@ -34,6 +34,7 @@ from separatrix.constructions import (
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.errors import SizeError, UnknownNameError
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Questions, Task
 
 __all__ = ["CONSTRUCTIONS", "Built", "Recipe", "construct", "load"]
@@ -66,10 +67,13 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
 
 
 def construct(
-    task: Task, architecture: Architecture | None = None, kind: str | None = None
+    task: Task,
+    architecture: Architecture | None = None,
+    kind: str | None = None,
+    arithmetic: Arithmetic = FP32,
 ) -> Built:
-    """Weights that answer every input of the task, in float32, placed in `architecture` (default:
-    the smallest stack that holds them).
+    """Weights that answer every input of the task, in an arithmetic, placed in `architecture`
+    (default: the smallest stack that holds them).
 
     `kind` names the construction; without it the first that fits is built. Layers that the
     construction does not use add zero. Raises SizeError, saying what is needed, when none fits, and
@@ -80,7 +84,7 @@ def construct(
     reasons: list[str] = []
     for recipe in _candidates(task, kind):
         try:
-            return recipe.build(task, architecture)
+            return recipe.build(task, architecture, arithmetic)
         except SizeError as error:
             reasons.append(str(error))
     raise SizeError(

@@ -41,12 +41,15 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import DeltaNet, Linear
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.model import MLP, Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.brackets import Needed, stacked
 
 
-def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
+def brackets(
+    task: Dyck, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in a linear layer without normaliser and two
     delta-rule layers behind it (default: a stack of just those).
 
@@ -87,7 +90,7 @@ def brackets(task: Dyck, architecture: Architecture | None = None) -> Built:
     for fault in ("dead", "off"):
         model.head.weight[0, space[fault]] = 2.0
     model.head.bias[1] = 1.0
-    return built(task, model, name="brackets")
+    return built(task, model, name="brackets", arithmetic=arithmetic)
 
 
 def _placed(task: Dyck, architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place]:

@@ -54,13 +54,16 @@ from separatrix.mechanisms import Full, GatedDeltaNet, Linear, MatrixState
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.numbers.formats import NumberFormat
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import SeqComp
 
 AWAY = 64.0
 KEEP = 32.0
 
 
-def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
+def carried(
+    task: SeqComp, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in L full layers and one recurrent layer before
     them (default: a stack of just those).
 
@@ -97,7 +100,7 @@ def carried(task: SeqComp, architecture: Architecture | None = None) -> Built:
         write_level(task, model, space, level=level, reader=reader, before=before)
         before = reader.place
 
-    return built(task, model, name="carried")
+    return built(task, model, name="carried", arithmetic=arithmetic)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,12 +40,15 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.mechanisms import Full
 from separatrix.model import MLP, Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Equality
 
 _HIDDEN = 4
 
 
-def equality(task: Equality, architecture: Architecture | None = None) -> Built:
+def equality(
+    task: Equality, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in two full layers of `architecture` (default: a
     stack of just those).
 
@@ -72,7 +75,7 @@ def equality(task: Equality, architecture: Architecture | None = None) -> Built:
     put(model.head.weight.T[space["found"]].T, slice(0, 1))
     model.head.bias[1] = 0.5
 
-    return built(task, model, name="equality")
+    return built(task, model, name="equality", arithmetic=arithmetic)
 
 
 def _write_embeddings(task: Equality, model: Model, space: Spaces) -> None:

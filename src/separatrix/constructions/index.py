@@ -21,10 +21,13 @@ from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
 from separatrix.mechanisms import Full
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Index
 
 
-def index(task: Index, architecture: Architecture | None = None) -> Built:
+def index(
+    task: Index, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in one full layer of `architecture` (default: a
     single layer that just holds it).
 
@@ -38,7 +41,7 @@ def index(task: Index, architecture: Architecture | None = None) -> Built:
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
     model = write_retrieval(task, architecture, reader, range(task.V, task.vocabulary))
-    return built(task, model, name="index")
+    return built(task, model, name="index", arithmetic=arithmetic)
 
 
 RECIPE = Recipe(

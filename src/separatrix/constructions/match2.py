@@ -43,7 +43,9 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
-from separatrix.proofs.float32 import Match, cos_bounds, gamma, log_upper
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import cos_bounds, log_upper
+from separatrix.proofs.softmax import Match, gamma
 from separatrix.tasks import TwoSum
 
 LARGEST_MODULUS = 5754
@@ -57,7 +59,9 @@ _ROWS = 512
 _START = slice(0, 1)
 
 
-def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
+def match2(
+    task: TwoSum, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` (per query) in one full layer of `architecture`
     (default: a single layer that just holds it).
 
@@ -106,7 +110,7 @@ def match2(task: TwoSum, architecture: Architecture | None = None) -> Built:
     model.head.bias[0] = float(THRESHOLD)
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
-    return built(task, model, name="match2")
+    return built(task, model, name="match2", arithmetic=arithmetic)
 
 
 @dataclass(frozen=True)

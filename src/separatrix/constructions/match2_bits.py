@@ -36,10 +36,13 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import TwoSum
 
 
-def match2_bits(task: TwoSum, architecture: Architecture | None = None) -> Built:
+def match2_bits(
+    task: TwoSum, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` (per query) in one full layer of `architecture`
     (default: a single layer that just holds it).
 
@@ -61,7 +64,7 @@ def match2_bits(task: TwoSum, architecture: Architecture | None = None) -> Built
     put(model.head.weight.T[space["own"]].T, slice(0, 1))
     model.head.bias[1] = THRESHOLD
 
-    return built(task, model, name="match2-bits")
+    return built(task, model, name="match2-bits", arithmetic=arithmetic)
 
 
 RECIPE = Recipe(

@@ -8,12 +8,15 @@ from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.reflections import reflections
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Modular
 
 
-def modular(task: Modular, architecture: Architecture | None = None) -> Built:
+def modular(
+    task: Modular, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every prompt of every length in one layer (default: DeltaProduct)."""
-    return reflections(task, architecture, "modular")
+    return reflections(task, architecture, "modular", arithmetic)
 
 
 RECIPE = Recipe(

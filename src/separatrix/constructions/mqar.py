@@ -11,10 +11,13 @@ from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.lookups import Asked, lookup
 from separatrix.constructions.parts.recipe import Recipe
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import MQAR
 
 
-def mqar(task: MQAR, architecture: Architecture | None = None) -> Built:
+def mqar(
+    task: MQAR, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every question of every input of `task` in one full layer with a
     convolution (default: a single layer that just holds it).
 
@@ -25,7 +28,7 @@ def mqar(task: MQAR, architecture: Architecture | None = None) -> Built:
         values=range(task.first_value, task.vocabulary),
         pairs=task.num_kv_pairs,
     )
-    return built(task, lookup(task, asked, architecture), name="mqar")
+    return built(task, lookup(task, asked, architecture), name="mqar", arithmetic=arithmetic)
 
 
 RECIPE = Recipe(

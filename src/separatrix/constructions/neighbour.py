@@ -43,10 +43,13 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Neighbour
 
 
-def neighbour(task: Neighbour, architecture: Architecture | None = None) -> Built:
+def neighbour(
+    task: Neighbour, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in two full layers of `architecture` (default: a
     stack of just those).
 
@@ -85,7 +88,7 @@ def neighbour(task: Neighbour, architecture: Architecture | None = None) -> Buil
     _write_search(task, model, space, second)
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
 
-    return built(task, model, name="neighbour")
+    return built(task, model, name="neighbour", arithmetic=arithmetic)
 
 
 def _write_embeddings(task: Neighbour, model: Model, space: Spaces) -> None:

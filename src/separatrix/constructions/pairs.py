@@ -42,12 +42,15 @@ from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.model import MLP
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import TwoSum
 
 _HIDDEN = 2
 
 
-def pairs(task: TwoSum, architecture: Architecture | None = None) -> Built:
+def pairs(
+    task: TwoSum, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` (as a decision) in two full layers of
     `architecture` (default: a stack of just those).
 
@@ -72,7 +75,7 @@ def pairs(task: TwoSum, architecture: Architecture | None = None) -> Built:
     model.head.bias[0] = 0.5
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
-    return built(task, model, name="pairs")
+    return built(task, model, name="pairs", arithmetic=arithmetic)
 
 
 def _write_threshold(mlp: MLP, space: Spaces) -> None:

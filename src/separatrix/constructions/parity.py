@@ -8,14 +8,17 @@ from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.reflections import reflections
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Parity
 
 
-def parity(task: Parity, architecture: Architecture | None = None) -> Built:
+def parity(
+    task: Parity, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every prompt of every length in one layer (default: DeltaNet of one
     number).
     """
-    return reflections(task, architecture, "parity")
+    return reflections(task, architecture, "parity", arithmetic)
 
 
 RECIPE = Recipe(

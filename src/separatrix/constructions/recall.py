@@ -12,11 +12,14 @@ from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.lookups import Asked, lookup
 from separatrix.constructions.parts.recipe import Recipe
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Recall
 from separatrix.tasks.recall import PROMISED
 
 
-def recall(task: Recall, architecture: Architecture | None = None) -> Built:
+def recall(
+    task: Recall, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in one full layer with a convolution (default: a
     single layer that just holds it).
 
@@ -29,7 +32,7 @@ def recall(task: Recall, architecture: Architecture | None = None) -> Built:
         absent=task.form not in PROMISED,
         rewritten=task.form == "last",
     )
-    return built(task, lookup(task, asked, architecture), name="recall")
+    return built(task, lookup(task, asked, architecture), name="recall", arithmetic=arithmetic)
 
 
 RECIPE = Recipe(

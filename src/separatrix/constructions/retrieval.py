@@ -44,11 +44,14 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Eva
 from separatrix.tasks.functions.lookup import Lookup
 
 
-def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
+def retrieval(
+    task: Eva, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in one full layer of `architecture` (default: a
     single layer that just holds it).
 
@@ -62,7 +65,7 @@ def retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
     model = write_retrieval(task, architecture, reader, range(task.n))
-    return built(task, model, name="retrieval")
+    return built(task, model, name="retrieval", arithmetic=arithmetic)
 
 
 def head_sizes(task: Lookup) -> tuple[int, int]:

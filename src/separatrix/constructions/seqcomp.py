@@ -43,10 +43,13 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
 from separatrix.mechanisms import Full
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import SeqComp
 
 
-def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
+def seqcomp(
+    task: SeqComp, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a
     stack of just those).
 
@@ -79,7 +82,7 @@ def seqcomp(task: SeqComp, architecture: Architecture | None = None) -> Built:
     for level, reader in enumerate(rest, 1):
         write_level(task, model, space, level=level, reader=reader, before=readers[level - 1].place)
 
-    return built(task, model, name="seqcomp")
+    return built(task, model, name="seqcomp", arithmetic=arithmetic)
 
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:

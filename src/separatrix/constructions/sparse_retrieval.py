@@ -27,12 +27,15 @@ from separatrix.constructions.retrieval import head_sizes, write_retrieval
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Sparse
 from separatrix.mixers.sparse import SparseMixer
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Eva
 
 SHUT_GATE = -32.0
 
 
-def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Built:
+def sparse_retrieval(
+    task: Eva, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every input of `task` in one sparse layer of `architecture` (default: one
     with blocks of about sqrt(n) tokens).
 
@@ -61,7 +64,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None = None) -> Bui
     mixer.pool_k.fill_(1 / mixer.block)
     mixer.mix[0] = SHUT_GATE
 
-    return built(task, model, name="sparse-retrieval")
+    return built(task, model, name="sparse-retrieval", arithmetic=arithmetic)
 
 
 def holds(part: Mechanism, keys: int, values: int) -> bool:

@@ -43,12 +43,15 @@ from separatrix.errors import SizeError
 from separatrix.mechanisms import DeltaNet
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.model import MLP
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Permutation
 from separatrix.tasks.functions.arrangements import arrangements
 
 
-def swaps(task: Permutation, architecture: Architecture | None = None) -> Built:
+def swaps(
+    task: Permutation, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights that answer every prompt that shift=swaps draws, in one layer (default: DeltaNet)."""
     k = task.k
     if task.shift != "swaps" or k == 2:
@@ -93,7 +96,7 @@ def swaps(task: Permutation, architecture: Architecture | None = None) -> Built:
     _gather(mlp_after(model, place), space, weights)
     codes = np.array(weights)[rows[:, : k - 1]] - min(weights)
     nearest(model, space["ends"], torch.from_numpy(codes).float())
-    return built(task, model, name="swaps")
+    return built(task, model, name="swaps", arithmetic=arithmetic)
 
 
 def _carry(mixer: RecurrentMixer, space: Spaces) -> None:

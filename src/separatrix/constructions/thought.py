@@ -57,10 +57,13 @@ from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, s
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import SeqComp, Thought
 
 
-def thought(task: Thought, architecture: Architecture | None = None) -> Built:
+def thought(
+    task: Thought, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
     """Weights with which one full layer of `architecture` (default: a stack of just that) writes
     every pair of `task`, token by token, and then answers.
 
@@ -89,7 +92,7 @@ def thought(task: Thought, architecture: Architecture | None = None) -> Built:
     put(head.o.weight, space["fetched"])
     threshold(mlp_after(model, place), space["fetched"], space["next"])
     write_head(task, inner, model, space)
-    return built(task, model, name="thought")
+    return built(task, model, name="thought", arithmetic=arithmetic)
 
 
 def composed(task: Thought) -> SeqComp:

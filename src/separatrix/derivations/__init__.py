@@ -1,6 +1,6 @@
 """Every construction whose proof can be derived from weights, one file each.
 
-A derivation evaluates the model's own forward pass in the float32 interval machine of
+A derivation evaluates the model's own forward pass in the interval machine of
 `separatrix.proofs`, class by class of positions. The checker derives a proof again with it; the
 builders of `separatrix.constructions` let it say what their weights do. It imports nothing of
 either.

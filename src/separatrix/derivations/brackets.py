@@ -35,6 +35,7 @@ from separatrix.derivations.parts.slots import Moves, moves
 from separatrix.errors import CheckFailed
 from separatrix.mixers.linear import LinearMixer
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.exact import ARITHMETIC
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Dyck
@@ -44,7 +45,7 @@ _EMBEDDING = "the embedding"
 STREAM = "the residual stream"
 
 
-def derive(task: Dyck, model: Model) -> Derived:
+def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """Raises CheckFailed, naming the part, where the weights do not bear the proof out."""
     live = live_parts(model, placed=False)
     if len(live) != 3 or model.config.bos:
@@ -62,6 +63,7 @@ def derive(task: Dyck, model: Model) -> Derived:
     formats = exact_formats(counter, whole.digits)
     for part in (holder, flag):
         exact_formats(part, whole.digits)
+    whole.digits.hold(arithmetic)
     bits = int((cases.contents != 0).any(0).sum())
     slots = len(cases.slots)
     return Derived(

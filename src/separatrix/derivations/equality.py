@@ -13,6 +13,7 @@ from separatrix.derivations.parts.partners import fetch_partners, left_in
 from separatrix.derivations.parts.stream import RESIDUAL, Stream
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.machine import add
 from separatrix.tasks import Equality
 from separatrix.tasks.base.task import Tokens
@@ -21,7 +22,7 @@ _BITS = 2
 _FETCHES = "the bit at the same place of the first string"
 
 
-def derive(task: Equality, model: Model) -> Derived:
+def derive(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
@@ -29,7 +30,7 @@ def derive(task: Equality, model: Model) -> Derived:
     if len(live) != 2:
         raise CheckFailed(f"{len(live)} layers write; this construction is two")
     first, second = live
-    stream = Stream.of(model, task.length, _BITS)
+    stream = Stream.of(model, task.length, _BITS, arithmetic)
     # a place of the first string is its own partner
     partner = np.arange(task.length) % task.n
     fetched = fetch_partners(stream, first, partner, slice(0, _BITS))
@@ -51,6 +52,8 @@ def derive(task: Equality, model: Model) -> Derived:
         looked.margin,
         used,
         lambda rng: closest(task, (near.token % task.n, near.rival % task.n), rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
     )
 
 

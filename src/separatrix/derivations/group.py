@@ -7,6 +7,7 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.tracking import Tracking, derive_tracking
 from separatrix.derivations.permutation import products
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Group
 from separatrix.tasks.functions.arrangements import arrangements
 
@@ -17,8 +18,8 @@ def tracking(task: Group) -> Tracking:
     return counted(task.vocabulary, task.vocabulary)
 
 
-def derive(task: Group, model: Model) -> Derived:
-    return derive_tracking(task, model, tracking(task))
+def derive(task: Group, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_tracking(task, model, tracking(task), arithmetic)
 
 
 def ids(task: Group) -> list[int]:

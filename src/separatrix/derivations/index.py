@@ -9,6 +9,7 @@ from separatrix.derivations.parts.chain import Wanted, derive_chain
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Index
 from separatrix.tasks.base.task import Tokens
 
@@ -18,8 +19,8 @@ def hops(task: Index) -> list[Wanted]:
     return [Wanted("x_i", task.V, np.arange(task.n), lambda i, before: i, first=task.V)]
 
 
-def derive(task: Index, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch], ids(task))
+def derive(task: Index, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_chain(task, model, hops(task), [full_fetch], ids(task), arithmetic)
 
 
 def ids(task: Index) -> list[int]:

@@ -1,4 +1,4 @@
-"""2-Sum per query in one full layer: all M x M scores of the head, as float32 computes them."""
+"""2-Sum per query in one full layer: all M x M scores of the head, as they are computed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.live_parts import Head, Live, array, live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.entries import match_entry
-from separatrix.proofs.float32 import ARITHMETIC, Match, averaging
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     Scores,
@@ -23,18 +22,19 @@ from separatrix.proofs.machine import (
     add,
     limited,
     linear,
+    lowest_bits,
     roundings,
-    single,
     slack,
     whole,
 )
+from separatrix.proofs.softmax import Match, averaging
 from separatrix.tasks import TwoSum
 from separatrix.tasks.base.task import Tokens
 
 _ROWS = 512
 
 
-def derive(task: TwoSum, model: Model) -> Derived:
+def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
     if not model.config.bos or task.form != "query":
         raise CheckFailed("this construction answers the query form and has a start token")
@@ -46,7 +46,7 @@ def derive(task: TwoSum, model: Model) -> Derived:
         )
     (part,) = live
     head = part.softmax_head()
-    prompt = Prompt.of(model, task)
+    prompt = Prompt.of(model, task, arithmetic)
     # tokens that match may stand at any place
     queries = head.asked(prompt.last, None, part.where)
     keys = head.keys(prompt.earlier, None, part.where)
@@ -62,6 +62,7 @@ def derive(task: TwoSum, model: Model) -> Derived:
         blank_over_rest=gaps.blank_over_rest,
         widest=gaps.widest,
         score_error=gaps.error,
+        arithmetic=arithmetic,
     )
     margin, threshold = _margin(model, part, head, prompt, match)
     # numbers of a key that some score really uses
@@ -73,7 +74,8 @@ def derive(task: TwoSum, model: Model) -> Derived:
         margin,
         sizes,
         lambda rng: _closest(task, gaps, rng),
-        arithmetic="; ".join((ARITHMETIC, *head.assumes)),
+        arithmetic="; ".join((arithmetic.said, *head.assumes)),
+        formats=(arithmetic.name,),
     )
 
 
@@ -89,9 +91,9 @@ class Prompt:
     everywhere: Enclosure
 
     @classmethod
-    def of(cls, model: Model, task: TwoSum) -> Prompt:
-        embed = Enclosure.point(array(model.embed.weight))
-        position = Enclosure.point(array(model.position.weight)[: task.n + 2])
+    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> Prompt:
+        embed = Enclosure.point(array(model.embed.weight), arithmetic)
+        position = Enclosure.point(array(model.position.weight)[: task.n + 2], arithmetic)
         tokens = embed.rows(slice(0, task.M))
         what = "the residual stream"
         between = position.rows(slice(1, task.n + 1)).hull()
@@ -99,7 +101,7 @@ class Prompt:
         earlier = add(tokens, between, what)
         last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), what)
         parts = (start, earlier.hull(), last.hull())
-        rows = Enclosure(
+        rows = start.like(
             np.concatenate([part.mid for part in parts]),
             np.concatenate([part.rad for part in parts]),
         )
@@ -127,26 +129,31 @@ class Gaps:
     highest_rest: tuple[int, int]
 
 
-def _alone(x: Array, key: Array) -> NDArray[np.bool_]:
-    """For which rows x the score with a key is one product that float32 holds, or exactly 0."""
+def _alone(x: Array, key: Array, arithmetic: Arithmetic) -> NDArray[np.bool_]:
+    """For which rows x the score with a key is one product that sums hold, or exactly 0."""
     products = x * key
-    total = products.sum(-1)
-    # one product that float32 holds is computed exactly, in any order and form
-    return ((products != 0.0).sum(-1) <= 1) & (single(total) == total)
+    used = products != 0.0
+    size = np.abs(products).sum(-1)
+    lowest = np.where(used, lowest_bits(x) + lowest_bits(key), 0).sum(-1)
+    # one product that the format holds is computed exactly, in any order and form
+    room = np.ldexp(1.0, np.clip(arithmetic.digits + lowest, -1000, 1000))
+    held = (size <= room) & (size <= arithmetic.large) & (lowest >= arithmetic.smallest)
+    return (used.sum(-1) == 0) | (used.sum(-1) == 1) & held
 
 
 def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
     """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
     the blank key above one that does. A sink is one more key that cancels nothing.
     """
+    arithmetic = queries.arithmetic.inner
     if queries.rad.any() or keys.rad.any() or blank.rad.any():
-        raise CheckFailed("queries and keys of a Match2 construction are not exact in float32")
+        raise CheckFailed("queries and keys of a Match2 construction are not exact")
     count = len(queries.mid)
     dims = queries.mid.shape[1]
     terms = int((queries.used & keys.used).sum())
     blanks = queries.mid @ blank.mid[0]
-    if not _alone(queries.mid, blank.mid[0]).all():
-        raise CheckFailed("the score of the blank key is not exact in float32")
+    if not _alone(queries.mid, blank.mid[0], arithmetic).all():
+        raise CheckFailed(f"the score of the blank key is not exact in {arithmetic.name}")
     match = np.inf
     rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
     widest = -np.inf
@@ -181,16 +188,21 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
     # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
     # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
     for x in {0, count // 2} if count % 2 == 0 else {0}:
-        if not _alone(queries.mid[x], keys.mid[x]):
+        if not _alone(queries.mid[x], keys.mid[x], arithmetic):
             raise CheckFailed(
-                f"value {x} cancels itself, but the score of its match is not exact in float32"
+                f"value {x} cancels itself, but the score of its match is not exact in"
+                f" {arithmetic.name}"
             )
     # `_every_score` has found that none of these overflows
     size = products * (1 + slack(dims))
     # our own sums and differences are off, too, by no more than this
-    error = float(roundings(terms)) * size + 8 * slack(dims) * size + 4 * terms * TINY
+    error = (
+        float(roundings(terms, arithmetic)) * size
+        + 8 * slack(dims) * size
+        + 4 * terms * arithmetic.summed_tiny
+    )
     if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
-        error = float(roundings(terms)) * size + 4 * terms * TINY
+        error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
     return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest)
 
 
@@ -207,10 +219,13 @@ def _margin(
             raise CheckFailed("the value is not 0 at the start token and at the query")
     if (value.low < 0).any() or not value.size.any():
         raise CheckFailed("the value is not a positive number between start and query")
-    limited(value.size * (match.earlier + 2), what)
-    flushed = 16 * (match.earlier + 2) * TINY * (1 + value.size)
+    arithmetic = value.arithmetic
+    limited(value.size * (match.earlier + 2), what, arithmetic, summed=True)
+    flushed = 16 * (match.earlier + 2) * arithmetic.summed_tiny * (1 + value.size)
     # weights add up to 1 but for the rounding of sums and quotients
-    most = 1 + 4 * above(averaging(match.earlier + 2))
+    most = (1 + above(averaging(match.earlier + 2, arithmetic))) ** 2 * (1 + 2.0**-50)
+    if arithmetic.narrowed:
+        most *= 1 + 2 * float(arithmetic.stored)
     weights = ((0.0, above(match.without())), (-above(-match.with_match()), most))
     weight = array(model.head.weight)
     bias = array(model.head.bias)
@@ -218,9 +233,10 @@ def _margin(
         raise CheckFailed(f"{len(weight)} answers, but there are two")
     leads = []
     for answer, (least, greatest) in enumerate(weights):
-        output = Enclosure.between(value.low * least, value.high * greatest).wider(
+        output = value.spanning(value.low * least, value.high * greatest).wider(
             np.where(value.size == 0, 0.0, flushed)
         )
+        output = output.stored()
         written = head.written(output, prompt.last.hull(), part.where)
         # one row for every last token
         x = add(prompt.last, written, "the residual stream")

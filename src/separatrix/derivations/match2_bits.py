@@ -12,11 +12,12 @@ from separatrix.derivations.parts.flagged import after_mlp, lead_of
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import TwoSum
 from separatrix.tasks.base.task import Tokens
 
 
-def derive(task: TwoSum, model: Model) -> Derived:
+def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
     if not model.config.bos or task.form != "query":
         raise CheckFailed("this construction answers the query form and has a start token")
@@ -24,7 +25,7 @@ def derive(task: TwoSum, model: Model) -> Derived:
     if len(live) != 1:
         raise CheckFailed(f"{len(live)} layers write; this construction is one")
     (part,) = live
-    counted = count(task, model, part, reads(model, mlp=part))
+    counted = count(task, model, part, reads(model, mlp=part), arithmetic)
     after_mlp(part, counted.start)
     margins = [
         lead_of(model, after_mlp(part, rows), answer)
@@ -35,6 +36,8 @@ def derive(task: TwoSum, model: Model) -> Derived:
         min(margins),
         {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
         lambda rng: closest(task, counted, rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
     )
 
 

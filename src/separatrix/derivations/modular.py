@@ -8,6 +8,7 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.reflections import Followed
 from separatrix.derivations.parts.tracking import Tracking, derive_tracking
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Modular
 
 
@@ -19,8 +20,8 @@ def counted(m: int, ids: int = 2) -> Tracking:
     return Tracking(followed=(sums,), first=tokens, later=tokens)
 
 
-def derive(task: Modular, model: Model) -> Derived:
-    return derive_tracking(task, model, counted(task.m))
+def derive(task: Modular, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_tracking(task, model, counted(task.m), arithmetic)
 
 
 def ids(task: Modular) -> list[int]:

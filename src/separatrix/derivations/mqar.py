@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.lookups import Pairs, derive_lookup
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import MQAR
 from separatrix.tasks.base.task import NO_ANSWER, Tokens
 
@@ -23,8 +24,8 @@ def pairs(task: MQAR) -> Pairs:
     )
 
 
-def derive(task: MQAR, model: Model) -> Derived:
-    return derive_lookup(task, model, pairs(task), lambda rng: _closest(task, rng))
+def derive(task: MQAR, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_lookup(model, pairs(task), lambda rng: _closest(task, rng), arithmetic)
 
 
 def _closest(task: MQAR, rng: np.random.Generator) -> Tokens:

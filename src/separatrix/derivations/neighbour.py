@@ -24,9 +24,10 @@ from separatrix.derivations.parts.softmax import averaged
 from separatrix.derivations.parts.stream import RESIDUAL, Stream
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.entries import Left, fetch_entry
-from separatrix.proofs.float32 import off_target
 from separatrix.proofs.machine import Array, Enclosure, Scores, add, linear
+from separatrix.proofs.softmax import off_target
 from separatrix.tasks import Neighbour
 from separatrix.tasks.base.task import Tokens
 
@@ -34,7 +35,7 @@ _FETCHES = "the string before each label"
 _FINDS = "the label of the nearest string"
 
 
-def derive(task: Neighbour, model: Model) -> Derived:
+def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
@@ -42,7 +43,7 @@ def derive(task: Neighbour, model: Model) -> Derived:
     if len(live) != 2:
         raise CheckFailed(f"{len(live)} layers write; this construction is two")
     first, second = live
-    stream = Stream.of(model, task.length, task.strings)
+    stream = Stream.of(model, task.length, task.strings, arithmetic)
     # what the two strings without and with all bits do is what every string does, bit by bit
     ends = np.array([0, task.strings - 1])
     fetched = fetch_partners(stream, first, np.arange(task.length) // 2 * 2, ends)
@@ -50,7 +51,7 @@ def derive(task: Neighbour, model: Model) -> Derived:
     keys = task.length
     head = second.full_head()
     found = _compared(tokens, head, second, task.d)
-    mass = off_target(keys - 1, Fraction(found.least))
+    mass = off_target(keys - 1, Fraction(found.least), arithmetic)
     values = linear(tokens.labels, head.v, what=f"{second.where}, v")
     others = linear(tokens.strings, head.v, what=f"{second.where}, v")
     seen = stacked(values, others).hull()
@@ -83,7 +84,14 @@ def derive(task: Neighbour, model: Model) -> Derived:
         "value_dim": max(fetched.value_numbers, int((head.v != 0.0).any(1).sum())),
     }
     margin = lead_of(model, after, np.arange(task.V))
-    return Derived(entries, margin, used, lambda rng: closest(task, rng))
+    return Derived(
+        entries,
+        margin,
+        used,
+        lambda rng: closest(task, rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,13 @@ from separatrix.derivations.parts.flagged import (
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
-from separatrix.proofs.float32 import down
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import down
 from separatrix.tasks import TwoSum
 from separatrix.tasks.base.task import Tokens
 
 
-def derive(task: TwoSum, model: Model) -> Derived:
+def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
     if not model.config.bos or task.form != "decision":
         raise CheckFailed("this construction answers the decision form and has a start token")
@@ -33,7 +34,7 @@ def derive(task: TwoSum, model: Model) -> Derived:
     if len(live) != 2:
         raise CheckFailed(f"{len(live)} layers write; this construction is two")
     first, second = live
-    counted = count(task, model, first, reads(model, second, mlp=first))
+    counted = count(task, model, first, reads(model, second, mlp=first), arithmetic)
     alone = after_mlp(first, counted.alone)
     met = after_mlp(first, counted.met)
     start = after_mlp(first, counted.start)
@@ -48,7 +49,12 @@ def derive(task: TwoSum, model: Model) -> Derived:
     margin = threshold_margin(first, stacked(counted.alone, counted.met, counted.start))
     entry = counted.entry | {"threshold_margin": down(Fraction(margin))}
     return Derived(
-        [entry, looked.entry], looked.margin, used, lambda rng: closest(task, counted, rng)
+        [entry, looked.entry],
+        looked.margin,
+        used,
+        lambda rng: closest(task, counted, rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
     )
 
 

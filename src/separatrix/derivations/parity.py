@@ -6,11 +6,12 @@ from separatrix.derivations.modular import counted
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.tracking import derive_tracking
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Parity
 
 
-def derive(task: Parity, model: Model) -> Derived:
-    return derive_tracking(task, model, counted(2))
+def derive(task: Parity, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_tracking(task, model, counted(2), arithmetic)
 
 
 def ids(task: Parity) -> list[int]:

@@ -8,6 +8,7 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.reflections import Followed
 from separatrix.derivations.parts.tracking import Tracking, derive_tracking
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Permutation
 from separatrix.tasks.functions.arrangements import Arrangements, arrangements
 
@@ -23,8 +24,8 @@ def tracking(task: Permutation) -> Tracking:
     return products(arrangements(task.k))
 
 
-def derive(task: Permutation, model: Model) -> Derived:
-    return derive_tracking(task, model, tracking(task))
+def derive(task: Permutation, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_tracking(task, model, tracking(task), arithmetic)
 
 
 def ids(task: Permutation) -> list[int]:

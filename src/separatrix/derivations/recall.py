@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.lookups import Pairs, derive_lookup
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Recall
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
@@ -27,8 +28,8 @@ def pairs(task: Recall) -> Pairs:
     )
 
 
-def derive(task: Recall, model: Model) -> Derived:
-    return derive_lookup(task, model, pairs(task), lambda rng: _closest(task, rng))
+def derive(task: Recall, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_lookup(model, pairs(task), lambda rng: _closest(task, rng), arithmetic)
 
 
 def _closest(task: Recall, rng: np.random.Generator) -> Tokens:

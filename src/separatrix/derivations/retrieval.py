@@ -8,6 +8,7 @@ from separatrix.derivations.parts.chain import Wanted, derive_chain
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Eva
 
 
@@ -16,8 +17,8 @@ def hops(task: Eva) -> list[Wanted]:
     return [Wanted("f(x)", task.V, np.arange(task.n), lambda x, before: x)]
 
 
-def derive(task: Eva, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch], ids(task))
+def derive(task: Eva, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_chain(task, model, hops(task), [full_fetch], ids(task), arithmetic)
 
 
 def ids(task: Eva) -> list[int]:

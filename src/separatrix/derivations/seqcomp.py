@@ -8,6 +8,7 @@ from separatrix.derivations.parts.chain import Wanted, derive_chain
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.softmax import full_fetch
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import SeqComp
 
 
@@ -29,8 +30,8 @@ def hops(task: SeqComp) -> list[Wanted]:
     return [first, *rest]
 
 
-def derive(task: SeqComp, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1), ids(task))
+def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1), ids(task), arithmetic)
 
 
 def ids(task: SeqComp) -> list[int]:

@@ -7,11 +7,12 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.sparse import sparse_fetch
 from separatrix.derivations.retrieval import hops, ids
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Eva
 
 
-def derive(task: Eva, model: Model) -> Derived:
-    return derive_chain(task, model, hops(task), [sparse_fetch], ids(task))
+def derive(task: Eva, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_chain(task, model, hops(task), [sparse_fetch], ids(task), arithmetic)
 
 
 DERIVATION = Derivation(name="sparse-retrieval", task=Eva, derive=derive, ids=ids)

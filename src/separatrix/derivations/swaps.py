@@ -12,6 +12,7 @@ from separatrix.derivations.parts.reflections import Followed
 from separatrix.derivations.parts.tracking import Tracking, derive_tracking
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Permutation
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.arrangements import arrangements
@@ -41,10 +42,10 @@ def tracking(task: Permutation) -> Tracking:
     )
 
 
-def derive(task: Permutation, model: Model) -> Derived:
+def derive(task: Permutation, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     if task.shift != "swaps":
         raise CheckFailed(f"{task.spec}: this construction is about the prompts of shift=swaps")
-    return derive_tracking(task, model, tracking(task))
+    return derive_tracking(task, model, tracking(task), arithmetic)
 
 
 def ids(task: Permutation) -> list[int]:

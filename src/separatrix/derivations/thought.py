@@ -24,6 +24,7 @@ from separatrix.derivations.seqcomp import hops
 from separatrix.derivations.seqcomp import ids as ids_of_composition
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.machine import Enclosure, add, linear
 from separatrix.tasks import SeqComp, Thought
 from separatrix.tasks.base.task import Tokens
@@ -61,7 +62,7 @@ def steps(task: Thought, inner: SeqComp) -> Iterator[Step]:
         )
 
 
-def derive(task: Thought, model: Model) -> Derived:
+def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     inner = task.task
     if not isinstance(inner, SeqComp) or task.form != "pairs":
         raise CheckFailed(f"{task.spec}: the proof is about pairs of a composition")
@@ -74,7 +75,9 @@ def derive(task: Thought, model: Model) -> Derived:
     near: list[Near] = []
     margin: Fraction | None = None
     for number, step in enumerate(steps(task, inner)):
-        fetched = full_fetch(_before(model, step, inner.length + number), live[0], step.hop)
+        fetched = full_fetch(
+            _before(model, step, inner.length + number, arithmetic), live[0], step.hop
+        )
         done.append(fetched)
         for found in fetched.near:
             # the lead names a row of the step's tokens
@@ -102,14 +105,16 @@ def derive(task: Thought, model: Model) -> Derived:
             "value_dim": max(hop.value_numbers for hop in done),
         },
         lambda rng: nearest(inner, hops(inner), near, ids_of_composition(inner), rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
     )
 
 
-def _before(model: Model, step: Step, length: int) -> Stream:
+def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> Stream:
     """The stream of so many tokens, the last of them one of the step's."""
-    some = Stream.of(model, length, 1)
-    embed = Enclosure.point(array(model.embed.weight)[step.tokens])
-    place = Enclosure.point(array(model.position.weight)[length - 1 : length])
+    some = Stream.of(model, length, 1, arithmetic)
+    embed = Enclosure.point(array(model.embed.weight)[step.tokens], arithmetic)
+    place = Enclosure.point(array(model.position.weight)[length - 1 : length], arithmetic)
     return replace(some, last=add(embed, place, RESIDUAL))
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from separatrix.proofs.balls import down, up
 from separatrix.proofs.exact import NAMES
-from separatrix.proofs.float32 import Match, down, up
+from separatrix.proofs.softmax import Match
 
 
 def construction_statement(

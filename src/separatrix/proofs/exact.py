@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from separatrix.errors import CheckFailed
 from separatrix.numbers.formats import DIGITS
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.machine import Array, lowest_bits
 
 ARITHMETIC = (
@@ -75,6 +76,19 @@ class Digits:
             and self.smallest >= _SMALLEST[name]
             and self.largest <= 2.0 ** _LARGEST[name]
         )
+
+    def hold(self, arithmetic: Arithmetic) -> None:
+        """Raises CheckFailed where something may be rounded in an arithmetic."""
+        if not (
+            self.own <= arithmetic.digits
+            and self.summed <= arithmetic.summed_digits
+            and self.smallest >= arithmetic.smallest
+            and self.largest <= arithmetic.large
+        ):
+            raise CheckFailed(
+                f"{self.own} binary digits are asked for, and {self.summed} of sums: numbers of"
+                f" {arithmetic.name} may be rounded"
+            )
 
     def _noted(self, size: float, lowest: int, what: str) -> int:
         if size == 0:

@@ -1,14 +1,17 @@
-"""A float32 interval machine: what any correct float32 program may compute, as centres and radii.
+"""An interval machine: what any correct program of an arithmetic may compute, as centres and radii.
 
-An `Enclosure` holds, for every number of an array, a centre and a radius. Each operation returns an
-enclosure of everything that its float32 counterpart can give for inputs within the enclosures,
-whatever the order of sums and with fused products or without:
+An `Enclosure` holds, for every number of an array, a centre and a radius, and the arithmetic that
+it is computed in. Each operation returns an enclosure of everything that its counterpart in that
+arithmetic can give for inputs within the enclosures, whatever the order of sums and with fused
+products or without:
 
-    fl(x op y) = (x op y)(1 + d) + e,  |d| <= u = 2^-24,  |e| <= 2^-126
+    fl(x op y) = (x op y)(1 + d) + e,  |d| <= u,  |e| <= the smallest normal number
 
-where e covers results flushed to zero. A result that float32 holds exactly is not rounded. An
-operation whose terms could add up to more than 2^126 raises CheckFailed: nothing overflows in what
-is proved. The machine's own arithmetic is float64; radii are enlarged by its rounding.
+where e covers results flushed to zero. In half formats sums have float32's u, and a result is then
+rounded once more, to the format in which it is stored. A result that the format holds exactly is
+not rounded. An operation whose terms could add up to more than half of the largest number raises
+CheckFailed: nothing overflows in what is proved. The machine's own arithmetic is float64; radii are
+enlarged by its rounding.
 
 Shapes: n rows, w inputs, o outputs, d dimensions, m keys.
 """
@@ -23,12 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.errors import CheckFailed
-from separatrix.proofs.float32 import U, gamma
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 
 Array = NDArray[np.float64]
-LARGE = 2.0**126
-"""Half of what float32 holds: the most that the terms of a sum may add up to."""
-TINY = 2.0**-126
+TINY = FP32.tiny
 """The smallest normal number of float32: smaller results may be flushed to zero."""
 _OURS = 1 + 2.0**-40
 """Enlarges a radius by more than the few roundings of float64 in which it was computed."""
@@ -41,17 +42,26 @@ class Enclosure:
 
     mid: Array
     rad: Array
+    arithmetic: Arithmetic = FP32
 
     @classmethod
-    def point(cls, numbers: Array) -> Enclosure:
-        return cls(numbers, np.broadcast_to(0.0, numbers.shape))
+    def point(cls, numbers: Array, arithmetic: Arithmetic = FP32) -> Enclosure:
+        return cls(numbers, np.broadcast_to(0.0, numbers.shape), arithmetic)
 
     @classmethod
-    def between(cls, low: Array, high: Array) -> Enclosure:
+    def between(cls, low: Array, high: Array, arithmetic: Arithmetic = FP32) -> Enclosure:
         """Everything from `low` to `high`."""
         mid = low + (high - low) / 2
         reach = np.maximum(high - mid, mid - low) * (1 + 2.0**-50)
-        return cls(np.where(low == high, low, mid), np.where(low == high, 0.0, reach))
+        return cls(np.where(low == high, low, mid), np.where(low == high, 0.0, reach), arithmetic)
+
+    def like(self, mid: Array, rad: Array) -> Enclosure:
+        """Other numbers, in the same arithmetic."""
+        return Enclosure(mid, rad, self.arithmetic)
+
+    def spanning(self, low: Array, high: Array) -> Enclosure:
+        """Everything from `low` to `high`, in the same arithmetic."""
+        return Enclosure.between(low, high, self.arithmetic)
 
     @property
     def low(self) -> Array:
@@ -87,7 +97,7 @@ class Enclosure:
 
     def hull(self) -> Enclosure:
         """One row that encloses every row."""
-        return Enclosure.between(*self._extremes)
+        return self.spanning(*self._extremes)
 
     @cached_property
     def _extremes(self) -> tuple[Array, Array]:
@@ -109,26 +119,61 @@ class Enclosure:
 
     def columns(self, some: NDArray[np.int64] | NDArray[np.bool_]) -> Enclosure:
         mid = self.mid[:, some]
-        return Enclosure(mid, np.broadcast_to(self.spread[:, some], mid.shape))
+        return self.like(mid, np.broadcast_to(self.spread[:, some], mid.shape))
 
     def rows(self, places: NDArray[np.int64] | slice) -> Enclosure:
-        return Enclosure(self.mid[places], self.rad[places])
+        return self.like(self.mid[places], self.rad[places])
 
     def only(self, columns: NDArray[np.bool_]) -> Enclosure:
         """The same in these columns, exactly 0 in the others."""
         if not self.used[~columns].any():
             return self
         rad = np.where(columns, self.spread, 0.0)
-        return Enclosure(np.where(columns, self.mid, 0.0), np.broadcast_to(rad, self.mid.shape))
+        return self.like(np.where(columns, self.mid, 0.0), np.broadcast_to(rad, self.mid.shape))
 
     def wider(self, by: Array) -> Enclosure:
-        return Enclosure(self.mid, (self.rad + by) * _OURS)
+        return self.like(self.mid, (self.rad + by) * _OURS)
+
+    def summed(self) -> Enclosure:
+        """The same numbers where they are added up: in the arithmetic of sums."""
+        return Enclosure(self.mid, self.rad, self.arithmetic.inner)
+
+    def stored_in(self, arithmetic: Arithmetic) -> Enclosure:
+        """What is left of results of sums once they are stored."""
+        return Enclosure(self.mid, self.rad, arithmetic).stored()
+
+    def stored(self) -> Enclosure:
+        """The same once every number is rounded to the format that it is stored in, if that is
+        narrower than the format of sums. Rounding keeps the order of numbers.
+        """
+        arithmetic = self.arithmetic
+        if not arithmetic.narrowed:
+            return self
+        tiny = arithmetic.tiny
+        # one step further out, ties may go either way
+        low = arithmetic.leading(np.nextafter(self.low, -np.inf))
+        high = arithmetic.leading(np.nextafter(self.high, np.inf))
+        low = np.where(np.abs(self.low) < tiny, np.where(self.low < 0, -tiny, 0.0), low)
+        high = np.where(np.abs(self.high) < tiny, np.where(self.high > 0, tiny, 0.0), high)
+        return self.spanning(low, high)
 
 
-def limited(size: Array, what: str) -> None:
-    """Raises CheckFailed when a number may be larger than LARGE, or is not a number."""
-    if size.size and not bool((size <= LARGE).all()):
-        raise CheckFailed(f"{what}: a number may overflow float32")
+def limited(size: Array, what: str, arithmetic: Arithmetic = FP32, *, summed: bool = False) -> None:
+    """Raises CheckFailed when a number that is stored, or one inside a sum, may be larger than half
+    of what the format holds, or is not a number.
+    """
+    most = arithmetic.summed_large if summed else arithmetic.large
+    if size.size and not bool((size <= most).all()):
+        raise CheckFailed(f"{what}: a number may overflow {arithmetic.name}")
+
+
+def shared(x: Enclosure, y: Enclosure) -> Arithmetic:
+    """The arithmetic of both."""
+    if x.arithmetic != y.arithmetic:
+        raise CheckFailed(
+            f"numbers of {x.arithmetic.name} meet numbers of {y.arithmetic.name}: nothing is proved"
+        )
+    return x.arithmetic
 
 
 def slack(terms: int) -> float:
@@ -136,13 +181,19 @@ def slack(terms: int) -> float:
     return (terms + 8) * 2.0**-52
 
 
-def roundings(count: NDArray[np.int64] | int) -> Array:
-    """gamma(count) for each count, rounded up. Raises SizeError as `gamma` does."""
-    counts = np.asarray(count, np.int64)
-    if counts.size:
-        gamma(int(counts.max()))
-    u = float(U)
-    return counts * u / (1 - counts * u) * _OURS
+def roundings(count: NDArray[np.int64] | int, arithmetic: Arithmetic = FP32) -> Array:
+    """The relative error of so many roundings in a row inside a sum, whether they multiply or
+    divide: 1 / (1 - u) <= e^(u + u^2).
+    """
+    u = float(arithmetic.summed)
+    with np.errstate(over="ignore"):
+        return np.expm1(np.asarray(count, np.int64) * (u * (1 + u)) * _OURS) * _OURS
+
+
+def one(arithmetic: Arithmetic) -> float:
+    """The relative error of one operation whose result is stored."""
+    stored = float(arithmetic.stored)
+    return stored + 2 * float(arithmetic.summed) if arithmetic.narrowed else stored
 
 
 def above(x: Fraction) -> float:
@@ -161,43 +212,46 @@ def lowest_bits(numbers: Array) -> NDArray[np.int64]:
 
 def add(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
     """x + y, number by number."""
-    if not (x.tops + y.tops <= LARGE).all():
-        limited(x.size + y.size, what)
+    arithmetic = shared(x, y)
+    if not (x.tops + y.tops <= arithmetic.large).all():
+        limited(x.size + y.size, what, arithmetic)
     mid = x.mid + y.mid
     rad = np.broadcast_to(x.spread + y.spread, mid.shape)
     # 0 leaves a number as it is
     both = np.flatnonzero(x.used & y.used)
     if len(both):
         rad = rad.copy()
-        rad[:, both] = _sums(x.columns(both), y.columns(both))
-    return Enclosure(mid, rad)
+        found = _sums(x.columns(both), y.columns(both))
+        mid[:, both] = found.mid
+        rad[:, both] = found.rad
+    return x.like(mid, rad)
 
 
-def _sums(x: Enclosure, y: Enclosure) -> Array:
-    """The radii of x + y."""
+def _sums(x: Enclosure, y: Enclosure) -> Enclosure:
+    """x + y where both may be other numbers than 0."""
+    arithmetic = x.arithmetic
     mid = x.mid + y.mid
     spread = x.rad + y.rad
-    # a float64 sum that float32 holds is what float32 rounds to
-    exact = (x.size == 0) | (y.size == 0) | ((spread == 0) & (single(mid) == mid))
-    rounded = (spread + (float(U) + slack(1)) * (np.abs(mid) + spread) + TINY) * _OURS
-    return np.where(exact, spread, rounded)
+    # a float64 sum that the format holds is what the sum is rounded to
+    exact = (x.size == 0) | (y.size == 0) | ((spread == 0) & arithmetic.held(mid))
+    off = float(arithmetic.summed) + slack(1)
+    rounded = (spread + off * (np.abs(mid) + spread) + arithmetic.summed_tiny) * _OURS
+    found = x.like(mid, np.where(exact, spread, rounded))
+    if not arithmetic.narrowed:
+        return found
+    kept = found.stored()
+    return x.like(np.where(exact, mid, kept.mid), np.where(exact, spread, kept.rad))
 
 
 def times(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
     """x y, number by number."""
+    arithmetic = shared(x, y)
     mid = x.mid * y.mid
     size = x.size * y.size
-    limited(size, what)
+    limited(size, what, arithmetic)
     spread = np.abs(x.mid) * y.rad + x.rad * y.size
-    rad = (spread + (float(U) + slack(1)) * size + TINY) * _OURS
-    return Enclosure(mid, np.where(size == 0, 0.0, rad))
-
-
-def single(numbers: Array) -> Array:
-    """Rounded to normal numbers of float32; smaller ones give NaN, which equals nothing."""
-    with np.errstate(over="ignore"):
-        rounded = numbers.astype(np.float32).astype(np.float64)
-    return np.where((np.abs(numbers) >= TINY) | (numbers == 0.0), rounded, np.nan)
+    rad = (spread + (one(arithmetic) + slack(1)) * size + arithmetic.tiny) * _OURS
+    return x.like(mid, np.where(size == 0, 0.0, rad))
 
 
 def linear(
@@ -214,6 +268,7 @@ def linear(
     columns where x is 0, is given here. Its terms count among the roundings; the two results add
     up.
     """
+    arithmetic = x.arithmetic
     inputs = len(weight[0])
     read = np.flatnonzero(weight.any(0))
     if len(read) < inputs:
@@ -235,31 +290,66 @@ def linear(
     if bias is not None:
         size = size + np.abs(bias)
     size = size * (1 + slack(inputs))
-    limited(size, what)
+    limited(size, what, arithmetic)
     mid = x.mid @ weight.T
     if bias is not None:
         mid = mid + bias
-    rounding = (roundings(count) + slack(inputs)) * size + 4 * count * TINY
+    tiny = arithmetic.summed_tiny
+    rounding = (roundings(count, arithmetic) + slack(inputs)) * size + 4 * count * tiny
     rad = (x.spread @ heights + rounding) * _OURS
-    exact = lone & _exact(x, weight, bias, own, size)
-    return Enclosure(mid, np.where(exact | (size == 0), 0.0, rad))
-
-
-def _exact(
-    x: Enclosure, weight: Array, bias: Array | None, own: NDArray[np.bool_], size: Array
-) -> NDArray[np.bool_]:
-    """For which outputs no product and no partial sum, in whatever order, can be rounded."""
     points = ~(own & x.spread.any(0)).any(1)
+    lowest = _lowest(x, weight, bias, own)
+    largest = size.max(0, initial=0.0)
+    exact = lone & points & _fits(largest, lowest, arithmetic.inner)
+    found = x.like(mid, np.where(exact | (size == 0), 0.0, rad))
+    if not arithmetic.narrowed:
+        return found
+    return _narrowed(found, size, bias, lone, exact & _fits(largest, lowest, arithmetic))
+
+
+def _narrowed(
+    found: Enclosure,
+    size: Array,
+    bias: Array | None,
+    lone: NDArray[np.bool_],
+    held: NDArray[np.bool_],
+) -> Enclosure:
+    """A map's results, of terms that add up to `size`, once they are stored. `lone`: outputs that
+    are no part of longer sums; `held`: those that the format holds as they are.
+    """
+    arithmetic = found.arithmetic
+    again = np.zeros(found.mid.shape[1])
+    if bias is not None:
+        # it may be added to a product that was stored
+        again = np.where(held | (bias == 0.0), 0.0, 1.0)
+    off = (float(arithmetic.stored) * size + arithmetic.tiny) * again
+    kept = found.wider(off).stored()
+    # parts are not rounded by themselves: what is lost is shared among them by their sizes
+    loose = found.rad + one(arithmetic) * size + arithmetic.tiny + off
+    still = held | (size == 0)
+    rad = np.where(lone, kept.rad, loose * _OURS)
+    return found.like(np.where(lone & ~still, kept.mid, found.mid), np.where(still, found.rad, rad))
+
+
+def _lowest(
+    x: Enclosure, weight: Array, bias: Array | None, own: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """For each output an e such that all its terms, at centres, are multiples of 2^e."""
     bits = _lowest_of_columns(x.mid)
     lowest = np.where(own, lowest_bits(weight) + bits, _ZERO_BIT).min(1, initial=_ZERO_BIT)
-    if bias is not None:
-        lowest = np.minimum(lowest, lowest_bits(bias))
-    # every partial sum is a multiple of 2^lowest: float32 holds it if the quotient has 24 bits,
-    # and does not flush it if 2^lowest is a normal number
-    room = np.ldexp(1.0, np.clip(24 + lowest, -1000, 1000).astype(np.int64))
-    # sizes are rounded up a little: multiples of 2^lowest that are this close to 2^(24+lowest) are
-    # no larger than it
-    return points & (size.max(0, initial=0.0) <= room * _OURS) & (lowest >= -126)
+    return lowest if bias is None else np.minimum(lowest, lowest_bits(bias))
+
+
+def _fits(size: Array, lowest: NDArray[np.int64], arithmetic: Arithmetic) -> NDArray[np.bool_]:
+    """Whether an arithmetic stores all multiples of 2^lowest up to a size: then no product and no
+    partial sum, in whatever order, is rounded, nor flushed to zero.
+    """
+    room = np.ldexp(1.0, np.clip(arithmetic.digits + lowest, -1000, 1000).astype(np.int64))
+    # sizes are rounded up a little: of few digits, multiples of 2^lowest that are this close to
+    # 2^(digits + lowest) are no larger than it
+    if arithmetic.digits < 39:
+        room = room * _OURS
+    return (size <= room) & (lowest >= arithmetic.smallest)
 
 
 def _lowest_of_columns(x: Array) -> NDArray[np.int64]:
@@ -280,9 +370,9 @@ def whole(left: Array, right: Array) -> bool:
 
 
 def relu(x: Enclosure) -> Enclosure:
-    hull = Enclosure.between(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+    hull = x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
     keep = x.low >= 0
-    return Enclosure(np.where(keep, x.mid, hull.mid), np.where(keep, x.rad, hull.rad))
+    return x.like(np.where(keep, x.mid, hull.mid), np.where(keep, x.rad, hull.rad))
 
 
 def mlp(
@@ -298,6 +388,7 @@ def mlp(
     radii of x are put in, so that what cancels is seen to cancel.
     """
     up, up_bias, down, down_bias = weights
+    arithmetic = x.arithmetic
     inputs = up.shape[1]
     hidden = linear(x, up, up_bias, what=what)
     plain = linear(relu(hidden), down, down_bias, what=what)
@@ -335,18 +426,29 @@ def mlp(
             reach = (slopes @ x.rad[start : start + rows, used, None])[..., 0]
             moved[start : start + rows, written] = reach
     count = ((up != 0.0) & x.used).sum(1) + (up_bias != 0.0)
-    off = roundings(count) * size + 4 * count * TINY
+    off = _step(count, size, arithmetic)
     open_ = np.maximum(centre, 0.0)
     width = np.abs(down).T
     total = (open_ + move + off) @ width + np.abs(down_bias)
     last = (down != 0.0).sum(1) + (down_bias != 0.0)
     # our own centre is rounded, too, by no more than the slack of what it is made of
     ours = slack(inputs) * (size @ width) + slack(len(up)) * total
-    rad = moved + off @ width + roundings(last) * total + 4 * last * TINY + ours
+    rad = moved + off @ width + _step(last, total, arithmetic) + ours
     rad = np.where(total == 0, 0.0, rad * _OURS)
     mid = open_ @ down.T + down_bias
     better = definite[:, None] & (rad < plain.rad)
-    return Enclosure(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad)), room
+    return x.like(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad)), room
+
+
+def _step(count: NDArray[np.int64], size: Array, arithmetic: Arithmetic) -> Array:
+    """How far a map's result may be off by its own roundings, where its terms, so many for each
+    output, add up to a size.
+    """
+    off = roundings(count, arithmetic) * size + 4 * count * arithmetic.summed_tiny
+    if arithmetic.narrowed:
+        # of the product, and with the bias once more
+        off = off + 2 * (float(arithmetic.stored) * (size + off) + arithmetic.tiny)
+    return off
 
 
 class Scores:
@@ -354,7 +456,7 @@ class Scores:
 
     def __init__(self, keys: Enclosure, used: NDArray[np.bool_], what: str) -> None:
         """`used`: the dimensions in which some row is not 0."""
-        self.keys = keys
+        self.keys = keys.summed()
         self.what = what
         self.terms = int((used & keys.used).sum())
         self._largest = keys.size.max(0)
@@ -368,7 +470,8 @@ class Scores:
         sums of two parts the two errors add up.
         """
         size = x.size @ self._largest * (1 + slack(len(self._largest)))
-        limited(size, self.what)
+        arithmetic = shared(x.summed(), self.keys)
+        limited(size, self.what, arithmetic)
         spread = x.rad @ self._largest + x.size @ self._widest
-        rounding = (float(roundings(self.terms)) + slack(len(self._largest))) * size
-        return (spread + rounding + 4 * self.terms * TINY) * _OURS
+        off = float(roundings(self.terms, arithmetic)) + slack(len(self._largest))
+        return (spread + off * size + 4 * self.terms * arithmetic.summed_tiny) * _OURS

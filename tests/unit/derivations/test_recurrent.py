@@ -20,7 +20,7 @@ from separatrix.derivations.parts.sums import Sums, features
 from separatrix.derivations.seqcomp import hops
 from separatrix.errors import CheckFailed
 from separatrix.model import Block
-from separatrix.proofs.float32 import U
+from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import SeqComp
 
@@ -80,7 +80,7 @@ def test_what_is_written_is_enclosed(options: str, scale: float) -> None:
     # and tightly so: a few roundings for each of five tokens, gates and elu of 8 u each
     size = np.abs(last.mid).max()
     assert size > 0
-    assert last.rad.max() <= size * 800 * float(U)
+    assert last.rad.max() <= size * 800 * float(FP32.summed)
 
 
 def test_short_vectors_are_divided_by_the_shortest_length() -> None:
@@ -90,7 +90,7 @@ def test_short_vectors_are_divided_by_the_shortest_length() -> None:
         exact = torch.nn.functional.normalize(x, dim=-1, eps=1e-6).double().numpy()
         found = unit(Enclosure.point(x.double().numpy()), "k")
         assert (np.abs(found.mid - exact) <= found.rad).all()
-        assert found.rad.max() <= 40 * float(U)
+        assert found.rad.max() <= 40 * float(FP32.summed)
         assert found.size[0, 0] == pytest.approx(min(1.0, 2.0**power / 1e-6), rel=1e-5)
     assert not unit(Enclosure.point(np.zeros((1, 2))), "k").size.any()
 
@@ -202,10 +202,10 @@ def test_sums_by_hand() -> None:
     assert sums.mass == pytest.approx(0.25, rel=1e-6)
     # 2 tokens, 1 dimension and 8 more: 11 roundings of (1 + 1/4) 2
     plain = sums.arrived(values, normaliser=False)
-    assert plain.rad[0, 0] == pytest.approx(0.5 + 11 * float(U) * 2.5, rel=1e-9)
+    assert plain.rad[0, 0] == pytest.approx(0.5 + 11 * float(FP32.summed) * 2.5, rel=1e-9)
     divided = sums.arrived(values, normaliser=True)
     assert divided.rad[0, 0] == pytest.approx(4 / 3, rel=1e-4)
-    assert divided.rad[0, 0] > 4 / 3 + 11 * float(U)
+    assert divided.rad[0, 0] > 4 / 3 + 11 * float(FP32.summed)
 
 
 def test_what_sums_flush_to_zero_is_multiplied_with_the_query() -> None:
@@ -221,10 +221,10 @@ def test_elu_is_within_8_u() -> None:
     x = np.array([[-200.0, -64.0, -1.0, 0.0, 0.5, 3.0]])
     found = features("elu", Enclosure.point(x))
     exact = np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
-    assert (found.low <= np.maximum(exact - 8 * float(U), 0)).all()
-    assert (found.high >= exact + 8 * float(U)).all()
+    assert (found.low <= np.maximum(exact - 8 * float(FP32.summed), 0)).all()
+    assert (found.high >= exact + 8 * float(FP32.summed)).all()
     assert (found.low >= -1e-18).all()
-    assert (found.rad <= 12 * float(U) * (1 + exact)).all()
+    assert (found.rad <= 12 * float(FP32.summed) * (1 + exact)).all()
 
 
 def test_decay_by_hand() -> None:
@@ -235,6 +235,6 @@ def test_decay_by_hand() -> None:
     stream = Stream.of(built.model, TASK.length, 1)
     low, high = _decay(mixer, head.index, stream, 10, "layer 1")
     power = (1 / (1 + math.e)) ** 10
-    assert low <= power * (1 - 80 * float(U))
-    assert high >= power * (1 + 80 * float(U))
-    assert high - low <= power * 3000 * float(U)
+    assert low <= power * (1 - 80 * float(FP32.summed))
+    assert high >= power * (1 + 80 * float(FP32.summed))
+    assert high - low <= power * 3000 * float(FP32.summed)

@@ -21,8 +21,9 @@ from separatrix.derivations.parts.recurrent import carry
 from separatrix.derivations.parts.softmax import averaged, full_fetch
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
-from separatrix.proofs.float32 import U, mixing
+from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.machine import Enclosure, Scores
+from separatrix.proofs.softmax import mixing
 from separatrix.tasks import Eva, SeqComp
 
 TASK = SeqComp(L=2, m=3, branching=(2,))
@@ -110,7 +111,7 @@ def test_a_lead_counts_the_errors_of_both_parts_twice() -> None:
     assert lead is not None
     assert (lead.gap, lead.rival) == (5.0, 1)
     # two roundings of 3 1/8 and of 2 1/4
-    error = 0.375 + 2 * float(U) * 5.375
+    error = 0.375 + 2 * float(FP32.summed) * 5.375
     assert lead.error == pytest.approx(error, rel=1e-9)
     assert lead.least == pytest.approx(5 - 2 * error, rel=1e-9)
     assert winning(lead, "x: position") == lead

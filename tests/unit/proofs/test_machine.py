@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import CheckFailed, SizeError
-from separatrix.proofs.float32 import U, exp_bounds, sigmoid_bounds, softplus_bounds
+from separatrix.errors import CheckFailed
+from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
 from separatrix.proofs.machine import (
     TINY,
     Array,
@@ -20,12 +21,12 @@ from separatrix.proofs.machine import (
     mlp,
     relu,
     roundings,
-    single,
     times,
     whole,
 )
 
 FINE = 2.0**-30
+U = FP32.summed
 u = float(U)
 
 
@@ -180,17 +181,17 @@ def test_scores_are_off_by_queries_keys_and_roundings() -> None:
     assert scores.errors(x)[0] == pytest.approx(0.625 + 2 * u * 6.625, rel=1e-6)
 
 
-def test_roundings_are_gamma() -> None:
-    for count in (0, 1, 7, 10**6):
-        exact = count * U / (1 - count * U)
-        assert exact <= Fraction(float(roundings(count))) <= exact * (1 + Fraction(1, 1 << 35))
-    with pytest.raises(SizeError, match="smaller n"):
-        roundings(np.array([1, 1 << 23]))
+def test_roundings_are_products_of_their_factors() -> None:
+    for count in (0, 1, 7, 10**4):
+        most = max((1 + U) ** count - 1, 1 / (1 - U) ** count - 1)
+        assert most <= Fraction(float(roundings(count))) <= most * (1 + Fraction(1, 1 << 20))
+    # (1 + u)^(2^24) is nearly e
+    assert 1.71828 < float(roundings(1 << 24)) < 1.71829
 
 
 def test_numbers_that_float32_holds() -> None:
     numbers = np.array([1.0, 1.0 + 2.0**-24, 2.0**-127, 2.0**130])
-    assert (single(numbers) == numbers).tolist() == [True, False, False, False]
+    assert FP32.held(numbers).tolist() == [True, False, False, False]
     assert whole(np.array([[2.0**20, 1.0]]), np.array([[2.0**20], [1.0]]))
     assert not whole(np.array([[2.0**30, 1.0]]), np.array([[2.0**30], [1.0]]))
 

@@ -14,8 +14,9 @@ from separatrix.evidence.bundles import read_json
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import Model, ModelConfig
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import down
 from separatrix.proofs.entries import construction_statement
-from separatrix.proofs.float32 import down
 from separatrix.stored.description import CONFIG, RECORD, description
 from separatrix.stored.weights import described, filled, weight_bytes, weight_file
 from separatrix.tasks import Task
@@ -49,12 +50,12 @@ class Built:
         return path
 
 
-def built(task: Task, model: Model, *, name: str) -> Built:
+def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32) -> Built:
     """The record of a construction, with the proof that is derived from its weights. Raises
-    SizeError where float32 does not bear it out.
+    SizeError where the arithmetic does not bear it out.
     """
     try:
-        derived = DERIVATIONS[name].derive(task, model)
+        derived = DERIVATIONS[name].derive(task, model, arithmetic)
     except CheckFailed as error:
         raise SizeError(
             f"{task.spec}: these weights are not proved in float32: {error}; use smaller sizes"

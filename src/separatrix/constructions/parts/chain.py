@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.errors import SizeError
-from separatrix.proofs.float32 import mixing
+from separatrix.proofs.softmax import mixing
 from separatrix.tasks import Task
 
 SCALE = 4

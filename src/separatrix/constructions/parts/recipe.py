@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
 from separatrix.evidence.records import Verdict
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 from separatrix.theory import THEOREMS
 
@@ -25,9 +26,10 @@ class Recipe(Generic[TaskT]):
     """What records and users call it."""
     task: type[TaskT]
     """The kind of task that it solves."""
-    build: Callable[[TaskT, Architecture | None], Built]
-    """The weights, in an architecture or, without one, in the smallest stack that holds them.
-    Raises SizeError, saying what is needed, where they do not fit.
+    build: Callable[[TaskT, Architecture | None, Arithmetic], Built]
+    """The weights, in an architecture or, without one, in the smallest stack that holds them, on
+    the grid of an arithmetic, which the proof is about. Raises SizeError, saying what is needed,
+    where they do not fit.
     """
     theorem: str
     """Key of the theorem that says which stacks have the room."""

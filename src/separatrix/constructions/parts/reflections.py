@@ -36,6 +36,7 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.kda import KDAMixer
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
@@ -165,12 +166,14 @@ def turning_place(
     return found[0], architecture.layers[found[0][0]][found[0][1]]
 
 
-def reflections(task: Task, architecture: Architecture | None, name: str) -> Built:
+def reflections(
+    task: Task, architecture: Architecture | None, name: str, arithmetic: Arithmetic
+) -> Built:
     """Weights that follow what `task` moves in one layer (default: a stack of just that)."""
     moved = tracked(task)
     assert moved is not None
     if moved.order == 2:
-        return _flip(task, moved, architecture, name)
+        return _flip(task, moved, architecture, name, arithmetic)
     if moved.things > MOST_THINGS:
         raise SizeError(
             f"{task.spec}: it moves {moved.things:,} things, and the construction '{name}' follows"
@@ -205,10 +208,16 @@ def reflections(task: Task, architecture: Architecture | None, name: str) -> Bui
     followed = list(moved.followed)
     codes = sums[answers[:, followed]] - sums[followed]
     nearest(model, space["read"], torch.from_numpy(codes).float())
-    return built(task, model, name=name)
+    return built(task, model, name=name, arithmetic=arithmetic)
 
 
-def _flip(task: Task, moved: Tracked, architecture: Architecture | None, name: str) -> Built:
+def _flip(
+    task: Task,
+    moved: Tracked,
+    architecture: Architecture | None,
+    name: str,
+    arithmetic: Arithmetic,
+) -> Built:
     """k = 1, v = 1/2, and b = 2 for tokens that exchange the two things."""
     if architecture is None:
         architecture = stack([DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)])
@@ -230,7 +239,7 @@ def _flip(task: Task, moved: Tracked, architecture: Architecture | None, name: s
     put(mixer.o.weight, space["read"])
     # the first thing stands where it was, or not
     nearest(model, space["read"], torch.from_numpy(answers[:, :1]).float())
-    return built(task, model, name=name)
+    return built(task, model, name=name, arithmetic=arithmetic)
 
 
 def write_exchange(

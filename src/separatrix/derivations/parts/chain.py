@@ -23,8 +23,8 @@ from separatrix.derivations.parts.queries import Wanted
 from separatrix.derivations.parts.stream import After, Stream
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.entries import Left
-from separatrix.proofs.float32 import ARITHMETIC
 from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import Task
 
@@ -53,7 +53,12 @@ Fetcher = Callable[[Stream, Live, Wanted], Fetched]
 
 
 def derive_chain(
-    task: Task, model: Model, hops: Sequence[Wanted], by: Sequence[Fetcher], ids: list[int]
+    task: Task,
+    model: Model,
+    hops: Sequence[Wanted],
+    by: Sequence[Fetcher],
+    ids: list[int],
+    arithmetic: Arithmetic,
 ) -> Derived:
     """The proof of a chain whose i-th hop is proved by the i-th fetcher; `ids` says how many ids
     may stand at each position.
@@ -66,7 +71,7 @@ def derive_chain(
     live = live_parts(model, placed=False)
     if len(live) != len(hops):
         raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
-    stream = Stream.of(model, task.length, len(hops[0].part), first=hops[0].first)
+    stream = Stream.of(model, task.length, len(hops[0].part), arithmetic, first=hops[0].first)
     done: list[Fetched] = []
     near: list[Near] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
@@ -88,8 +93,9 @@ def derive_chain(
         Counter(h.kind for h in done) | numbers,
         lambda rng: nearest(task, hops, near, ids, rng),
         arithmetic="; ".join(
-            dict.fromkeys([ARITHMETIC, *(a for hop in done for a in hop.assumes)])
+            dict.fromkeys([arithmetic.said, *(a for hop in done for a in hop.assumes)])
         ),
+        formats=(arithmetic.name,),
     )
 
 

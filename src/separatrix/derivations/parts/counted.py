@@ -21,9 +21,9 @@ from separatrix.derivations.parts.queries import Lead
 from separatrix.derivations.parts.stream import RESIDUAL
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.entries import count_entry
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     Scores,
@@ -53,7 +53,9 @@ class Counted:
     value_numbers: int
 
 
-def count(task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_]) -> Counted:
+def count(
+    task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_], arithmetic: Arithmetic
+) -> Counted:
     """The proof of the layer; `later` are the coordinates that anything after the head reads.
     Raises CheckFailed where the start token does not tie with every match, or anything else is not
     less.
@@ -61,7 +63,7 @@ def count(task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_]) -> C
     head = part.full_head()
     where = part.where
     keys = task.length + 1
-    prompt = _Prompt.of(model, task)
+    prompt = _Prompt.of(model, task, arithmetic)
     queries = prompt.tokens_by(head.q, f"{where}, q")
     of_tokens = prompt.tokens_by(head.k, f"{where}, k")
     of_start = linear(prompt.start, head.k, what=f"{where}, k")
@@ -81,8 +83,8 @@ def count(task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_]) -> C
     value = linear(prompt.start, head.v, what=f"{where}, v")
     if prompt.tokens_by(head.v, f"{where}, v").size.any() or not value.size.any():
         raise CheckFailed(f"{where}: the value is not that of the start token alone")
-    limited(value.size * keys, f"{where}, v")
-    tie = Tie(keys=keys, gap=Fraction(lead.least))
+    limited(value.size * keys, f"{where}, v", arithmetic, summed=True)
+    tie = Tie(keys=keys, gap=Fraction(lead.least), arithmetic=arithmetic)
     cancels = partner == values
     rows, itself = prompt.classes(later, cancels)
 
@@ -92,9 +94,9 @@ def count(task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_]) -> C
         high = np.array([above(tie.most(c)) for c in matches.tolist()])
         ends = (low[:, None] * value.low, high[:, None] * value.high)
         ends += (low[:, None] * value.high, high[:, None] * value.low)
-        output = Enclosure.between(np.minimum.reduce(ends), np.maximum.reduce(ends))
-        flushed = 16 * keys * TINY * (1 + value.size)
-        output = output.wider(np.where(value.size == 0, 0.0, flushed))
+        output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
+        flushed = 16 * keys * arithmetic.summed_tiny * (1 + value.size)
+        output = output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
         return add(base, linear(output, head.o, what=f"{where}, o"), RESIDUAL)
 
     matches = itself.astype(np.int64)
@@ -131,17 +133,17 @@ class _Prompt:
     """One row."""
 
     @classmethod
-    def of(cls, model: Model, task: TwoSum) -> _Prompt:
+    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> _Prompt:
         embed = model.embed.weight.detach().numpy()
         if len(embed) != task.M + 1:
             raise CheckFailed(
                 f"{len(embed):,} tokens, where {task.M:,} and a start token may stand"
             )
         position = model.position.weight.detach().numpy()[: task.length + 1].astype(np.float64)
-        places = Enclosure.between(position[1:].min(0)[None], position[1:].max(0)[None])
+        places = Enclosure.between(position[1:].min(0)[None], position[1:].max(0)[None], arithmetic)
         start = add(
-            Enclosure.point(embed[task.M :].astype(np.float64)),
-            Enclosure.point(position[:1]),
+            Enclosure.point(embed[task.M :].astype(np.float64), arithmetic),
+            Enclosure.point(position[:1], arithmetic),
             RESIDUAL,
         )
         found = cls(embed[: task.M], places, start)
@@ -151,13 +153,13 @@ class _Prompt:
     def anything(self) -> Enclosure:
         """One row that encloses all tokens at all places."""
         low, high = (self.embed.min(0).astype(np.float64), self.embed.max(0).astype(np.float64))
-        return add(Enclosure.between(low[None], high[None]), self.places, RESIDUAL)
+        return add(self.places.spanning(low[None], high[None]), self.places, RESIDUAL)
 
     def tokens_by(self, weight: Array, what: str) -> Enclosure:
         """A row per value, mapped; only the coordinates that the map reads are put together."""
         read = (weight != 0.0).any(0)
-        places = Enclosure(self.places.mid[:, read], self.places.rad[:, read])
-        rows = add(Enclosure.point(self.embed[:, read].astype(np.float64)), places, RESIDUAL)
+        tokens = Enclosure.point(self.embed[:, read].astype(np.float64), self.places.arithmetic)
+        rows = add(tokens, self.places.columns(read), RESIDUAL)
         return linear(rows, weight[:, read], what=what)
 
     def classes(
@@ -171,11 +173,11 @@ class _Prompt:
         rows = self.anything()
         mid = np.repeat(rows.mid, len(found), 0)
         rad = np.repeat(rows.rad, len(found), 0)
-        places = Enclosure(self.places.mid[:, later], self.places.rad[:, later])
-        exact = add(Enclosure.point(found[:, :-1].astype(np.float64)), places, RESIDUAL)
+        tokens = Enclosure.point(found[:, :-1].astype(np.float64), self.places.arithmetic)
+        exact = add(tokens, self.places.columns(later), RESIDUAL)
         mid[:, later] = exact.mid
         rad[:, later] = exact.rad
-        return Enclosure(mid, rad), found[:, -1] != 0.0
+        return rows.like(mid, rad), found[:, -1] != 0.0
 
 
 def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.bool_]:
@@ -192,17 +194,18 @@ def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.boo
     return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
 
 
-def unrounded(queries: Enclosure, keys: Enclosure, digits: int = 24) -> bool:
-    """Whether no product and no partial sum of a score is rounded, in any order, where a format
-    holds so many binary digits; float64 holds the scores, too.
+def unrounded(queries: Enclosure, keys: Enclosure) -> bool:
+    """Whether no product and no partial sum of a score is rounded, in any order; float64 holds the
+    scores, too.
     """
+    inner = queries.arithmetic.inner
     if queries.rad.any() or keys.rad.any() or not whole(queries.mid, keys.mid.T):
         return False
     size = float(np.abs(queries.mid).max(0) @ np.abs(keys.mid).max(0))
     both = (queries.mid != 0.0).any(0) & (keys.mid != 0.0).any(0)
     bits = lowest_bits(queries.mid[:, both]).min(0) + lowest_bits(keys.mid[:, both]).min(0)
     lowest = int(bits.min(initial=0))
-    return lowest >= -126 and size * (1 + 2.0**-40) <= 2.0 ** (digits + lowest)
+    return lowest >= inner.smallest and size * (1 + 2.0**-40) <= 2.0 ** (inner.digits + lowest)
 
 
 def closest_pairs(task: TwoSum, counted: Counted) -> list[tuple[int, int, int]]:

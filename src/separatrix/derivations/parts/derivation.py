@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.model import Model
-from separatrix.proofs.float32 import ARITHMETIC
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -31,7 +31,7 @@ class Derived(NamedTuple):
     """Inputs that meet the queries and answers at which the proof is closest to failing; the rest
     of each is drawn.
     """
-    arithmetic: str = ARITHMETIC
+    arithmetic: str = FP32.said
     """What is assumed of the arithmetic."""
     formats: tuple[str, ...] = ("fp32",)
     """Number formats of weights and states that the proof is about, float32 among them."""
@@ -51,8 +51,10 @@ class Derivation(Generic[TaskT]):
     """What records call the construction."""
     task: type[TaskT]
     """The kind of task that it solves."""
-    derive: Callable[[TaskT, Model], Derived]
-    """The proof from the weights. Raises CheckFailed where they do not bear it out."""
+    derive: Callable[[TaskT, Model, Arithmetic], Derived]
+    """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
+    out.
+    """
     ids: Callable[[TaskT], list[int]]
     """How many ids may stand at each position of the task's inputs."""
     asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None

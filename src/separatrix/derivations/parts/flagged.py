@@ -20,8 +20,8 @@ from separatrix.derivations.parts.stream import RESIDUAL
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.entries import flag_entry
-from separatrix.proofs.float32 import off_target
 from separatrix.proofs.machine import Enclosure, Scores, add, linear, mlp
+from separatrix.proofs.softmax import off_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def look(
     # the other tokens' scores and outputs are numbers, whatever they are
     others = linear(tokens.every(), head.q, what=f"{where}, q")
     Scores(both, others.used, f"{where}, scores").errors(others)
-    mass = off_target(keys - 1, Fraction(least))
+    mass = off_target(keys - 1, Fraction(least), queries.arithmetic)
     of_plain = linear(tokens.plain, head.v, what=f"{where}, v").hull()
     of_flagged = linear(tokens.flagged, head.v, what=f"{where}, v").hull()
     seen = stacked(of_plain, of_flagged).hull()
@@ -105,7 +105,7 @@ def look(
 
 def stacked(*parts: Enclosure) -> Enclosure:
     """The rows of all of them."""
-    return Enclosure(
+    return parts[0].like(
         np.concatenate([part.mid for part in parts]), np.concatenate([part.rad for part in parts])
     )
 

@@ -21,6 +21,7 @@ from separatrix.derivations.parts.steps import (
     ROOTS,
     Rotated,
     Rows,
+    only_float32,
     own_group,
     reciprocal_root,
     squares,
@@ -89,6 +90,7 @@ def latent_head(stream: Stream, part: Live) -> LatentHead:
     """
     mixer = part.mixer
     assert isinstance(mixer, LatentMixer)
+    only_float32(stream.last.arithmetic, part.where)
     where = part.where
     if mixer.mechanism.altered - {"conv"}:
         raise CheckFailed(f"{where}: nothing is proved of its options")

@@ -30,10 +30,9 @@ from separatrix.derivations.parts.stream import RESIDUAL, Stream
 from separatrix.errors import CheckFailed
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.entries import fetch_entry
-from separatrix.proofs.float32 import off_target
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     Scores,
@@ -44,7 +43,7 @@ from separatrix.proofs.machine import (
     roundings,
     slack,
 )
-from separatrix.tasks import Task
+from separatrix.proofs.softmax import off_target
 from separatrix.tasks.base.task import Tokens
 
 Places = NDArray[np.int64]
@@ -79,19 +78,19 @@ class LookedUp:
     value_numbers: int
 
 
-def look_up(model: Model, part: Live, pairs: Pairs) -> LookedUp:
+def look_up(model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic = FP32) -> LookedUp:
     """One head at every place that asks. Raises CheckFailed where another token may win."""
     where = part.where
     head = shifted_head(part)
-    embed = Enclosure.point(array(model.embed.weight))
-    position = Enclosure.point(array(model.position.weight)[: pairs.length])
+    embed = Enclosure.point(array(model.embed.weight), arithmetic)
+    position = Enclosure.point(array(model.position.weight)[: pairs.length], arithmetic)
     keys = slice(pairs.keys.start, pairs.keys.stop)
     asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
     stream = Stream(
         by_place=add(embed.hull(), position, RESIDUAL),
         by_token=add(embed, position.hull(), RESIDUAL),
         last=asking,
-        field=Enclosure.point(np.zeros((1, model.config.width))),
+        field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
         parts=np.zeros(1, np.int64),
         ends=True,
     )
@@ -110,7 +109,7 @@ def look_up(model: Model, part: Live, pairs: Pairs) -> LookedUp:
             f" {'scores' if min(gaps) <= 0 else 'may score, by rounding,'} no less than the one to"
             " be read"
         )
-    mass = off_target(pairs.length - 1, Fraction(least))
+    mass = off_target(pairs.length - 1, Fraction(least), arithmetic)
     fetched, anywhere = _averages(embed, position, head, pairs, mass, where)
     after = stream.after(
         part,
@@ -174,7 +173,7 @@ def _apart(
 def _any_score(stream: Stream, head: Head, where: str) -> None:
     """Raises CheckFailed unless every score, of any position, is a number."""
     keys = linear(stream.by_place.hull(), head.k, what=f"{where}, k")
-    zero = Enclosure.between(np.minimum(keys.low, 0.0), np.maximum(keys.high, 0.0))
+    zero = keys.spanning(np.minimum(keys.low, 0.0), np.maximum(keys.high, 0.0))
     for rows in (stream.by_place.hull(), stream.last.hull()):
         queries = linear(rows, head.q, what=f"{where}, q")
         Scores(zero, queries.used, f"{where}, scores").errors(queries)
@@ -261,16 +260,17 @@ def _rounding(
     """How far a computed score may be from the sum of its products: 0 where no partial sum, in
     whatever order, needs more digits than there are.
     """
+    inner = queries.arithmetic.inner
     asked = queries.mid[:, used]
     keys = np.concatenate([content.mid[:, used], placed.mid[:, used]])
     total = float((np.abs(asked) @ np.abs(keys).max(0)).max()) * (1 + slack(asked.shape[1]))
-    limited(np.array([total]), f"{where}, scores")
+    limited(np.array([total]), f"{where}, scores", inner)
     each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
     lowest = int(each.min(initial=0))
-    if lowest >= -126 and total <= 2.0 ** (24 + lowest):
+    if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
         return 0.0
     terms = int(used.sum())
-    return (float(roundings(terms)) + slack(terms)) * total + 4 * terms * TINY
+    return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
 
 
 def _averages(
@@ -285,7 +285,7 @@ def _averages(
         # a key stands first
         keys = embed.rows(slice(pairs.keys.start, pairs.keys.stop)).hull()
         blank = linear(add(keys, position.rows(slice(0, 1)), RESIDUAL), head.v, what=what)
-        read = Enclosure(
+        read = read.like(
             np.concatenate([read.mid, blank.mid]), np.concatenate([read.rad, blank.rad])
         )
     seen = linear(add(embed.hull(), position.hull(), RESIDUAL), head.v, what=what)
@@ -297,7 +297,10 @@ def _averages(
 
 
 def derive_lookup(
-    task: Task, model: Model, pairs: Pairs, closest: Callable[[np.random.Generator], Tokens]
+    model: Model,
+    pairs: Pairs,
+    closest: Callable[[np.random.Generator], Tokens],
+    arithmetic: Arithmetic,
 ) -> Derived:
     """The proof of one layer that looks up what is asked for. Raises CheckFailed, naming the part,
     where the weights do not bear it out.
@@ -307,11 +310,18 @@ def derive_lookup(
     live = live_parts(model)
     if len(live) != 1:
         raise CheckFailed(f"{len(live)} layers write; this construction is one")
-    found = look_up(model, live[0], pairs)
+    found = look_up(model, live[0], pairs, arithmetic)
     readout = prove_readout(model, found.stream)
     sizes = {
         "layers": 1,
         "head_dim": found.key_numbers,
         "value_dim": found.value_numbers,
     }
-    return Derived([found.entry], readout.margin, sizes, closest)
+    return Derived(
+        [found.entry],
+        readout.margin,
+        sizes,
+        closest,
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
+    )

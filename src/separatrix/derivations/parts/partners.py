@@ -17,8 +17,8 @@ from separatrix.derivations.parts.softmax import averaged
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.proofs.entries import Left, fetch_entry
-from separatrix.proofs.float32 import off_target
 from separatrix.proofs.machine import Enclosure, Scores, linear
+from separatrix.proofs.softmax import off_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def fetch_partners(
     keys = linear(stream.by_place, head.k, what=f"{where}, k")
     queries = linear(stream.by_place, head.q, what=f"{where}, q")
     lead = code_lead(queries, keys, place, f"{where}: position")
-    mass = off_target(count - 1, Fraction(lead.least))
+    mass = off_target(count - 1, Fraction(lead.least), keys.arithmetic)
     values = linear(stream.by_token, head.v, what=f"{where}, v")
     fetched = averaged(values.rows(tokens), values.hull(), count, mass, where)
     return Partners(
@@ -101,7 +101,7 @@ def left_in(part: Live, written: Enclosure, before: Enclosure, after: Enclosure)
     Raises CheckFailed where it does not clean them.
     """
     error = float(written.rad.max(initial=0.0))
-    held = Enclosure(before.mid, np.where(written.used, 0.0, before.rad))
+    held = before.like(before.mid, np.where(written.used, 0.0, before.rad))
     room = threshold_margin(part, held)
     if error >= room:
         raise CheckFailed(

@@ -11,7 +11,7 @@ from separatrix.derivations.parts.live_parts import array
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
-from separatrix.proofs.machine import Enclosure, linear
+from separatrix.proofs.machine import linear
 
 CHUNK = 1 << 20
 """Numbers of one intermediate table at a time."""
@@ -42,7 +42,7 @@ def prove_readout(model: Model, stream: Stream) -> Readout:
     rows = max(1, CHUNK // len(weight))
     for start in range(0, len(weight), rows):
         some = stream.field.rows(slice(start, start + rows))
-        x = Enclosure(np.where(held, some.mid, base.mid), np.where(held, some.rad, base.rad))
+        x = base.like(np.where(held, some.mid, base.mid), np.where(held, some.rad, base.rad))
         logits = linear(x, weight, bias, what="the head")
         row = np.arange(len(some.mid))
         # the largest that another logit can be, less the smallest that the right one can

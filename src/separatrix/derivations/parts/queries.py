@@ -98,7 +98,7 @@ class Queries:
     def alone(cls, rows: Enclosure) -> Queries:
         """A query for each row, which is its own part, where nothing was fetched before."""
         every = np.arange(len(rows.mid))
-        nothing = Enclosure.point(np.zeros((1, rows.mid.shape[1])))
+        nothing = Enclosure.point(np.zeros((1, rows.mid.shape[1])), rows.arithmetic)
         return cls(every, every, rows, nothing, 0 * every, 1)
 
     @property
@@ -207,7 +207,8 @@ class Queries:
         for part, field, key in queries:
             lead = leads(part, field, key)
             off = token_errors[part] + value_errors[field]
-            computed = lead - 2 * off * (1 + 2.0**-40)
+            # the last term: our own subtractions
+            computed = lead - 2 * off * (1 + 2.0**-40) - np.abs(lead) * 2.0**-50
             gap = min(gap, float(lead.min()))
             error = max(error, float(off.max()))
             worst = int(computed.argmin())

@@ -19,9 +19,10 @@ from separatrix.mixers import Mixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.mla import MLAMixer
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.entries import fetch_entry
-from separatrix.proofs.float32 import averaging, mixing, off_target
-from separatrix.proofs.machine import TINY, Enclosure, Scores, above, limited
+from separatrix.proofs.machine import Enclosure, Scores, above, limited, shared
+from separatrix.proofs.softmax import averaging, mixing, off_target
 
 _HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
     FullMixer: lambda stream, part: part.softmax_head(),
@@ -95,8 +96,10 @@ class Read:
         )
 
 
-def read_one(stream: Stream, part: Live, hop: Wanted, head: Head) -> Read:
-    """One softmax that reads the place asked for. Raises CheckFailed where another key may win."""
+def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool = False) -> Read:
+    """One softmax that reads the place asked for. `kept`: what it reads stays in the arithmetic of
+    sums. Raises CheckFailed where another key may win.
+    """
     where = part.where
     keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
     queries = Queries.of(head, hop, stream, where)
@@ -105,15 +108,17 @@ def read_one(stream: Stream, part: Live, hop: Wanted, head: Head) -> Read:
     assert found is not None
     lead = winning(found, f"{hop.fetches}: position")
     any_scores(stream, head, keys, where)
-    mass = off_target(len(keys.mid) - 1, Fraction(lead.least))
+    mass = off_target(len(keys.mid) - 1, Fraction(lead.least), keys.arithmetic)
     values = head.values(stream.by_token, where)
+    if kept:
+        values = values.summed()
     seen = values.hull()
     for score in head.rivals:
         over = Fraction(queries.lowest(scores, hop)) - Fraction(score)
         if over <= 0:
             raise CheckFailed(f"{where}: its sink scores no less than the key the task asks for")
-        mass += off_target(1, over)
-        seen = Enclosure.between(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
+        mass += off_target(1, over, keys.arithmetic)
+        seen = seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
     count = len(keys.mid) + len(head.rivals)
     return Read(
         values=averaged(values.rows(slice(0, hop.values)), seen, count, mass, where),
@@ -141,17 +146,18 @@ def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where
     """What a softmax over `keys` keys computes where a key of a value within `value` outweighs all
     others, whose values are within `seen`, together: they weigh `mass` relative to it.
 
-    With mass 0 it is one rounding more than any average of values within `value`.
+    With mass 0 it is any average of values within `value`.
     """
+    arithmetic = shared(value, seen)
     largest = seen.size
     # unscaled sums of a fused kernel
-    limited(largest * keys, f"{where}, the sum of its values")
-    off = above(mixing(keys, mass))
+    limited(largest * keys, f"{where}, the sum of its values", arithmetic, summed=True)
+    off = above(mixing(keys, mass, arithmetic))
     # weights, products and sums that are flushed to zero, relative to a weight of 1
-    flushed = 16 * keys * TINY * (1 + largest)
-    return value.wider(np.where(largest == 0, 0.0, largest * off + flushed))
+    flushed = 16 * keys * arithmetic.summed_tiny * (1 + largest)
+    return value.wider(np.where(largest == 0, 0.0, largest * off + flushed)).stored()
 
 
-def share(keys: int) -> float:
+def share(keys: int, arithmetic: Arithmetic) -> float:
     """The relative error of a weight of a softmax over that many keys."""
-    return above(averaging(keys))
+    return above(averaging(keys, arithmetic))

@@ -16,9 +16,10 @@ from separatrix.derivations.parts.queries import Lead, Wanted, winning
 from separatrix.derivations.parts.softmax import Read, averaged, read_one, share
 from separatrix.derivations.parts.stream import Stream
 from separatrix.mixers.sparse import SparseMixer
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.entries import block_entry
-from separatrix.proofs.float32 import sigmoid_bounds
-from separatrix.proofs.machine import TINY, Enclosure, Scores, add, linear, times
+from separatrix.proofs.machine import Enclosure, Scores, add, linear, times
 
 
 def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -28,15 +29,16 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     softmax over all keys holds for those.
     """
     mixer, head = part.sparse_head()
-    read = read_one(stream, part, hop, head)
+    read = read_one(stream, part, hop, head, kept=True)
     lead = _block_lead(mixer, read, hop, part.where)
     compressed = _compressed(mixer, stream, head, read, part.where)
-    shut, opened = _shares(mixer, head)
+    arithmetic = stream.last.arithmetic
+    shut, opened = _shares(mixer, head, arithmetic.inner)
 
     def mixed(selected: Enclosure) -> Enclosure:
         what = f"{part.where}, its gate"
         both = add(times(compressed, shut, what), times(selected, opened, what), what)
-        return linear(both, head.o, what=f"{part.where}, o")
+        return linear(both.stored_in(arithmetic), head.o, what=f"{part.where}, o")
 
     fetched = read.fetched("sparse", stream, part, hop, mixed(read.values), mixed(read.anywhere))
     entry = block_entry(
@@ -56,9 +58,11 @@ def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> E
         # (complete, dimensions, block)
         return table[: complete * block].reshape(complete, block, -1).swapaxes(1, 2)
 
-    rows = Enclosure(turned(numbers.mid).reshape(-1, block), turned(numbers.rad).reshape(-1, block))
+    rows = numbers.like(
+        turned(numbers.mid).reshape(-1, block), turned(numbers.rad).reshape(-1, block)
+    )
     sums = linear(rows, weights[None], what=what)
-    return Enclosure(sums.mid.reshape(complete, -1), sums.rad.reshape(complete, -1))
+    return sums.like(sums.mid.reshape(complete, -1), sums.rad.reshape(complete, -1))
 
 
 def _block_lead(mixer: SparseMixer, read: Read, hop: Wanted, where: str) -> Lead | None:
@@ -72,7 +76,9 @@ def _block_lead(mixer: SparseMixer, read: Read, hop: Wanted, where: str) -> Lead
     if complete == 0:
         return None
     places = slice(0, complete * block)
-    pooled = _pooled(read.keys.rows(places), array(mixer.pool_k), block, f"{where}, pooled keys")
+    pooled = _pooled(
+        read.keys.rows(places).summed(), array(mixer.pool_k), block, f"{where}, pooled keys"
+    )
     scores = Scores(pooled, read.queries.used, f"{where}, scores of blocks")
     if complete == 1:
         # alone it is read whatever its score, if that is a number
@@ -92,38 +98,39 @@ def _compressed(
     what = f"{where}, pooled"
     weights = array(mixer.pool_k)[None], array(mixer.pool_v)[None]
     # a block of places that hold anything, dimension by dimension
-    every = linear(stream.by_place.hull(), head.k, what=what)
+    every = linear(stream.by_place.hull(), head.k, what=what).summed()
     keys, values = (
         linear(
-            Enclosure(np.repeat(row.mid.T, mixer.block, 1), np.repeat(row.rad.T, mixer.block, 1)),
+            row.like(np.repeat(row.mid.T, mixer.block, 1), np.repeat(row.rad.T, mixer.block, 1)),
             weight,
             what=what,
         )
         for row, weight in ((every, weights[0]), (read.seen, weights[1]))
     )
-    table = Enclosure(keys.mid.T, keys.rad.T)
+    table = keys.like(keys.mid.T, keys.rad.T)
     for rows in (stream.by_place.hull(), stream.at_last()):
         queries = linear(rows, head.q, what=what)
         Scores(table, queries.used, f"{where}, scores of blocks").errors(queries)
-    pooled = Enclosure(values.mid.T, values.rad.T)
+    pooled = values.like(values.mid.T, values.rad.T)
     blocks = max(1, len(read.keys.mid) // mixer.block)
     # before the first complete block the branch is 0
     some = averaged(pooled, pooled, blocks, Fraction(0), where)
-    zero = Enclosure.point(np.zeros_like(some.mid))
-    return Enclosure.between(np.minimum(some.low, zero.low), np.maximum(some.high, zero.high))
+    return some.spanning(np.minimum(some.low, 0.0), np.maximum(some.high, 0.0))
 
 
-def _shares(mixer: SparseMixer, head: Head) -> tuple[Enclosure, Enclosure]:
+def _shares(mixer: SparseMixer, head: Head, arithmetic: Arithmetic) -> tuple[Enclosure, Enclosure]:
     """The shares of the compressed and of the selected branch: a softmax of (mix, 0)."""
     assert mixer.mix is not None  # no gates: `Live.sparse_head` refuses options
     mix = float(array(mixer.mix)[head.index])
     low, high = sigmoid_bounds(mix, mix)
-    off = share(2)
+    off = share(2, arithmetic)
+    tiny = arithmetic.summed_tiny
 
     def enclosed(low: float, high: float) -> Enclosure:
         return Enclosure.between(
-            np.array([[max(0.0, low * (1 - off) - TINY)]]),
-            np.array([[high * (1 + off) + TINY]]),
+            np.array([[max(0.0, low * (1 - off) - tiny)]]),
+            np.array([[high * (1 + off) + tiny]]),
+            arithmetic,
         )
 
     other_low, other_high = sigmoid_bounds(-mix, -mix)

@@ -18,7 +18,8 @@ from separatrix.errors import CheckFailed
 from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.numbers.rotary import Rotation
-from separatrix.proofs.float32 import U, sigmoid_bounds
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.machine import (
     TINY,
     Array,
@@ -33,7 +34,7 @@ from separatrix.proofs.rotations import TRIG_OFF, turned
 
 Kind = Literal["q", "k", "v"]
 ROOTS = "reciprocal roots within 8 u"
-_OFF = 8 * float(U)
+_OFF = 8 * float(FP32.summed)
 """Relative error of a reciprocal root, and absolute error of a sigmoid."""
 OPEN = 1024.0
 """From here on the logarithm of a sigmoid is 0 in every format: e^-1024 is below their numbers."""
@@ -94,10 +95,8 @@ class Convolved(Step):
         taps = self.taps[kind]
         # products with 0 and 1, and sums with 0, are exact
         if np.isin(taps, (0.0, 1.0)).all():
-            return Rows(
-                tuple(Enclosure(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places
-            )
-        factor = Enclosure.point(taps[None])
+            return Rows(tuple(x.like(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places)
+        factor = Enclosure.point(taps[None], rows.parts[0].arithmetic)
         return Rows(tuple(times(x, factor, what) for x in rows.parts), rows.places)
 
 
@@ -130,6 +129,7 @@ class Normed(Step):
     def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
         if kind == "v":
             return rows
+        only_float32(rows.parts[0].arithmetic, what)
         factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
         weight = Enclosure.point(self.weights[kind][None])
         scaled = (times(times(x, factor, what), weight, what) for x in rows.parts)
@@ -153,6 +153,7 @@ class Rotated(Step):
         return Rows(tuple(self._turn(x, rows.places, what) for x in rows.parts), rows.places)
 
     def _turn(self, x: Enclosure, places: NDArray[np.int64] | None, what: str) -> Enclosure:
+        only_float32(x.arithmetic, what)
         half = self.rotation.dims // 2
         if not x.used[: 2 * half].any():
             return x
@@ -163,7 +164,7 @@ class Rotated(Step):
         size = one.size + other.size
         limited(2 * size, what)
         # two products and a sum, in float32 at least
-        rounding = (4 * float(U) + slack(4)) * size + 8 * TINY
+        rounding = (4 * float(FP32.summed) + slack(4)) * size + 8 * TINY
         if places is None:
             # whatever the angle: no number is longer than both together
             reach = np.where(
@@ -180,6 +181,14 @@ class Rotated(Step):
         return Enclosure(
             np.concatenate([*(part.mid for part in turned_parts), x.mid[:, 2 * half :]], 1),
             np.concatenate([*(part.rad for part in turned_parts), x.rad[:, 2 * half :]], 1),
+        )
+
+
+def only_float32(arithmetic: Arithmetic, what: str) -> None:
+    """Raises CheckFailed for another arithmetic than that of the option's own bounds."""
+    if arithmetic != FP32:
+        raise CheckFailed(
+            f"{what}: the bounds of this option are those of fp32, not of {arithmetic.name}"
         )
 
 
@@ -226,6 +235,7 @@ class Gated(Step):
         return cls(own_group(rows, head, mixer.heads, "its gate"))
 
     def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
+        only_float32(x.arithmetic, what)
         rows = linear(x, self.weight, what=f"{what}, gate")
         ends = [
             sigmoid_bounds(*(float(np.clip(end, -_FLAT, _FLAT)) for end in pair))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from separatrix.derivations.parts.live_parts import Live, array
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.machine import Enclosure, add, mlp
 
 RESIDUAL = "the residual stream"
@@ -40,18 +41,26 @@ class Stream:
     """Whether nothing reads the other positions behind the next layer: they are not evaluated."""
 
     @classmethod
-    def of(cls, model: Model, length: int, last_tokens: int, *, first: int = 0) -> Stream:
+    def of(
+        cls,
+        model: Model,
+        length: int,
+        last_tokens: int,
+        arithmetic: Arithmetic = FP32,
+        *,
+        first: int = 0,
+    ) -> Stream:
         """Embeddings of `length` positions; the last token is one of `last_tokens` from `first`
-        on.
+        on. All is computed in the arithmetic.
         """
-        embed = Enclosure.point(array(model.embed.weight))
-        position = Enclosure.point(array(model.position.weight)[:length])
+        embed = Enclosure.point(array(model.embed.weight), arithmetic)
+        position = Enclosure.point(array(model.position.weight)[:length], arithmetic)
         tokens = slice(first, first + last_tokens)
         return cls(
             by_place=add(embed.hull(), position, RESIDUAL),
             by_token=add(embed, position.hull(), RESIDUAL),
             last=add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL),
-            field=Enclosure.point(np.zeros((1, model.config.width))),
+            field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
             parts=np.zeros(1, np.int64),
         )
 
@@ -62,7 +71,7 @@ class Stream:
         held = self.field.used
         both = self.field.hull()
         alone = self.last.hull()
-        return Enclosure(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
+        return alone.like(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
 
     def after(
         self,
@@ -118,7 +127,7 @@ class Stream:
         if not held.any():
             return self.last
         both = self.field.hull()
-        return Enclosure(
+        return both.like(
             np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
         )
 
@@ -138,7 +147,9 @@ def _stacked(rows: list[Enclosure]) -> Enclosure:
     """Rows one after the other."""
     if len(rows) == 1:
         return rows[0]
-    return Enclosure(np.concatenate([x.mid for x in rows]), np.concatenate([x.rad for x in rows]))
+    return rows[0].like(
+        np.concatenate([x.mid for x in rows]), np.concatenate([x.rad for x in rows])
+    )
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from separatrix.derivations.parts.live_parts import Head, Live
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.mixers.linear import LinearMixer
-from separatrix.proofs.float32 import U, exp_bounds
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.balls import exp_bounds
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     limited,
@@ -27,9 +27,6 @@ from separatrix.proofs.machine import (
     slack,
 )
 
-_ELU_OFF = 10 * float(U)
-"""elu + 1 as computed: 8 u of elu, and the rounding of the sum."""
-
 
 def linear_attention(stream: Stream, part: Live, place: int) -> tuple[Enclosure, Enclosure, float]:
     """What the head writes at the last token, a row for each token at the place; at any position,
@@ -37,19 +34,20 @@ def linear_attention(stream: Stream, part: Live, place: int) -> tuple[Enclosure,
     """
     mixer, head = part.linear_head()
     where = part.where
+    stored = stream.last.arithmetic
     if mixer.feature not in ("identity", "relu", "elu"):
         raise CheckFailed(
             f"{where}: no proof is known that linear with these options carries a value"
         )
-    phi_k = features(mixer.feature, linear(stream.by_place, head.k, what=f"{where}, k"))
-    phi_q = features(mixer.feature, linear(stream.at_last(), head.q, what=f"{where}, q"))
-    values = linear(stream.by_token, head.v, what=f"{where}, v")
+    phi_k = features(mixer.feature, linear(stream.by_place, head.k, what=f"{where}, k").summed())
+    phi_q = features(mixer.feature, linear(stream.at_last(), head.q, what=f"{where}, q").summed())
+    values = linear(stream.by_token, head.v, what=f"{where}, v").summed()
     sums = Sums(phi_q, phi_k, values.hull().size[0], place, where)
     arrived = sums.arrived(values, normaliser=mixer.normaliser)
     anywhere = _anywhere(mixer, head, stream, sums, arrived)
     return (
-        linear(arrived, head.o, what=f"{where}, o"),
-        linear(anywhere, head.o, what=f"{where}, o"),
+        linear(arrived.stored_in(stored), head.o, what=f"{where}, o"),
+        linear(anywhere.stored_in(stored), head.o, what=f"{where}, o"),
         sums.mass,
     )
 
@@ -63,16 +61,22 @@ class Sums:
         """`largest`: the largest value of any token, by dimension."""
         self.where = where
         self.largest = largest
+        self.arithmetic = phi_k.arithmetic
+        tiny = self.arithmetic.summed_tiny
         self.phi_k = phi_k
         self.reach = float(phi_q.size.sum()) + 1.0
         dims = phi_q.mid.shape[1]
         # additions of exact zeros round nothing
         nonzero = int((phi_k.size != 0.0).any(1).sum())
         self.terms = nonzero + dims + 8
-        self.rounding = float(roundings(self.terms)) + slack(self.terms)
-        limited(phi_k.size.sum(0) * max(1.0, float(largest.max(initial=0.0))), f"{where}, state")
+        self.rounding = float(roundings(self.terms, self.arithmetic)) + slack(self.terms)
+        limited(
+            phi_k.size.sum(0) * max(1.0, float(largest.max(initial=0.0))),
+            f"{where}, state",
+            self.arithmetic,
+        )
         sizes = (phi_k.size @ phi_q.size[0]) * (1 + slack(dims))
-        limited(sizes.sum() * (1 + largest), f"{where}, output")
+        limited(sizes.sum() * (1 + largest), f"{where}, output", self.arithmetic)
         self.sizes = sizes
         self.right = float(phi_k.mid[place] @ phi_q.mid[0])
         spread = phi_k.rad[place] @ phi_q.size[0] + phi_k.size[place] @ phi_q.rad[0]
@@ -81,7 +85,7 @@ class Sums:
         self.total = float(sizes[place]) + self.others
         # products and sums flushed to zero, each dimension of each place in the parallel form, then
         # multiplied with a query or a value
-        self.flushed = 16.0 * (nonzero + 1) * (dims + 8) * TINY * self.reach
+        self.flushed = 16.0 * (nonzero + 1) * (dims + 8) * tiny * self.reach
         least = abs(self.right) - self.right_off
         self.mass = float(self.others / least) * (1 + 2.0**-40) if least > 0 else np.inf
 
@@ -100,18 +104,19 @@ class Sums:
                 + slack(2) * np.abs(mid)
                 + rounded
             )
-            return Enclosure(mid, np.where(largest == 0, 0.0, off * (1 + 2.0**-40)))
+            return values.like(mid, np.where(largest == 0, 0.0, off * (1 + 2.0**-40)))
         noise = self.rounding * self.total + 2 * self.flushed
         least = abs(self.right) - self.right_off - self.others - noise
-        if least <= TINY:
+        if least <= self.arithmetic.summed_tiny:
             raise CheckFailed(f"{self.where}: the denominator may be 0")
         # numerator - v denominator: of the place nothing is left but roundings
         off = 2 * self.others * largest + rounded + noise * largest
         quotient = off / least
         # the division's own rounding, of a quotient of at most this size
-        last = 2 * float(U) * (values.size + quotient) + TINY
+        last = 2 * float(self.arithmetic.summed) * (values.size + quotient)
+        last = last + self.arithmetic.summed_tiny
         rad = (values.rad + quotient + last) * (1 + 2.0**-40)
-        return Enclosure(values.mid, np.where(largest == 0, 0.0, rad))
+        return values.like(values.mid, np.where(largest == 0, 0.0, rad))
 
     def bounded(self) -> Array:
         """The largest output without normaliser, by dimension."""
@@ -127,7 +132,7 @@ def _anywhere(
     largest = at_last.largest
     # the last position's queries are known apart; here those of the others
     others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1))
-    queries = linear(others, head.q, what=f"{where}, q").hull()
+    queries = linear(others, head.q, what=f"{where}, q").summed().hull()
     phi_q = features(mixer.feature, queries)
     sums = Sums(phi_q, at_last.phi_k, largest, 0, where)
     if not phi_q.size.any():
@@ -136,12 +141,12 @@ def _anywhere(
     elif not mixer.normaliser:
         size = sums.bounded()
     elif mixer.feature == "elu" and float(phi_q.low.min()) >= 0.5:
-        # phi(k) = elu + 1 is 0 or at least 2^-24, the distance of floats below 1: so the
-        # denominator is 0, and the quotient too, or above 2^-26, and the quotient is an average
+        # phi(k) = elu + 1 is 0 or at least u, the distance of numbers below 1: so the denominator
+        # is 0, and the quotient too, or above u / 4, and the quotient is an average
         if sums.rounding >= 0.25:
-            raise CheckFailed(f"{where}: too many tokens for the sums of float32")
-        over = (1 + sums.rounding) / (1 - sums.rounding) * (1 + 4 * float(U))
-        size = largest * over + sums.flushed * (1 + largest) * 2.0**27
+            raise CheckFailed(f"{where}: too many tokens for its sums")
+        over = (1 + sums.rounding) / (1 - sums.rounding) * (1 + 4 * float(sums.arithmetic.summed))
+        size = largest * over + sums.flushed * (1 + largest) * 8 / float(sums.arithmetic.summed)
         size = np.where(largest == 0, 0.0, size * (1 + 2.0**-40))
     else:
         raise CheckFailed(
@@ -149,7 +154,7 @@ def _anywhere(
         )
     low = np.minimum(-size, arrived.low.min(0))
     high = np.maximum(size, arrived.high.max(0))
-    return Enclosure.between(low[None], high[None])
+    return arrived.spanning(low[None], high[None])
 
 
 def features(name: str, x: Enclosure) -> Enclosure:
@@ -157,24 +162,26 @@ def features(name: str, x: Enclosure) -> Enclosure:
     if name == "identity":
         return x
     if name == "relu":
-        return Enclosure.between(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
-    low = _elu(x.low)[0]
-    high = _elu(x.high)[1]
-    return Enclosure.between(np.maximum(low, 0.0), high)
+        return x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+    low = _elu(x.low, x.arithmetic)[0]
+    high = _elu(x.high, x.arithmetic)[1]
+    return x.spanning(np.maximum(low, 0.0), high)
 
 
-def _elu(x: Array) -> tuple[Array, Array]:
+def _elu(x: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:
     """At or below, and at or above, elu(x) + 1 as computed."""
+    # elu, and the rounding of the sum
+    off = (arithmetic.gate_units + 2) * float(arithmetic.summed)
     found, inverse = np.unique(x, return_inverse=True)
     low = np.empty_like(found)
     high = np.empty_like(found)
     for place, number in enumerate(found.tolist()):
         if number >= 0:
-            low[place] = (number + 1) * (1 - _ELU_OFF)
-            high[place] = (number + 1) * (1 + _ELU_OFF)
+            low[place] = (number + 1) * (1 - off)
+            high[place] = (number + 1) * (1 + off)
         else:
             # e^x falls to nothing: what is below -500 is bounded by that of -500
             below, over = exp_bounds(max(number, -500.0), max(number, -500.0))
-            low[place] = (0.0 if number < -500 else below) - _ELU_OFF
-            high[place] = over + _ELU_OFF
+            low[place] = (0.0 if number < -500 else below) - off
+            high[place] = over + off
     return low[inverse].reshape(x.shape), high[inverse].reshape(x.shape)

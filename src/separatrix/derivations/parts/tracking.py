@@ -25,6 +25,7 @@ from separatrix.derivations.parts.reflections import (
 )
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.entries import tracking_entry
 from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
 from separatrix.proofs.machine import Array
@@ -76,7 +77,9 @@ class _Inputs:
         return bool((self.first == self.later).all())
 
 
-def derive_tracking(task: Task, model: Model, tracking: Tracking) -> Derived:
+def derive_tracking(
+    task: Task, model: Model, tracking: Tracking, arithmetic: Arithmetic
+) -> Derived:
     """The proof of one layer that follows what the task asks. Raises CheckFailed, naming the part,
     where the weights do not bear it out.
     """
@@ -123,6 +126,7 @@ def derive_tracking(task: Task, model: Model, tracking: Tracking) -> Derived:
         used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
     margin, worst = _read_out(model, part, inputs, tracking, reached, written, digits)
     formats = exact_formats(part, digits)
+    digits.hold(arithmetic)
     mechanism = mixer.mechanism
     entry = tracking_entry(
         part.place,
