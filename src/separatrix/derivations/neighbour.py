@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from separatrix.derivations.parts import bitwise
 from separatrix.derivations.parts.bitwise import Bits
 from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.parts.flagged import after_layer, after_mlp, lead_of, stacked
+from separatrix.derivations.parts.flagged import (
+    after_layer,
+    after_mlp,
+    grouped,
+    lead_of,
+    stacked,
+)
 from separatrix.derivations.parts.live_parts import Head, Live, live_parts
 from separatrix.derivations.parts.partners import Partners, fetch_partners, left_in
 from separatrix.derivations.parts.softmax import averaged
@@ -55,7 +61,8 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     values = linear(tokens.labels, head.v, what=f"{second.where}, v")
     others = linear(tokens.strings, head.v, what=f"{second.where}, v")
     seen = stacked(values, others).hull()
-    read = averaged(values, seen, keys, mass, second.where)
+    # several may be nearest, with one label
+    read = grouped(values, seen, keys, mass, second.where)
     written = linear(read, head.o, what=f"{second.where}, o")
     anywhere = averaged(seen, seen, keys, Fraction(0), second.where)
     after_layer(

@@ -20,7 +20,7 @@ from separatrix.derivations.parts.stream import RESIDUAL
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.entries import flag_entry
-from separatrix.proofs.machine import Enclosure, Scores, add, linear, mlp
+from separatrix.proofs.machine import Enclosure, Scores, above, add, linear, mlp
 from separatrix.proofs.softmax import off_target
 
 
@@ -76,7 +76,7 @@ def look(
     seen = stacked(of_plain, of_flagged).hull()
     outputs = (
         averaged(of_plain, of_plain, keys, Fraction(0), where),
-        averaged(of_flagged, seen, keys, mass, where),
+        grouped(of_flagged, seen, keys, mass, where),
         averaged(seen, seen, keys, Fraction(0), where),
     )
     none, some, any_ = (linear(output, head.o, what=f"{where}, o") for output in outputs)
@@ -101,6 +101,17 @@ def look(
         key_numbers=scores.terms,
         value_numbers=int((head.v != 0.0).any(1).sum()),
     )
+
+
+def grouped(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
+    """What a softmax computes where any number of keys, of values within `value`, outweigh all
+    others, whose values are within `seen`: these weigh `mass` relative to any one of them.
+
+    Sums of many that are alike are rounded as any average is (softmax.py); the others move it by
+    twice their mass at most.
+    """
+    moved = 2 * above(mass) * seen.size * (1 + 2.0**-40)
+    return averaged(value.wider(moved), seen, keys, Fraction(0), where)
 
 
 def stacked(*parts: Enclosure) -> Enclosure:
