@@ -16,6 +16,7 @@ from separatrix.constructions import (
     equality,
     group,
     index,
+    khop,
     match2,
     match2_bits,
     modular,
@@ -61,6 +62,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         index.RECIPE,
         recall.RECIPE,
         mqar.RECIPE,
+        khop.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -16,6 +16,7 @@ from separatrix.derivations import (
     equality,
     group,
     index,
+    khop,
     match2,
     match2_bits,
     modular,
@@ -57,6 +58,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         index.DERIVATION,
         recall.DERIVATION,
         mqar.DERIVATION,
+        khop.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -42,10 +42,12 @@ def construction_statement(
             f"{', and no weight depends on n' * alone}."
         )
     written = sizes.get("written", 0)
+    most = sizes.get("heads", 1)
+    heads = "one head each" if most == 1 else f"{most} heads in the first and one in each other"
     first = f" after {written} token{'s' * (written > 1)} that it writes" if written else ""
     return (
         f"{task} is answered right on every input, in float32, by {architecture} with these"
-        f" weights{first}: {_used(sizes)}, one head each, keys of {sizes['head_dim']} and values of"
+        f" weights{first}: {_used(sizes)}, {heads}, keys of {sizes['head_dim']} and values of"
         f" {sizes['value_dim']} numbers; the right logit leads by at least {margin}."
     )
 

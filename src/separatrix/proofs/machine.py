@@ -384,8 +384,8 @@ def mlp(
     """W_2 relu(W_1 x + b_1) + b_2 for each row, and how far every coordinate of a centre may move
     before a hidden unit switches.
 
-    Where no hidden unit can switch the map is affine: its slopes are multiplied out before the
-    radii of x are put in, so that what cancels is seen to cancel.
+    Where no hidden unit of an output can switch the map is affine: its slopes are multiplied out
+    before the radii of x are put in, so that what cancels is seen to cancel.
     """
     up, up_bias, down, down_bias = weights
     arithmetic = x.arithmetic
@@ -398,7 +398,9 @@ def mlp(
     size = (x.size @ heights.T + np.abs(up_bias)) * (1 + slack(inputs))
     move = x.rad @ heights.T * _OURS + slack(inputs) * size
     still = x.rad @ heights.T == 0
-    definite = (still | (np.abs(centre) > move)).all(1)
+    # an output is affine where every hidden unit that it is made of stays open or closed
+    wavering = ~(still | (np.abs(centre) > move))
+    definite = ~(wavering.astype(np.float64) @ (down != 0.0).T > 0)
     sums = heights.sum(1)
     reads = sums > 0
     room = 0.0
@@ -427,6 +429,10 @@ def mlp(
             moved[start : start + rows, written] = reach
     count = ((up != 0.0) & x.used).sum(1) + (up_bias != 0.0)
     off = _step(count, size, arithmetic)
+    # what is closed, as computed too, gives exactly 0
+    closed = centre + move + off < 0
+    move = np.where(closed, 0.0, move)
+    off = np.where(closed, 0.0, off)
     open_ = np.maximum(centre, 0.0)
     width = np.abs(down).T
     total = (open_ + move + off) @ width + np.abs(down_bias)
@@ -436,7 +442,7 @@ def mlp(
     rad = moved + off @ width + _step(last, total, arithmetic) + ours
     rad = np.where(total == 0, 0.0, rad * _OURS)
     mid = open_ @ down.T + down_bias
-    better = definite[:, None] & (rad < plain.rad)
+    better = definite & (rad < plain.rad)
     return x.like(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad)), room
 
 

@@ -22,6 +22,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "pairs": ("pairs",),
     "equality": ("equality",),
     "neighbour": ("neighbour",),
+    "k-hop": ("khop",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }

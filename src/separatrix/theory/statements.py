@@ -58,15 +58,6 @@ KNOWN: dict[str, Statement] = {
         "One layer marks the example of largest product with the query, the next fetches its"
         " label.",
     ),
-    "k-hop": Statement(
-        "k-hop induction in floor(log2 k) + 2 layers",
-        "floor(log2 k) + 2 full layers of constantly many heads and width about log n answer k-hop"
-        " induction.",
-        ("full attention", "precision about log n"),
-        "[San24]; theory.md, section 6",
-        "One layer finds the previous token, one the last occurrence; each further one doubles the"
-        " hops already known.",
-    ),
     "encoder": Statement(
         "composition in an encoder of logarithmic depth",
         "1 + ceil(log2(L + 1)) layers of bidirectional attention solve L-SeqComp.",
