@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from separatrix.architecture import Architecture
+from separatrix.checks.checkpoint import verify_checkpoint
 from separatrix.checks.generation import asked_at, due, given, given_at, prompts_of
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.live_parts import live_parts
@@ -93,6 +94,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
             f" right logit leads by at least {lead} in {formats}"
         ),
         f"run in {formats} on {inputs}: every {'written token and ' * task.stepwise}answer right",
+        *verify_checkpoint(record, folder, model),
     ]
 
 

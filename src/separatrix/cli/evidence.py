@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from separatrix.cli import complete
+from separatrix.cli.checkpoints import STOCK_HELP, said_of, stock_json, stock_named, write_stock
 from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
 from separatrix.progress import bar, seconds_of
@@ -29,6 +30,7 @@ def construct(
     arch: Annotated[
         str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
     ] = None,
+    form: Annotated[str | None, typer.Option("--format", help=STOCK_HELP)] = None,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -37,18 +39,27 @@ def construct(
     """
     from separatrix.evidence.folder import new_folder
     from separatrix.report.facts import from_one
+    from separatrix.report.meters import metered
     from separatrix.tasks import parse_task
 
     wanted = parse_task(with_sizes(task, context))
     held = stack(arch) if arch else None
+    stock = stock_named(form)
     with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
+        from separatrix.constructions import CONSTRUCTIONS
         from separatrix.constructions import construct as build_construction
 
         built = build_construction(wanted, held)
         name = built.save(folder).name
+        checkpoint = write_stock(built.model, stock, folder) if stock else None
+        meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)
     path = out / name
     if as_json:
-        print_json({"file": str(path), "record": built.record.envelope()})
+        extra = {"checkpoint": stock_json(checkpoint)} if checkpoint else {}
+        print_json(
+            {"file": str(path), "record": built.record.envelope(), "meters": meters.to_json()}
+            | extra
+        )
         return
     print_text(built.record.statement)
     proof = dict(built.record.proof)
@@ -60,6 +71,9 @@ def construct(
     typer.echo()
     for key, value in proof.items():
         print_text(f"{key.replace('_', ' ')}: {value}")
+    print_text(meters.said())
+    for line in said_of(checkpoint, out) if checkpoint else ():
+        print_text(line)
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
 
 

@@ -39,6 +39,11 @@ class Checkpoint:
     remarks: tuple[str, ...]
     """What differs from the model, in sentences."""
 
+    @property
+    def name(self) -> str:
+        """The stock architecture."""
+        return str(self.config["model_type"])
+
     def bytes(self) -> bytes:
         """The file of the weights."""
         tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}

@@ -119,9 +119,7 @@ class Layout:
         turning = 0 if self.rotation is None else self.rotation.dims // 2
         heads = [head for layer in parts.layers for head in layer.heads]
         still = max((len(head.q) - 2 * turning for head in heads), default=0) + self.hides
-        needed = max(
-            [2 * (self.bits + turning) + max(0, still), *(len(head.v) for head in heads)]
-        )
+        needed = max([2 * (self.bits + turning) + max(0, still), *(len(head.v) for head in heads)])
         self.head_dim = 4
         while self.head_dim < needed:
             self.head_dim *= 4

@@ -103,9 +103,7 @@ def _heads(mixer: torch.nn.Module, part: Mechanism, where: str, rotates: bool) -
     odd = [
         f"{f.name}={str(getattr(part, f.name)).lower()}"
         for f in fields(part)
-        if f.metadata.get("alters")
-        and f.name not in held
-        and getattr(part, f.name) != f.default
+        if f.metadata.get("alters") and f.name not in held and getattr(part, f.name) != f.default
     ]
     if odd:
         raise SizeError(f"{where} has {', '.join(odd)}, which its attention lacks")

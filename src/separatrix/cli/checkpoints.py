@@ -1,0 +1,58 @@
+"""What `construct --format` names beside number formats: stock architectures of transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from separatrix.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from separatrix.model import Model
+    from separatrix.stock import Checkpoint
+
+STOCK_NAMES = ("gpt2", "llama")
+"""Those of `separatrix.stock.STOCK`, known without torch."""
+STOCK_HELP = (
+    f"A stock architecture of transformers ({', '.join(STOCK_NAMES)}): the checkpoint loads without"
+    " any code of ours."
+)
+
+
+def stock_named(name: str | None) -> str | None:
+    """The stock architecture that `--format` names. Raises UnknownNameError."""
+    if name is not None and name not in STOCK_NAMES:
+        raise UnknownNameError.of("format", name[:60], STOCK_NAMES)
+    return name
+
+
+def write_stock(model: Model, name: str, folder: Path) -> Checkpoint:
+    """Writes the checkpoint beside the record, in place of the model's own config.json. Raises
+    SizeError, naming the feature in the way, and OutputError.
+    """
+    from separatrix.stock import stock_checkpoint
+
+    checkpoint = stock_checkpoint(model, name)
+    checkpoint.save(folder)
+    return checkpoint
+
+
+def said_of(checkpoint: Checkpoint, out: Path) -> list[str]:
+    """What a person reads of a checkpoint that was written."""
+    start = checkpoint.start
+    prompt = "" if start is None else f"; every prompt begins with the id {start}"
+    return [
+        f"{checkpoint.name}: AutoModelForCausalLM.from_pretrained({str(out)!r}) loads it without"
+        f" any code of ours{prompt}",
+        *(f"  {remark}" for remark in checkpoint.remarks),
+    ]
+
+
+def stock_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "model_type": checkpoint.name,
+        "start": checkpoint.start,
+        "as_proved": checkpoint.exact,
+        "remarks": list(checkpoint.remarks),
+    }
