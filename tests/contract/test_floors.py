@@ -21,7 +21,7 @@ FLOORS = {
     "stacks": {"architecture", "practice"},
     "theory, layers": {"theory", "mixers"},
     "cards, models": {"cards", "design", "laws", "model", "table"},
-    "extensions": {"caches", "derivations", "hf", "plugins", "stored"},
+    "extensions": {"caches", "derivations", "hf", "plugins", "stock", "stored"},
     "makers": {
         "audits",
         "checks",
@@ -45,6 +45,7 @@ MACHINERY = {
     "derivations",
     "hf",
     "plugins",
+    "stock",
     "stored",
 }
 """Neither of these two groups imports the other."""

@@ -20,7 +20,7 @@ at every other; the unit's column of the map back is what the table of positions
 from __future__ import annotations
 
 from fractions import Fraction
-from math import cos, log, pi, sin
+from math import cos, pi, sin
 
 import torch
 from torch import Tensor
@@ -60,31 +60,34 @@ def key(bit: int) -> tuple[float, float]:
     return sin(frequency(bit) / 2), cos(frequency(bit) / 2)
 
 
-def check(places: int, stock: str) -> None:
-    """Raises SizeError for more places than float32 is shown to tell apart.
+def told_apart(places: int) -> bool:
+    """Whether float32 is shown to tell so many places apart.
 
-    A score is off by at most C (4 w i + 16) u, u = 2^-24: with C w <= 64 pi, by 256 pi i u + 1,024
+    A score is off by at most C (4 w i + 16) u, u = 2^-24: with C w = 64 pi, by 256 pi i u + 1,024
     2^D u. What is left of 64 must make the start token's weight clear of 0 or of 1 beside `places`
     others: e^-score (i + 1) < 2^-26.
     """
     lost = Fraction(22, 7) * STRENGTH * _ANGLE * places + STRENGTH * _TERMS * 2 ** bits(places)
-    left = STRENGTH - float(lost * _UNIT)
-    if left <= _CLEAR * log(2) + log(places + 1):
+    left = STRENGTH - lost * _UNIT
+    # ln 2 < 7/10, so that the logarithms' own rounding does not count
+    return left > Fraction(7, 10) * (_CLEAR + (places + 1).bit_length())
+
+
+def check(places: int, stock: str) -> None:
+    """Raises SizeError for more places than float32 is shown to tell apart."""
+    if not told_apart(places):
         raise SizeError(
             f"{stock} has no embeddings of positions; {places:,} places are more than float32 tells"
-            f" apart by rotations here, at most {most_places():,}: take --format gpt2"
+            f" apart by rotations, at most {most_places():,} here: take --format gpt2"
         )
 
 
 def most_places() -> int:
-    """The most places that `check` lets pass."""
+    """The largest power of two of places that are told apart."""
     found = 1
-    while True:
-        try:
-            check(2 * found, "")
-        except SizeError:
-            return found
+    while told_apart(2 * found):
         found *= 2
+    return found
 
 
 def signs_of(places: int) -> Tensor:
