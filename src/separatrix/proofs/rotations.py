@@ -1,4 +1,5 @@
-"""Cosines and sines of rotary embeddings as a float32 program computes them (mixers/ops/rope.py).
+"""Cosines and sines of rotary embeddings as programs compute them (mixers/ops/rope.py), in float32,
+also where queries and keys are in half formats, or in float64.
 
     frequency   the float32 next to the rotation's own
     angle       place times frequency, one product, rounded to float32
@@ -6,7 +7,8 @@
                 range reduction included
 
 The angle is thus one known number a = j f + d, with j f and d exact in float64: j and f have 24
-bits each. e^(i j f) comes from balls (numbers/turns.py), e^(i d) from its series.
+bits each. e^(i j f) comes from balls (numbers/turns.py), e^(i d) from its series. In float64, d
+is not known: it counts as an error.
 """
 
 from __future__ import annotations
@@ -18,33 +20,58 @@ from flint import arb
 from numpy.typing import NDArray
 
 from separatrix.errors import SizeError
+from separatrix.numbers.formats import DIGITS
 from separatrix.numbers.rotary import Rotation
 from separatrix.numbers.turns import turns
+from separatrix.proofs.arithmetic import FP32, NAMED, Arithmetic
 from separatrix.proofs.machine import Array
 
-TRIG_OFF = 8 * 2.0**-24 + 2.0**-40
-"""How far a computed cosine or sine may be from those returned here: what a library promises, and
-far more than all float64 errors below together."""
+_OURS = 2.0**-40
+"""Far more than all float64 errors below together."""
+UNITS = 8
+"""Unit roundoffs that a library's cosine or sine may be off by."""
 MOST_PLACES = 1 << 22
 _BLOCK = 1 << 12
+SINGLE = DIGITS["fp32"]
 
 
-def turned(rotation: Rotation, places: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Cosines and sines (places, pairs) of the angles that float32 has. Raises SizeError for places
-    whose angles are not looked at.
+def trig_off(arithmetic: Arithmetic, largest: int) -> float:
+    """How far a cosine or sine of a place up to `largest`, computed beside numbers of an
+    arithmetic, may be from those that `turned` returns. Raises SizeError for formats of which
+    nobody knows how they turn.
+    """
+    if arithmetic.name not in NAMED:
+        raise SizeError(f"{arithmetic.name}: nothing is assumed of its sines and cosines")
+    # no angle is larger than its place
+    lost = largest * 2.0**-53 if double(arithmetic) else 0.0
+    return UNITS * float(arithmetic.summed) + lost + _OURS
+
+
+def double(arithmetic: Arithmetic) -> bool:
+    """Whether angles are computed in float64."""
+    return arithmetic.summed_digits > SINGLE
+
+
+def turned(
+    rotation: Rotation, places: NDArray[np.int64], arithmetic: Arithmetic = FP32
+) -> tuple[Array, Array]:
+    """Cosines and sines (places, pairs) of the angles that programs have. Raises SizeError for
+    places whose angles are not looked at.
     """
     first, last = int(places.min()), int(places.max())
     if first < 0 or last >= MOST_PLACES:
         raise SizeError(f"a rotation at place {last:,}; proofs look at {MOST_PLACES:,} places")
-    return _turned(rotation, first, last - first + 1, places.tobytes())
+    return _turned(rotation, first, last - first + 1, places.tobytes(), double(arithmetic))
 
 
 @lru_cache(maxsize=8)
-def _turned(rotation: Rotation, first: int, count: int, places: bytes) -> tuple[Array, Array]:
+def _turned(
+    rotation: Rotation, first: int, count: int, places: bytes, wide: bool
+) -> tuple[Array, Array]:
     asked = np.frombuffer(places, np.int64)
-    frequency = single_frequencies(rotation)
+    frequency = np.array(rotation.frequencies) if wide else single_frequencies(rotation)
     exact = asked[:, None] * frequency
-    angle = single_angles(rotation, asked)
+    angle = exact if wide else single_angles(rotation, asked)
     # e^(i j f): two rows of tables multiplied
     balls = [arb(f) for f in frequency.tolist()]
     block, within = np.divmod(asked - first, _BLOCK)

@@ -12,7 +12,8 @@ from flint import arb, ctx
 from separatrix.errors import SizeError
 from separatrix.mixers.ops.rope import rotate
 from separatrix.numbers.rotary import Rotation
-from separatrix.proofs.rotations import MOST_PLACES, TRIG_OFF, single_angles, turned
+from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.rotations import MOST_PLACES, single_angles, trig_off, turned
 
 LLAMA = Rotation(500_000, 128, "llama3_8_1_4_8192")
 YARN = Rotation(150_000, 64, "yarnexact_32_32_1_4096")
@@ -28,8 +29,8 @@ def test_what_pytorch_computes_lies_within(rotation: Rotation, first: int) -> No
     half = rotation.dims // 2
     one[..., :half] = 1.0
     computed = rotate(one, rotation, start=first)[0, 0].double().numpy()
-    assert np.abs(computed[:, :half] - cos).max() <= TRIG_OFF
-    assert np.abs(computed[:, half:] - sin).max() <= TRIG_OFF
+    assert np.abs(computed[:, :half] - cos).max() <= trig_off(FP32, MOST_PLACES)
+    assert np.abs(computed[:, half:] - sin).max() <= trig_off(FP32, MOST_PLACES)
     # the angle that float32 has, place times frequency, is the one here
     table = torch.arange(first, first + 40).float()[:, None] * torch.tensor(rotation.frequencies)
     assert (single_angles(rotation, places) == table.double().numpy()).all()

@@ -21,7 +21,6 @@ from separatrix.derivations.parts.steps import (
     ROOTS,
     Rotated,
     Rows,
-    only_float32,
     own_group,
     reciprocal_root,
     squares,
@@ -30,10 +29,10 @@ from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.mixers.base.latent import LatentMixer
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     linear,
+    one,
     roundings,
     slack,
     times,
@@ -65,13 +64,14 @@ class LatentHead(Head):
         # <q W, c> has two sums of these products where <q, W c> has one
         terms = int(self.k.any(1).sum()) + int(self.k.any(0).sum()) + 8
         size = latents.size @ np.abs(self.k).T * (1 + slack(self.k.shape[1]))
-        more = (2 * float(roundings(terms)) + slack(terms)) * size + 8 * terms * TINY
+        off = 2 * float(roundings(terms, rows.arithmetic)) + slack(terms)
+        more = off * size + 8 * terms * rows.arithmetic.summed_tiny
         written = written.wider(np.where(size == 0, 0.0, more))
         if not len(self.turned):
             return written
         turned = Rows((linear(rows, self.turned, what=what),), places)
         (turned_rows,) = self.behind("k", turned, what).parts
-        return Enclosure(
+        return written.like(
             np.concatenate([turned_rows.mid, written.mid], 1),
             np.concatenate([turned_rows.rad, written.rad], 1),
         )
@@ -81,7 +81,8 @@ class LatentHead(Head):
         latents = times(linear(rows, self.latent, what=what), self.factor.hull(), what)
         found = linear(latents, self.v, what=what)
         # one product, before or after the sum over tokens
-        return found.wider(np.where(found.size == 0, 0.0, 2.0**-22 * found.size + 4 * TINY))
+        off = 2 * one(rows.arithmetic) * found.size + 4 * rows.arithmetic.tiny
+        return found.wider(np.where(found.size == 0, 0.0, off))
 
 
 def latent_head(stream: Stream, part: Live) -> LatentHead:
@@ -90,7 +91,6 @@ def latent_head(stream: Stream, part: Live) -> LatentHead:
     """
     mixer = part.mixer
     assert isinstance(mixer, LatentMixer)
-    only_float32(stream.last.arithmetic, part.where)
     where = part.where
     if mixer.mechanism.altered - {"conv"}:
         raise CheckFailed(f"{where}: nothing is proved of its options")
@@ -143,7 +143,7 @@ def _factor(stream: Stream, latent: Array, what: str) -> Enclosure:
     at_place = squares((places.only(~token_s),))
     of_token = squares((tokens.only(token_s),)).hull()
     off = slack(4)
-    total = Enclosure.between(
+    total = at_place.spanning(
         (at_place.low + of_token.low) * (1 - off), (at_place.high + of_token.high) * (1 + off)
     )
     return reciprocal_root(total, len(latent), what)

@@ -18,10 +18,9 @@ from separatrix.errors import CheckFailed
 from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.numbers.rotary import Rotation
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     limited,
@@ -30,12 +29,13 @@ from separatrix.proofs.machine import (
     slack,
     times,
 )
-from separatrix.proofs.rotations import TRIG_OFF, turned
+from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned
 
 Kind = Literal["q", "k", "v"]
-ROOTS = "reciprocal roots within 8 u"
-_OFF = 8 * float(FP32.summed)
-"""Relative error of a reciprocal root, and absolute error of a sigmoid."""
+ROOTS = "reciprocal roots within 8 u of sums"
+_ROOT_UNITS = 8
+_GATE_UNITS = 64
+"""Unit roundoffs that a sigmoid may be off by."""
 OPEN = 1024.0
 """From here on the logarithm of a sigmoid is 0 in every format: e^-1024 is below their numbers."""
 _FLAT = 500.0
@@ -129,9 +129,8 @@ class Normed(Step):
     def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
         if kind == "v":
             return rows
-        only_float32(rows.parts[0].arithmetic, what)
         factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
-        weight = Enclosure.point(self.weights[kind][None])
+        weight = Enclosure.point(self.weights[kind][None], factor.arithmetic)
         scaled = (times(times(x, factor, what), weight, what) for x in rows.parts)
         return Rows(tuple(scaled), rows.places)
 
@@ -141,7 +140,7 @@ class Rotated(Step):
     """Rotation of queries and keys by their places."""
 
     rotation: Rotation
-    assumes = "sine and cosine within 8 u"
+    assumes = "sine and cosine within 8 u of sums"
 
     @classmethod
     def of(cls, mixer: SoftmaxMixer, head: int) -> Rotated | None:
@@ -153,52 +152,40 @@ class Rotated(Step):
         return Rows(tuple(self._turn(x, rows.places, what) for x in rows.parts), rows.places)
 
     def _turn(self, x: Enclosure, places: NDArray[np.int64] | None, what: str) -> Enclosure:
-        only_float32(x.arithmetic, what)
+        arithmetic = x.arithmetic
         half = self.rotation.dims // 2
-        if not x.used[: 2 * half].any():
+        turning = np.arange(x.mid.shape[1]) < 2 * half
+        if not x.used[turning].any():
             return x
-        one, other = (
-            Enclosure(x.mid[:, part], x.rad[:, part])
-            for part in (slice(0, half), slice(half, 2 * half))
-        )
-        size = one.size + other.size
-        limited(2 * size, what)
-        # two products and a sum, in float32 at least
-        rounding = (4 * float(FP32.summed) + slack(4)) * size + 8 * TINY
+        one, other = (x.columns(np.arange(first, first + half)) for first in (0, half))
+        size = (one.size + other.size) * (1 + slack(4))
+        limited(2 * size, what, arithmetic)
+        # two products and a sum, stored
+        units = 4 * float(arithmetic.summed) + float(arithmetic.stored) * 2 + slack(4)
+        off = trig_off(arithmetic, MOST_PLACES if places is None else int(places.max()))
+        loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
         if places is None:
             # whatever the angle: no number is longer than both together
-            reach = np.where(
-                size == 0, 0.0, (size * (1 + 2 * TRIG_OFF) + rounding) * (1 + 2.0**-40)
-            )
-            low = Enclosure(np.zeros_like(reach), reach)
-            turned_parts = (low, low)
+            reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
+            found = [(np.zeros_like(reach), reach)] * 2
         else:
-            cos, sin = turned(self.rotation, places)
-            turned_parts = tuple(
-                _combined(left, right, a, b, rounding, size)
+            cos, sin = turned(self.rotation, places, arithmetic)
+            found = [
+                (
+                    left.mid * a + right.mid * b,
+                    np.where(
+                        size == 0,
+                        0.0,
+                        (left.rad * np.abs(a) + right.rad * np.abs(b) + loose) * (1 + 2.0**-40),
+                    ),
+                )
                 for left, right, a, b in ((one, other, cos, -sin), (other, one, cos, sin))
-            )
-        return Enclosure(
-            np.concatenate([*(part.mid for part in turned_parts), x.mid[:, 2 * half :]], 1),
-            np.concatenate([*(part.rad for part in turned_parts), x.rad[:, 2 * half :]], 1),
+            ]
+        mids, rads = zip(*found, strict=True)
+        return x.like(
+            np.concatenate([*mids, x.mid[:, 2 * half :]], 1),
+            np.concatenate([*rads, x.rad[:, 2 * half :]], 1),
         )
-
-
-def only_float32(arithmetic: Arithmetic, what: str) -> None:
-    """Raises CheckFailed for another arithmetic than that of the option's own bounds."""
-    if arithmetic != FP32:
-        raise CheckFailed(
-            f"{what}: the bounds of this option are those of fp32, not of {arithmetic.name}"
-        )
-
-
-def _combined(
-    left: Enclosure, right: Enclosure, a: Array, b: Array, rounding: Array, size: Array
-) -> Enclosure:
-    """left a + right b, where a and b are off by TRIG_OFF."""
-    spread = left.rad * np.abs(a) + right.rad * np.abs(b) + TRIG_OFF * size
-    rad = (spread + rounding) * (1 + 2.0**-40)
-    return Enclosure(left.mid * a + right.mid * b, np.where(size == 0, 0.0, rad))
 
 
 @dataclass(frozen=True)
@@ -235,14 +222,14 @@ class Gated(Step):
         return cls(own_group(rows, head, mixer.heads, "its gate"))
 
     def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
-        only_float32(x.arithmetic, what)
         rows = linear(x, self.weight, what=f"{what}, gate")
         ends = [
             sigmoid_bounds(*(float(np.clip(end, -_FLAT, _FLAT)) for end in pair))
             for pair in zip(rows.low[0], rows.high[0], strict=True)
         ]
         low, high = np.array(ends).T[..., None, :]
-        shares = Enclosure.between(np.maximum(low - _OFF, 0.0), high + _OFF)
+        off = _GATE_UNITS * float(x.arithmetic.summed)
+        shares = x.spanning(np.maximum(low - off, 0.0), high + off).stored()
         return times(y, shares, f"{what}, gate")
 
 
@@ -307,28 +294,30 @@ def own_group(table: Array, head: int, heads: int, what: str) -> Array:
 
 def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
     """The sum of the squares of each row; of sums of rows, one row for all of them."""
+    arithmetic = parts[0].arithmetic
     if len(parts) == 1:
-        low, high = _ends(parts[0])
-        return _squared(low, high)
+        return _squared(*_ends(parts[0]), arithmetic)
     a, b = parts
     both = a.used & b.used
     # of numbers in one part only every row has its own sum, and all rows lie between two of these
-    alone = [_squared(*_ends(part.only(~both))).hull() for part in parts]
+    alone = [_squared(*_ends(part.only(~both)), arithmetic).hull() for part in parts]
     (low_a, high_a), (low_b, high_b) = (_ends(part.only(both)) for part in parts)
     # |a| - |b| and |a| + |b| are the least and the most of a sum
     least = np.maximum(low_a.min(0) - high_b.max(0), low_b.min(0) - high_a.max(0))
-    crossed = _squared(np.maximum(least, 0.0)[None], (high_a.max(0) + high_b.max(0))[None])
+    most = (high_a.max(0) + high_b.max(0))[None]
+    crossed = _squared(np.maximum(least, 0.0)[None], most, arithmetic)
     off = 1 + slack(4)
     low, high = (sum(getattr(part, end) for part in (*alone, crossed)) for end in ("low", "high"))
-    return Enclosure.between(low / off, high * off)
+    return a.spanning(low / off, high * off)
 
 
-def _squared(low: Array, high: Array) -> Enclosure:
+def _squared(low: Array, high: Array, arithmetic: Arithmetic) -> Enclosure:
     """The sums of the squares of rows of numbers between these, none negative."""
     off = slack(low.shape[1])
     return Enclosure.between(
         (low * low).sum(1, keepdims=True) * (1 - off),
         (high * high).sum(1, keepdims=True) * (1 + off),
+        arithmetic,
     )
 
 
@@ -339,13 +328,12 @@ def _ends(x: Enclosure) -> tuple[Array, Array]:
 
 
 def reciprocal_root(total: Enclosure, count: int, what: str) -> Enclosure:
-    """1 / sqrt(total / count + EPSILON), as computed from `count` squares."""
-    limited(total.size, f"{what}: its squares")
-    off = float(roundings(count + 8)) + slack(count + 8)
-    flushed = 4 * (count + 8) * TINY
-    mean_low = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + EPSILON * (1 - off)
-    mean_high = total.high * (1 + off) / count + flushed + EPSILON * (1 + off)
-    return Enclosure.between(
-        (1 - _OFF) * (1 - 2.0**-40) / np.sqrt(mean_high),
-        (1 + _OFF) * (1 + 2.0**-40) / np.sqrt(mean_low),
-    )
+    """1 / sqrt(total / count + EPSILON), as computed inside sums from `count` squares."""
+    arithmetic = total.arithmetic
+    limited(total.size, f"{what}: its squares", arithmetic, summed=True)
+    off = float(roundings(count + 8, arithmetic)) + slack(count + 8)
+    flushed = 4 * (count + 8) * arithmetic.summed_tiny
+    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + EPSILON * (1 - off)
+    most = total.high * (1 + off) / count + flushed + EPSILON * (1 + off)
+    root = _ROOT_UNITS * float(arithmetic.summed) + 2.0**-40
+    return total.spanning((1 - root) / np.sqrt(most), (1 + root) / np.sqrt(least))
