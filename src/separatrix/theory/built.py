@@ -9,7 +9,7 @@ from separatrix.evidence.records import Verdict
 from separatrix.numbers.formats import DIGITS
 from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
-from separatrix.theory.solves.places import EMBEDDED
+from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED
 from separatrix.theory.solves.room import bits_of
 
 BUILT: dict[str, tuple[str, ...]] = {
@@ -45,6 +45,23 @@ _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
 _LAYERS = ("layer", "first", "second")
 """How verdicts name the layers that they are about; others are about all."""
+AROUND_HEADS = frozenset(
+    {"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"}
+)
+"""Options of a head that recipes write around, where they do."""
+AROUND = {
+    "retrieval": AROUND_HEADS,
+    "composition": AROUND_HEADS,
+    "recall": frozenset({"conv"}),
+}
+"""Key of a theorem -> options that its recipes write around; of the others they write none."""
+PLAIN = ("full", "sparse")
+WRITTEN = (*PLAIN, "mla", "fox")
+"""Mechanisms whose heads see every token, where recipes write around options."""
+BY_OFFSETS = ("retrieval", "composition")
+"""Keys of theorems whose recipes ask for offsets, where rotations alone tell places."""
+CIRCLE = 3
+"""Key dimensions of the recipe `match2`."""
 CARRIERS = frozenset({"linear", "gdn"})
 """Mechanisms that the recipe `carried` takes to hand a value on."""
 LARGEST_MODULUS = 5754
@@ -67,10 +84,7 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return BUILT[verdict.theorem] if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):
         return _matched(verdict, task)
-    # recipes write addresses into embeddings; none works by rotations alone, or by counting
-    if EMBEDDED not in verdict.assumptions or not {"address_bits", "key_bits"} & set(
-        verdict.numbers
-    ):
+    if not _finds_places(verdict):
         return ()
     if isinstance(task, SeqComp):
         return _composed(verdict, task)
@@ -80,15 +94,29 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _writable(verdict: Verdict) -> bool:
-    """Whether the layers that a verdict is about are plain full or sparse attention: recipes write
-    no latents, forget gates, norms of queries and keys, or rotations.
+    """Whether the layers that a verdict is about are attention that the theorem's recipes write
+    heads for, with no other options than they write around.
     """
     layers = Architecture.parse(verdict.architecture).layers
     named = [verdict.numbers[key] for key in _LAYERS if key in verdict.numbers]
     about = [layers[index] for index in named] if named else layers
     parts = [part for layer in about for part in layer if part.reading]
-    convolved = {"conv"} if verdict.theorem == "recall" else set[str]()
-    return all(part.altered <= convolved and part.name in ("full", "sparse") for part in parts)
+    around = AROUND.get(verdict.theorem, frozenset())
+    if verdict.numbers.get("dimensions") == CIRCLE:
+        around = AROUND_HEADS - {"qk_norm"}
+    names = WRITTEN if around >= AROUND_HEADS - {"qk_norm"} else PLAIN
+    return all(part.altered <= around and part.name in names for part in parts)
+
+
+def _finds_places(verdict: Verdict) -> bool:
+    """Whether recipes write what finds the places: addresses in embeddings, or, for looking up and
+    for composing, offsets by rotations alone; none counts.
+    """
+    sources = [said for said in verdict.assumptions if said.startswith("positions:")]
+    if verdict.theorem in BY_OFFSETS:
+        return all(said == EMBEDDED or said.startswith(BY_ROTATIONS) for said in sources)
+    addressed = {"address_bits", "key_bits"} & set(verdict.numbers)
+    return EMBEDDED in verdict.assumptions and bool(addressed)
 
 
 def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
@@ -101,7 +129,7 @@ def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
     if verdict.theorem != "match2":
         return BUILT[verdict.theorem]
     circle, bits = BUILT["match2"]
-    if verdict.numbers["dimensions"] == 3 and task.M <= LARGEST_MODULUS:
+    if verdict.numbers["dimensions"] == CIRCLE and task.M <= LARGEST_MODULUS:
         return (circle,)
     layer = architecture.layers[verdict.numbers["layer"]]
     wide = max(part.retrieval_head.head_dim for part in layer if part.retrieval_head is not None)

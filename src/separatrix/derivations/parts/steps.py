@@ -159,7 +159,7 @@ class Rotated(Step):
             return x
         one, other = (x.columns(np.arange(first, first + half)) for first in (0, half))
         size = (one.size + other.size) * (1 + slack(4))
-        limited(2 * size, what, arithmetic)
+        limited(size, what, arithmetic)
         # two products and a sum, stored
         units = 4 * float(arithmetic.summed) + float(arithmetic.stored) * 2 + slack(4)
         off = trig_off(arithmetic, MOST_PLACES if places is None else int(places.max()))
