@@ -45,9 +45,7 @@ _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
 _LAYERS = ("layer", "first", "second")
 """How verdicts name the layers that they are about; others are about all."""
-AROUND_HEADS = frozenset(
-    {"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"}
-)
+AROUND_HEADS = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that recipes write around, where they do."""
 AROUND = {
     "retrieval": AROUND_HEADS,
