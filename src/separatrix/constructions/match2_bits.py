@@ -18,7 +18,7 @@ the sum of weight and own is
     1 or at most 1/2          without an earlier match, and with one, for other values
     3/4 or at most 7/12       for those
 
-and the logits are (weight + own, 21/32). Nothing here knows places, and no weight depends on n.
+and the logits are (weight + own, 85/128). Nothing here knows places, and no weight depends on n.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def match2_bits(
     space = Spaces(**counting_spaces(task))
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
     write_counting(task, model, space, place)
-    # logits (weight + own, 21/32)
+    # logits (weight + own, 85/128)
     put(model.head.weight.T[space["weight"]].T, slice(0, 1))
     put(model.head.weight.T[space["own"]].T, slice(0, 1))
     model.head.bias[1] = THRESHOLD

@@ -16,10 +16,13 @@ bits and s = 4:
     found     1       written by the attention of layer 2
 
 The MLP of layer 1 takes z = weight + own, which is 3/4 or more without an earlier match and 7/12 or
-less with one: flag = (relu(22 - 32 z) - relu(20 - 32 z)) / 2 is 0 from 22/32 on, and 1 up to 20/32.
+less with one:
 
-In layer 2 a flag leads by 2 s^2 = 32. What arrives is the share of flagged tokens: 0 without one,
-and within n e^-32 of 1 with any. The logits are (1/2, found). Nothing here knows places, and no
+    flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4
+
+is exactly 1 up to 77/128, where both units are 0, and 0 from 93/128 on, where what they differ by is
+rounded. In layer 2 a flag leads by 2 s^2 = 32. What arrives is the share of flagged tokens: 0
+without one, and within n e^-32 of 1 with any. The logits are (1/2, found). Nothing here knows places, and no
 weight depends on n.
 """
 
@@ -28,7 +31,6 @@ from __future__ import annotations
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.flags import (
-    STEEP,
     THRESHOLD,
     counting_keys,
     counting_spaces,
@@ -46,6 +48,10 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import TwoSum
 
 _HIDDEN = 2
+_STEEP = 32.0
+"""What z is multiplied by at the threshold."""
+_HALF_STEP = 2.0
+"""Half of the way, so multiplied, from 1 to 0."""
 
 
 def pairs(
@@ -79,12 +85,13 @@ def pairs(
 
 
 def _write_threshold(mlp: MLP, space: Spaces) -> None:
-    """flag = (relu(22 - 32 z) - relu(20 - 32 z)) / 2 with z = weight + own."""
-    for unit, (over, sign) in enumerate(((1.0, 0.5), (-1.0, -0.5))):
+    """flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own."""
+    for unit, (beside, sign) in enumerate(((_HALF_STEP, -1.0), (-_HALF_STEP, 1.0))):
         for source in ("weight", "own"):
-            mlp.up.weight[unit, space[source]] = -STEEP
-        mlp.up.bias[unit] = STEEP * THRESHOLD + over
-        mlp.down.weight[space["flag"], unit] = sign
+            mlp.up.weight[unit, space[source]] = _STEEP
+        mlp.up.bias[unit] = beside - _STEEP * THRESHOLD
+        mlp.down.weight[space["flag"], unit] = sign / (2 * _HALF_STEP)
+    mlp.down.bias[space["flag"]] = 1.0
 
 
 RECIPE = Recipe(

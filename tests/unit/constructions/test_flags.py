@@ -167,6 +167,6 @@ def test_the_gaps_of_equality_by_hand() -> None:
 
 
 def test_thresholds_of_the_decision_by_hand() -> None:
-    """The smallest room: 7/12 against 20/32, a distance of 1/24, moved by weight and own alike."""
+    """The smallest room: 7/12 against 77/128, moved by weight and own alike."""
     first, _ = construct(TwoSum(n=3, M=6, form="decision")).record.proof["layers"]
-    assert float(first["threshold_margin"]) == pytest.approx(1 / 48, rel=1e-3)
+    assert float(first["threshold_margin"]) == pytest.approx((77 / 128 - 7 / 12) / 2, rel=1e-3)

@@ -35,10 +35,8 @@ OWN = 0.25
 """What a token holds that meets itself: with it the weight of the start token is 3/4 with the token
 alone and at most 7/12 with another match, as it is 1 and at most 1/2 for other tokens.
 """
-THRESHOLD = 0.65625
-"""21/32, between the two."""
-STEEP = 32.0
-"""The threshold's slope: its step is 2/32 wide."""
+THRESHOLD = 85 / 128
+"""Between the two, and of 7 binary digits."""
 
 
 def flagging_places(
