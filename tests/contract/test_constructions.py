@@ -106,6 +106,7 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("full(conv=3)", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "mqar"),
         ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
         ("gdn + full*2", "seqcomp:L=2,m=4,n_1=2", "carried"),
+        ("full + rglru + full", "seqcomp:L=2,m=4,n_1=2", "carried"),
         ("full", "twosum:n=8,M=5754,form=query", "match2"),
         ("full(heads=7) + gdn + full*3", "khop:n=90,V=10,k=7", "khop"),
         ("gdn + full", "seqcomp:L=3,m=4,n_1=2,n_2=2,thought=pairs", "thought"),
@@ -173,7 +174,7 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
         ("full(qk_norm=head)*2", "equality:n=8"),
         ("indexed", "eva:n=8,V=8"),
         ("sparse(block=4) @ head_dim=32", "index:n=16,V=8"),
-        ("rglru + full*2", "seqcomp:L=2,m=4,n_1=2"),
+        ("lightning(rotated=true) + full*2", "seqcomp:L=2,m=4,n_1=2"),
         ("deltanet(negative=true, conv=4)", "parity:n=40"),
         ("gdn(negative=true, gate=silu)", "group:n=40,G=C2"),
         # more things than MOST_FOLLOWED

@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits_float32
-from separatrix.constructions.parts.placement import empty_model, mlp_after
+from separatrix.constructions.parts.placement import empty_model, mlp_after, padded
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
@@ -130,7 +130,7 @@ def model_for(
     return empty_model(
         task,
         architecture,
-        width=space.width,
+        width=padded(architecture, space.width),
         hidden=2 * values + looked_up,
         placed=placed or not all(reader.asking for reader in readers),
     )
@@ -186,25 +186,37 @@ def entry_codes(task: SeqComp, level: int) -> tuple[Tensor, Tensor]:
     return signs(row, row_bits), signs(column, column_bits)
 
 
-def write_level(
-    task: SeqComp, model: Model, space: Spaces, *, level: int, reader: Reader, before: Place
-) -> None:
-    """The head and the threshold that fetch i_l; `before` is the layer that fetched i_{l-1}."""
+def level_keys(task: SeqComp, space: Spaces, level: int) -> list[tuple[slice, float]]:
+    """Address and tag of the entries of z_l."""
     row_bits, column_bits = address_bits(task, level)
+    return [
+        (space.first("row", row_bits), SCALE),
+        (space.first("column", column_bits), SCALE),
+        (tag(space, level), SCALE),
+    ]
+
+
+def write_level(
+    task: SeqComp,
+    model: Model,
+    space: Spaces,
+    *,
+    level: int,
+    reader: Reader,
+    before: Place,
+    centre: float = 0.0,
+) -> None:
+    """The head and the threshold that fetch i_l; `before` is the layer that fetched i_{l-1}, as
+    numbers on both sides of `centre`.
+    """
     read: Read = {
         "value": [(space.first("value", bits_for(task.entries(level))), 1.0)],
         "target": space[f"fetched_{level}"],
     }
     if reader.asking is None:
         row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
-        at = tag(space, level)
-        key = [
-            (space.first("row", row_bits), SCALE),
-            (space.first("column", column_bits), SCALE),
-            (at, SCALE),
-        ]
-        query = [*row, (space[f"i_{level - 1}"], SCALE), (at, -SCALE)]
-        reader.write(model, query=query, key=key, **read)
+        query = [*row, (space[f"i_{level - 1}"], SCALE), (tag(space, level), -SCALE)]
+        reader.write(model, query=query, key=level_keys(task, space, level), **read)
     else:
         places = task.offset(level) + np.arange(task.entries(level))
         fetched = space[f"fetched_{level - 1}"]
@@ -216,7 +228,7 @@ def write_level(
         # the units before are those of the threshold
         start = 2 * (fetched.stop - fetched.start)
         table = reader.asking.queries(places)
-        look_up(mlp_after(model, before), sources, asked, table, start=start)
+        look_up(mlp_after(model, before), sources, asked, table, start=start, centre=centre)
         reader.write_asking(model, asked=asked, one=space["one"], **read)
     threshold(mlp_after(model, reader.place), space[f"fetched_{level}"], space[f"i_{level}"])
 

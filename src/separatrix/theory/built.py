@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
-from separatrix.numbers.formats import DIGITS
+from separatrix.mechanisms import Mechanism
+from separatrix.numbers.formats import DIGITS, NumberFormat
 from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED
@@ -60,7 +61,27 @@ BY_OFFSETS = ("retrieval", "composition")
 """Keys of theorems whose recipes ask for offsets, where rotations alone tell places."""
 CIRCLE = 3
 """Key dimensions of the recipe `match2`."""
-CARRIERS = frozenset({"linear", "gdn"})
+CARRIERS = frozenset(
+    {
+        "linear",
+        "lightning",
+        "retnet",
+        "gla",
+        "hgrn2",
+        "deltanet",
+        "gdn",
+        "deltaproduct",
+        "kda",
+        "mlstm",
+        "rwkv",
+        "loglinear",
+        "mamba",
+        "mamba2",
+        "rglru",
+        "shortconv",
+        "window",
+    }
+)
 """Mechanisms that the recipe `carried` takes to hand a value on."""
 LARGEST_MODULUS = 5754
 """The largest M that the recipe `match2` takes, written for float32; beyond, `match2-bits`."""
@@ -141,8 +162,36 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     if verdict.numbers["full_layers"] > task.L:
         return ("seqcomp",)
     architecture = Architecture.parse(verdict.architecture)
-    before = architecture.layers[: architecture.reading[0]]
-    return ("carried",) if any(part.name in CARRIERS for layer in before for part in layer) else ()
+    if architecture.positions != "embedded":
+        # the bounded layer finds z_0 by an embedding of its place
+        return ()
+    first, *later = architecture.reading
+    end = later[0] if later else len(architecture.layers)
+    for bits, layers in (
+        (bits_of(task.m), architecture.layers[:first]),
+        (bits_of(task.entries(1)), architecture.layers[first + 1 : end]),
+    ):
+        if any(hands_on(part, bits) for layer in layers for part in layer):
+            return ("carried",)
+    return ()
+
+
+def hands_on(part: Mechanism, bits: int) -> bool:
+    """Whether weights are known with which a mechanism hands that many bits, in float32, from the
+    place of one token to the next token.
+    """
+    state = NumberFormat(part.sizes().get("state_format") or part.format)
+    if not part.carries(bits) or part.name not in CARRIERS or min(part.p, state.bits) < 32:
+        return False
+    sizes = part.sizes()
+    if part.name == "window":
+        # all options but a cap of scores, and some dimension that is not turned
+        turned = 0 if part.rotation is None else part.rotation.dims
+        return part.altered <= AROUND_HEADS and turned < sizes["head_dim"]
+    if part.name == "mamba":
+        # without a convolution over tokens it marks the place in one channel more
+        return sizes["conv"] >= 2 or (sizes["width"] > bits and not sizes["norms"])
+    return not (part.name == "lightning" and sizes["rotated"])
 
 
 def _tracked(verdict: Verdict, task: Task) -> tuple[str, ...]:

@@ -12,11 +12,12 @@ import torch
 
 from separatrix.architecture import Architecture
 from separatrix.constructions import Built, construct
-from separatrix.derivations.parts.delta import _decay, unit
 from separatrix.derivations.parts.live_parts import live_parts
-from separatrix.derivations.parts.recurrent import _ARRIVALS, carry
+from separatrix.derivations.parts.recurrent import arrival as arrives_at
+from separatrix.derivations.parts.recurrent import carry
 from separatrix.derivations.parts.stream import Stream
 from separatrix.derivations.parts.sums import Sums, features
+from separatrix.derivations.parts.unit import unit
 from separatrix.derivations.seqcomp import hops
 from separatrix.errors import CheckFailed
 from separatrix.model import Block
@@ -25,14 +26,50 @@ from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import SeqComp
 
 TASK = SeqComp(L=1, m=3)
-CARRIERS = [
+TIGHT = [
     "linear(feature=identity)",
     "linear(feature=identity, normaliser=false)",
     "linear(feature=relu)",
-    "linear(feature=elu)",
-    "linear(feature=elu, head_dim=3)",
     "gdn",
     "gdn(heads=2, key_heads=1)",
+    "deltanet(negative=true)",
+    "kda",
+    "gla",
+    "mamba2",
+    "retnet(head_dim=4)",
+    "lightning",
+]
+"""Those through which the value arrives times the query."""
+OTHERS = [
+    "linear(feature=elu, head_dim=3)",
+    "linear(feature=elu, normaliser=false)",
+    "linear(feature=taylor)",
+    "linear(feature=taylor, normaliser=false)",
+    "hgrn2(head_dim=2)",
+    "deltaproduct(householders=2)",
+    "mlstm(head_dim=2)",
+    "loglinear",
+    "loglinear(feature=elu)",
+    "loglinear(base=mamba2)",
+    "loglinear(base=gdn)",
+    "rwkv(width=24)",
+    "rwkv(version=6, width=24)",
+    "rwkv(version=6, width=24, shifts=2)",
+    "gdn(conv=4, gate=silu)",
+    "gla(conv=2, gate=norm)",
+    "linear(feature=identity, conv=1, gate=sigmoid)",
+    "mlstm(conv=3)",
+    "shortconv(width=4)",
+    "shortconv(width=4, conv=2)",
+    "window(size=2)",
+    "window(conv=2, sink=true)",
+    "rglru(width=4)",
+    "rglru(width=4, conv=4)",
+    "rglru(width=4, conv=1)",
+    "mamba(width=4, state=2)",
+    "mamba(width=4, state=2, conv=4)",
+    "mamba(width=4, state=2, conv=1)",
+    "mamba(width=4, state=2, conv=3, norms=true)",
 ]
 
 
@@ -48,7 +85,9 @@ def arrival(built: Built) -> tuple[Enclosure, Enclosure]:
     """At the last token, a row for each token at z_0; and anywhere."""
     part = live_parts(built.model)[0]
     stream = Stream.of(built.model, TASK.length, 1)
-    return _ARRIVALS[type(part.mixer)](stream, part, TASK.position_z0)[:2]
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+    found = arrives_at(stream, part, TASK.position_z0, at_z0)
+    return found.last, found.anywhere
 
 
 def arrives(built: Built) -> tuple[np.ndarray, np.ndarray]:
@@ -61,9 +100,20 @@ def arrives(built: Built) -> tuple[np.ndarray, np.ndarray]:
     return written, tokens[:, TASK.position_z0].numpy()
 
 
+def enclosed(built: Built) -> Enclosure:
+    """What is written is within what was evaluated, at the last token and anywhere."""
+    last, anywhere = arrival(built)
+    written, token = arrives(built)
+    assert (written[:, -1] >= last.low[token]).all()
+    assert (written[:, -1] <= last.high[token]).all()
+    assert (written >= anywhere.low).all()
+    assert (written <= anywhere.high).all()
+    return last
+
+
 @pytest.mark.parametrize("scale", [1.0, 4.0, -0.5, 3.0, 2.0**-30])
-@pytest.mark.parametrize("options", CARRIERS)
-def test_what_is_written_is_enclosed(options: str, scale: float) -> None:
+@pytest.mark.parametrize("options", TIGHT)
+def test_what_is_written_is_enclosed_tightly(options: str, scale: float) -> None:
     """Any scale of the queries: the value arrives times <q, k>, or as it is behind a normaliser."""
     built = carried(options)
     built.model.get_parameter("blocks.0.mixers.0.q.weight").mul_(scale)
@@ -71,16 +121,47 @@ def test_what_is_written_is_enclosed(options: str, scale: float) -> None:
         with pytest.raises(CheckFailed, match="may be 0"):
             arrival(built)
         return
-    last, anywhere = arrival(built)
-    written, token = arrives(built)
-    assert (written[:, -1] >= last.low[token]).all()
-    assert (written[:, -1] <= last.high[token]).all()
-    assert (written >= anywhere.low).all()
-    assert (written <= anywhere.high).all()
-    # and tightly so: a few roundings for each of five tokens, gates and elu of 8 u each
+    last = enclosed(built)
+    # a few roundings for each of five tokens, and gates within 80 u each
     size = np.abs(last.mid).max()
     assert size > 0
-    assert last.rad.max() <= size * 800 * float(FP32.summed)
+    assert last.rad.max() <= size * 1600 * float(FP32.summed)
+
+
+QUICK = {"gdn", "hgrn2(head_dim=2)", "mlstm(conv=3)", "rglru(width=4)", "rwkv(width=24)"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, marks=() if options in QUICK else pytest.mark.slow)
+        for options in [*TIGHT, *OTHERS]
+    ],
+)
+def test_whatever_the_weights_what_is_written_is_enclosed_or_refused(options: str) -> None:
+    """Every number of the layer times another factor, and gates' biases moved: of 12 draws some
+    must not be refused.
+    """
+    built = carried(options)
+    block = built.model.blocks[0]
+    assert isinstance(block, Block)
+    mixer = block.mixers[0]
+    kept = {name: parameter.clone() for name, parameter in mixer.named_parameters()}
+    taken = 0
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        for name, parameter in mixer.named_parameters():
+            change = 1 + 0.3 * torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(kept[name] * (change if seed else 1.0))
+            if seed > 6 and ("bias" in name or name == "rate"):
+                # of the head and the channels that are used
+                parameter[:1] += torch.randn(parameter[:1].shape, generator=generator)
+        try:
+            enclosed(built)
+        except CheckFailed:
+            continue
+        taken += 1
+    assert taken >= 3
 
 
 def test_short_vectors_are_divided_by_the_shortest_length() -> None:
@@ -107,12 +188,23 @@ def test_a_unit_vector_of_an_interval_is_no_longer_than_one() -> None:
     ("options", "name", "value", "message"),
     [
         ("linear(feature=elu)", "k.weight", 0.0, "denominator may be 0|constant only"),
-        ("gdn", "a.weight", 32.0, "constant only within"),
-        ("gdn", "b.weight", 8.0, "constant only within"),
-        ("gdn", "rate", 40.0, "errors of 1 gates may add up"),
+        ("gdn", "a.bias", 40.0, "may be 0"),
+        ("gdn", "b.weight", 8.0, "may be 0|constant only within"),
         ("gdn", "rate", 65.0, "is of no use"),
-        ("gdn", "a.bias", 2.0**21, "its argument may be"),
-        ("gdn", "b.weight", 2.0**21, "its argument may be"),
+        ("kda", "q.weight", 0.0, "may be 0"),
+        ("gla", "k.weight", 0.25, "may be 0|constant only within"),
+        ("rwkv(width=24)", "erased", 1.0, "erased is taken as 0"),
+        ("rwkv(version=6, width=24)", "bonus", 1.0, "bonus is taken as 0"),
+        ("mamba2", "skip", 1.0, "skip is taken as 0"),
+        ("mlstm", "i.bias", 9.0, "input gate may be"),
+        ("gla(conv=4)", "conv.weight", 1.0, "its convolution mixes tokens"),
+        ("window", "k.weight", 0.0, "scores no less"),
+        (
+            "deltaproduct(householders=2)",
+            "k.weight",
+            1.0,
+            "than that of position|is not zero",
+        ),
     ],
 )
 def test_what_carries_something_else_is_refused(
@@ -123,8 +215,10 @@ def test_what_carries_something_else_is_refused(
     parameter = built.model.get_parameter(f"blocks.0.mixers.0.{name}")
     parameter[0] = value
     part = live_parts(built.model)[0]
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+    stream = Stream.of(built.model, TASK.length, 1)
     with pytest.raises(CheckFailed, match=message):
-        carry(Stream.of(built.model, TASK.length, 1), part, hops(TASK)[0])
+        carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
 
 
 def test_every_gate_enters_what_arrives() -> None:
@@ -148,16 +242,16 @@ def test_keys_elsewhere_are_not_covered_by_the_gated_delta_rule() -> None:
         arrival(built)
 
 
-def test_taylor_features_are_not_covered() -> None:
-    built = carried("linear(feature=identity)")
-    mixer = live_parts(built.model)[0].mixer
-    mixer.feature = "taylor"  # type: ignore[assignment]
-    with pytest.raises(CheckFailed, match="no proof is known that linear with these options"):
-        arrival(built)
+def test_full_attention_is_no_carrier() -> None:
     other = construct(TASK, Architecture.parse("linear + full*2 @ heads=1, head_dim=4"), "seqcomp")
     part = live_parts(other.model)[0]
     with pytest.raises(CheckFailed, match="no proof is known that full carries"):
-        carry(Stream.of(other.model, TASK.length, 1), part, hops(TASK)[0])
+        arrives_at(
+            Stream.of(other.model, TASK.length, 1),
+            part,
+            TASK.position_z0,
+            Stream.of(other.model, TASK.position_z0 + 1, TASK.m).last,
+        )
 
 
 def test_a_normaliser_without_a_bound_is_refused() -> None:
@@ -225,16 +319,3 @@ def test_elu_is_within_8_u() -> None:
     assert (found.high >= exact + 8 * float(FP32.summed)).all()
     assert (found.low >= -1e-18).all()
     assert (found.rad <= 12 * float(FP32.summed) * (1 + exact)).all()
-
-
-def test_decay_by_hand() -> None:
-    """10 tokens of a = sigmoid(-1): the bounds hold its tenth power and 8 u more for each."""
-    built = carried("gdn")
-    built.model.get_parameter("blocks.0.mixers.0.a.bias")[0] = 1.0
-    mixer, head = live_parts(built.model)[0].gated_head()
-    stream = Stream.of(built.model, TASK.length, 1)
-    low, high = _decay(mixer, head.index, stream, 10, "layer 1")
-    power = (1 / (1 + math.e)) ** 10
-    assert low <= power * (1 - 80 * float(FP32.summed))
-    assert high >= power * (1 + 80 * float(FP32.summed))
-    assert high - low <= power * 3000 * float(FP32.summed)

@@ -46,10 +46,13 @@ def test_the_stream_holds_what_the_model_computes(carrier: str | None) -> None:
         holds(stream, x.double().numpy(), batch.tokens, value)
         for number, part in enumerate(live_parts(built.model)):
             hop = hops[number]
-            fetch = carry if carrier and number == 0 else full_fetch
             if number == 2:
                 break
-            stream = fetch(stream, part, hop).stream
+            if carrier and number == 0:
+                at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+                stream = carry(stream, part, hop, TASK.position_z0, at_z0).stream
+            else:
+                stream = full_fetch(stream, part, hop).stream
             x = built.model.blocks[number](x)
             place = np.asarray(hop.place(hop.part[batch.tokens[:, -1]], value))
             value = batch.tokens[np.arange(len(tokens)), place]

@@ -105,6 +105,19 @@ def empty_model(
     return model
 
 
+def padded(architecture: Architecture, width: int) -> int:
+    """The width of a model that needs `width` numbers, or more where a mixer asks for its own.
+    Raises SizeError where that is too narrow.
+    """
+    asked = {part.model_width for layer in architecture for part in layer} - {None}
+    if any(one < width for one in asked if one is not None):
+        raise SizeError(
+            f"'{architecture.spec}': a token shift fixes the model's width at"
+            f" {min(one for one in asked if one is not None)}; the construction needs {width}"
+        )
+    return max((one for one in asked if one is not None), default=width)
+
+
 def block_at(model: Model, place: Place) -> Block:
     block = model.blocks[place[0]]
     assert isinstance(block, Block)

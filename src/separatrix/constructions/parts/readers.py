@@ -132,14 +132,19 @@ class Reader:
         mixer = softmax_head(model, self.place)
         pick(mixer.v.weight, value)
         put(mixer.o.weight, target, factor=2.0 if mixer.gate is not None else 1.0)
-        if mixer.sink is not None:
-            mixer.sink[0] = SUNK
-        if isinstance(mixer, FoxMixer):
-            mixer.f.bias[0] = KEPT
-        if mixer.conv is not None:
-            q, k, _ = mixer.channels
-            for first, dims in ((0, mixer.head_dim), (q, mixer.head_dim), (q + k, mixer.dv)):
-                mixer.conv.weight[first : first + dims, -1] = 1.0
+        settle(mixer)
+
+
+def settle(mixer: SoftmaxMixer) -> None:
+    """Sink, forget gate and convolution of head 0 such that they change nothing."""
+    if mixer.sink is not None:
+        mixer.sink[0] = SUNK
+    if isinstance(mixer, FoxMixer):
+        mixer.f.bias[0] = KEPT
+    if mixer.conv is not None:
+        q, k, _ = mixer.channels
+        for first, dims in ((0, mixer.head_dim), (q, mixer.head_dim), (q + k, mixer.dv)):
+            mixer.conv.weight[first : first + dims, -1] = 1.0
 
 
 def write_latent(

@@ -74,10 +74,17 @@ def put(matrix: Tensor, target: slice, *, factor: float = 1.0) -> None:
 
 
 def look_up(
-    mlp: MLP, sources: Sequence[tuple[slice, Tensor]], target: slice, table: Tensor, *, start: int
+    mlp: MLP,
+    sources: Sequence[tuple[slice, Tensor]],
+    target: slice,
+    table: Tensor,
+    *,
+    start: int,
+    centre: float = 0.0,
 ) -> None:
     """target = row c of the table where the sources hold code c, +-1 each, of which those given are
-    all that may stand there; from hidden unit `start` on, two for each row.
+    all that may stand there; from hidden unit `start` on, two for each row. `centre` is added to
+    each number of the first source.
 
     With z = <code, sources> and B bits: relu(z - B + 3/2) - relu(z - B + 1/2) is 1 where all bits
     agree, so that z = B, and 0 elsewhere, where z <= B - 2.
@@ -87,26 +94,26 @@ def look_up(
         for unit, (offset, sign) in enumerate(((1.5, 1.0), (0.5, -1.0)), start + 2 * row):
             for space, codes in sources:
                 mlp.up.weight[unit, space] = codes[row]
-            mlp.up.bias[unit] = offset - bits
+            mlp.up.bias[unit] = offset - bits - centre * float(sources[0][1][row].sum())
             mlp.down.weight[target, unit] = sign * written
 
 
-def threshold(mlp: MLP, source: slice, target: slice) -> None:
-    """target = clamp(2 source, -1, 1), written relu(2 y + 1) - relu(2 y - 1) - 1: exactly the
-    sign of y wherever |y| >= 1/2.
+def threshold(mlp: MLP, source: slice, target: slice, *, centre: float = 0.0) -> None:
+    """target = clamp(2 (source - centre), -1, 1), written relu(2 z + 1) - relu(2 z - 1) - 1 with
+    z = source - centre: exactly the sign of z wherever |z| >= 1/2.
     """
     for number, (y, bit) in enumerate(
         zip(range(source.start, source.stop), range(target.start, target.stop), strict=True)
     ):
         low = 2 * number
         high = 2 * number + 1
-        # relu(2 y + 1)
+        # relu(2 z + 1)
         mlp.up.weight[low, y] = 2.0
-        mlp.up.bias[low] = 1.0
+        mlp.up.bias[low] = 1.0 - 2.0 * centre
         mlp.down.weight[bit, low] = 1.0
-        # - relu(2 y - 1)
+        # - relu(2 z - 1)
         mlp.up.weight[high, y] = 2.0
-        mlp.up.bias[high] = -1.0
+        mlp.up.bias[high] = -1.0 - 2.0 * centre
         mlp.down.weight[bit, high] = -1.0
         # - 1
         mlp.down.bias[bit] = -1.0

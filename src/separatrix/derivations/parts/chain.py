@@ -59,9 +59,11 @@ def derive_chain(
     by: Sequence[Fetcher],
     ids: list[int],
     arithmetic: Arithmetic,
+    *,
+    asked: Sequence[Wanted] | None = None,
 ) -> Derived:
     """The proof of a chain whose i-th hop is proved by the i-th fetcher; `ids` says how many ids
-    may stand at each position.
+    may stand at each position, and `asked` what the task asks, hop by hop (default: `hops`).
 
     Raises CheckFailed, naming the part, where the weights do not bear it out.
     """
@@ -91,7 +93,7 @@ def derive_chain(
         [hop.entry for hop in done],
         readout.margin,
         Counter(h.kind for h in done) | numbers,
-        lambda rng: nearest(task, hops, near, ids, rng),
+        lambda rng: nearest(task, hops if asked is None else asked, near, ids, rng),
         arithmetic="; ".join(
             dict.fromkeys([arithmetic.said, *(a for hop in done for a in hop.assumes)])
         ),

@@ -21,6 +21,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.sparse import SparseMixer
+from separatrix.mixers.window import WindowMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
 from separatrix.proofs.exact import Digits
@@ -134,7 +135,7 @@ class Live:
         """The same of full attention behind a short convolution, which the caller evaluates."""
         mixer = self.mixer
         if not isinstance(mixer, FullMixer) or mixer.mechanism.altered != {"conv"}:
-            raise self._other("full attention behind a short convolution, with no other option")
+            raise self.other("full attention behind a short convolution, with no other option")
         return self._weights(mixer.head_dim, mixer.dv, mixer.heads, "conv.weight")
 
     def sparse_head(self) -> tuple[SparseMixer, Head]:
@@ -147,18 +148,20 @@ class Live:
         more = ("pool_k", "pool_v", "mix")
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
 
+    def window_head(self) -> tuple[WindowMixer, Head]:
+        """The same of sliding-window attention with its options, and the mixer."""
+        mixer = self.mixer
+        if not isinstance(mixer, WindowMixer):
+            raise self.other("sliding-window attention")
+        head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
+        return mixer, replace(head, steps=steps(mixer, head.index, self.where))
+
     def linear_head(self) -> tuple[LinearMixer, Head]:
         """The same of linear attention. Raises CheckFailed as `full_head` does."""
         mixer = self.mixer
         if not isinstance(mixer, LinearMixer):
             raise self.other("linear attention")
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads)
-
-    def gated_head(self) -> tuple[GDNMixer, Head]:
-        """The same of Gated DeltaNet. Raises CheckFailed as `full_head` does."""
-        if not isinstance(self.mixer, GDNMixer):
-            raise self.other("Gated DeltaNet")
-        return self.mixer, self.delta_head()[1]
 
     def delta_head(self) -> tuple[DeltaNetMixer | GDNMixer, Head]:
         """The same of DeltaNet, gated or not. Raises CheckFailed as `full_head` does."""

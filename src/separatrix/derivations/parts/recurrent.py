@@ -1,56 +1,64 @@
-"""Proves one hop by a recurrent layer: it brings the value at one place to the last token."""
+"""Proves one hop by a bounded layer: it brings what stands at one place to the last token."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
 
-import numpy as np
-
+from separatrix.derivations.parts.arriving import Arrival, arrived
 from separatrix.derivations.parts.chain import Fetched, left_by
-from separatrix.derivations.parts.delta import gated_delta
+from separatrix.derivations.parts.channel_states import mamba, rglru, short_convolution
 from separatrix.derivations.parts.live_parts import Live
+from separatrix.derivations.parts.matrix_states import MATRIX_STATES
 from separatrix.derivations.parts.queries import Wanted
 from separatrix.derivations.parts.stream import Stream
 from separatrix.derivations.parts.sums import linear_attention
+from separatrix.derivations.parts.windowed import windowed
 from separatrix.errors import CheckFailed
 from separatrix.mixers import Mixer
-from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.linear import LinearMixer
+from separatrix.mixers.mamba import MambaMixer
+from separatrix.mixers.rglru import RGLRUMixer
+from separatrix.mixers.shortconv import ShortConvolutionMixer
+from separatrix.mixers.window import WindowMixer
 from separatrix.proofs.entries import carry_entry
 from separatrix.proofs.machine import Enclosure
 
-_ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int], tuple[Enclosure, Enclosure, float]]] = {
+_ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int, Enclosure], Arrival]] = {
     LinearMixer: linear_attention,
-    GDNMixer: gated_delta,
+    ShortConvolutionMixer: short_convolution,
+    MambaMixer: mamba,
+    RGLRUMixer: rglru,
+    WindowMixer: windowed,
 }
-"""The mixers whose operations can be evaluated: outputs at the last token for each token at the
-place, at any position, and the weight of all other tokens.
-"""
+"""Mixers beside those with a matrix state whose operations can be evaluated."""
 
 
-def carry(stream: Stream, part: Live, hop: Wanted) -> Fetched:
-    """A recurrent layer that brings the value at the one place asked for to the last token."""
-    place = np.unique(np.asarray(hop.place(hop.part, 0)))
-    if len(place) != 1:
-        raise CheckFailed(
-            f"{hop.fetches}: a state of bounded size carries one place, but the task asks for"
-            f" {len(place)}"
-        )
-    arrive = _ARRIVALS.get(type(part.mixer))
+def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
+    """What a bounded layer writes at the last token, for each thing that may stand at the place."""
+    kind = type(part.mixer)
+    if kind in MATRIX_STATES:
+        maps, written = MATRIX_STATES[kind](stream, part)
+        return arrived(stream, maps, place, written, at_place)
+    if kind in _ARRIVALS:
+        return _ARRIVALS[kind](stream, part, place, at_place)
     name = part.mixer.mechanism.name
-    if arrive is None:
-        raise CheckFailed(f"{part.where}: no proof is known that {name} carries a value")
-    every, anywhere, mass = arrive(stream, part, int(place[0]))
-    fetched = every.rows(slice(0, hop.values))
-    after = stream.after(part, fetched, anywhere, hop.then)
+    raise CheckFailed(f"{part.where}: no proof is known that {name} carries a value")
+
+
+def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosure) -> Fetched:
+    """A bounded layer that brings what stands at the place to the last token; `at_place` has a row
+    for each value of the hop.
+    """
+    found = arrival(stream, part, place, at_place)
+    after = stream.after(part, found.last, found.anywhere, hop.then)
     entry = carry_entry(
         part.place,
         fetches=hop.fetches,
-        mechanism=name,
+        mechanism=part.mixer.mechanism.name,
         keys=len(stream.by_place.mid),
-        mass=Fraction(mass),
-        left=left_by(part, fetched, after),
+        mass=Fraction(found.mass),
+        left=left_by(part, found.last, after),
     )
     return Fetched(
         kind="carriers",
@@ -59,4 +67,5 @@ def carry(stream: Stream, part: Live, hop: Wanted) -> Fetched:
         near=[],
         key_numbers=0,
         value_numbers=0,
+        assumes=found.assumes,
     )

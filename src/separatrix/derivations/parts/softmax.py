@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,18 +32,40 @@ _HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
 """Mixers whose heads compare a query with the keys of all tokens."""
 
 
+def head_of(stream: Stream, part: Live) -> Head:
+    """The live head of a layer that reads every token. Raises CheckFailed for another layer."""
+    of = _HEADS.get(type(part.mixer))
+    if of is None:
+        raise part.other("full attention")
+    return of(stream, part)
+
+
 def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     """One head of full attention at the last token, which asks with what the hop before left
     behind.
     """
-    of = _HEADS.get(type(part.mixer))
-    if of is None:
-        raise part.other("full attention")
-    head = of(stream, part)
+    head = head_of(stream, part)
     read = read_one(stream, part, hop, head)
     fetched = head.written(read.values, stream.at_last(), part.where)
     anywhere = head.written(read.anywhere, stream.by_place.hull(), part.where)
     return read.fetched("layers", stream, part, hop, fetched, anywhere, assumes=head.assumes)
+
+
+def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
+    """The same fetch, made at another place of the prompt than the last, as the whole prompt sees
+    it: every position gets some average of values.
+    """
+    head = head_of(stream, part)
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), part.where)
+    any_scores(stream, head, keys, part.where)
+    seen = head.values(stream.by_place.hull(), part.where)
+    if head.rivals:
+        seen = seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
+    count = len(keys.mid) + len(head.rivals)
+    average = averaged(seen, seen, count, Fraction(0), part.where)
+    anywhere = head.written(average, stream.by_place.hull(), part.where)
+    after = stream.after(part, anywhere, anywhere)
+    return replace(fetched, stream=after.stream, near=[])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,14 @@ class Stream:
         alone = self.last.hull()
         return alone.like(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
 
+    def rows(self) -> Enclosure:
+        """A row for each value fetched before: what the last position may hold beside it."""
+        held = self.field.used
+        alone = self.last.hull()
+        return Enclosure(
+            np.where(held, self.field.mid, alone.mid), np.where(held, self.field.rad, alone.rad)
+        )
+
     def after(
         self,
         part: Live,

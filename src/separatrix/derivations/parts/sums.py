@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.derivations.parts.live_parts import Head, Live
+from separatrix.derivations.parts.arriving import Arrival
+from separatrix.derivations.parts.live_parts import Live
+from separatrix.derivations.parts.recurrent_maps import Maps
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.mixers.linear import LinearMixer
@@ -22,32 +24,29 @@ from separatrix.proofs.machine import (
     Array,
     Enclosure,
     limited,
-    linear,
     roundings,
     slack,
 )
 
 
-def linear_attention(stream: Stream, part: Live, place: int) -> tuple[Enclosure, Enclosure, float]:
-    """What the head writes at the last token, a row for each token at the place; at any position,
-    one row; and what all other tokens weigh together, relative to the place.
-    """
-    mixer, head = part.linear_head()
-    where = part.where
-    stored = stream.last.arithmetic
-    if mixer.feature not in ("identity", "relu", "elu"):
-        raise CheckFailed(
-            f"{where}: no proof is known that linear with these options carries a value"
-        )
-    phi_k = features(mixer.feature, linear(stream.by_place, head.k, what=f"{where}, k").summed())
-    phi_q = features(mixer.feature, linear(stream.at_last(), head.q, what=f"{where}, q").summed())
-    values = linear(stream.by_token, head.v, what=f"{where}, v").summed()
-    sums = Sums(phi_q, phi_k, values.hull().size[0], place, where)
+def linear_attention(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
+    """What the head writes at the last token, a row for each thing that may stand at the place."""
+    maps = Maps.of(part, stream)
+    mixer, where = maps.mixer, maps.where
+    assert isinstance(mixer, LinearMixer)
+    phi_k = features(mixer.feature, maps.keys(stream.by_place))
+    phi_q = features(mixer.feature, maps.queries(stream.at_last()))
+    values = maps.values(at_place)
+    seen = maps.values(stream.by_place.hull())
+    largest = np.maximum(seen.size[0], values.size.max(0))
+    sums = Sums(phi_q, phi_k, largest, place, where)
     arrived = sums.arrived(values, normaliser=mixer.normaliser)
-    anywhere = _anywhere(mixer, head, stream, sums, arrived)
-    return (
-        linear(arrived.stored_in(stored), head.o, what=f"{where}, o"),
-        linear(anywhere.stored_in(stored), head.o, what=f"{where}, o"),
+    # the last position's queries are known apart; here those of the others
+    others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1)).hull()
+    anywhere = _anywhere(mixer, maps.queries(others), sums, arrived)
+    return Arrival(
+        maps.out(arrived, stream.at_last()),
+        maps.out(anywhere, stream.by_place.hull()),
         sums.mass,
     )
 
@@ -125,14 +124,11 @@ class Sums:
 
 
 def _anywhere(
-    mixer: LinearMixer, head: Head, stream: Stream, at_last: Sums, arrived: Enclosure
+    mixer: LinearMixer, queries: Enclosure, at_last: Sums, arrived: Enclosure
 ) -> Enclosure:
     """Outputs at any position, one row."""
     where = at_last.where
     largest = at_last.largest
-    # the last position's queries are known apart; here those of the others
-    others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1))
-    queries = linear(others, head.q, what=f"{where}, q").summed().hull()
     phi_q = features(mixer.feature, queries)
     sums = Sums(phi_q, at_last.phi_k, largest, 0, where)
     if not phi_q.size.any():
@@ -140,6 +136,10 @@ def _anywhere(
         size = np.zeros_like(largest)
     elif not mixer.normaliser:
         size = sums.bounded()
+    elif mixer.feature == "taylor":
+        # 1 + s + s^2 / 2 is at least 1/2: the quotient is an average, up to its roundings
+        size = largest * (1 + 8 * sums.rounding * max(1.0, sums.total)) + sums.flushed
+        size = np.where(largest == 0, 0.0, size * (1 + 2.0**-40))
     elif mixer.feature == "elu" and float(phi_q.low.min()) >= 0.5:
         # phi(k) = elu + 1 is 0 or at least u, the distance of numbers below 1: so the denominator
         # is 0, and the quotient too, or above u / 4, and the quotient is an average
@@ -163,9 +163,30 @@ def features(name: str, x: Enclosure) -> Enclosure:
         return x
     if name == "relu":
         return x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+    if name == "taylor":
+        return _taylor(x)
     low = _elu(x.low, x.arithmetic)[0]
     high = _elu(x.high, x.arithmetic)[1]
     return x.spanning(np.maximum(low, 0.0), high)
+
+
+def _taylor(x: Enclosure) -> Enclosure:
+    """(1, x, x (x) x / sqrt 2), or the products that a kernel forms of them."""
+    rows, dims = x.mid.shape
+    ends = [
+        (a[:, :, None] * b[:, None, :]).reshape(rows, dims * dims) * 0.5**0.5
+        for a in (x.low, x.high)
+        for b in (x.low, x.high)
+    ]
+    squares = x.spanning(np.min(ends, 0), np.max(ends, 0))
+    # the root of 1/2 and the two products
+    off = 8 * float(x.arithmetic.summed) * squares.size + x.arithmetic.summed_tiny
+    rad = np.where(squares.size == 0, 0.0, (squares.rad + off) * (1 + 2.0**-40))
+    ones = np.ones((rows, 1))
+    return x.like(
+        np.concatenate([ones, x.mid, squares.mid], 1),
+        np.concatenate([0 * ones, x.rad, rad], 1),
+    )
 
 
 def _elu(x: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:

@@ -1,0 +1,279 @@
+"""How each kind of bounded layer hands a value on to the next token: what its head 0, or its
+channels, do with keys, queries and gates.
+
+The value v stands at the place marked `here`, +-1 in each bit; the token marked `last` comes next.
+`away` is 1 at every other place than `here`. All weights that are not named are 0, so that
+b = sigmoid(0) = 1/2 and softplus(0) = ln 2; a bias of -32 or 32 makes a decay 1 up to e^-32.
+
+    mixer                    keys and queries                     y at the last token
+    linear, identity, relu   k = here, q = last                   v
+    linear, elu              k = 2^40 here, q = 0                 2^40 v, or v if normalised
+    linear, taylor           k = 2^10 here, q = 2^10 last         (1 + s + s^2/2) v, s = 2^20, or v
+    deltanet, gdn, kda,      k = here, q = last, no decay         v/2, or v with b up to 2
+    deltaproduct
+    gla, mlstm               k = here, q = last, no decay         v
+    lightning                k = here, q = last                   exp(-2^(-8/H)) v
+    retnet                   k = here, q = last in pair r         31/32 cos(theta_r) v
+    hgrn2                    k = sigmoid(128 (here - away)),      silu(8) v
+                             q = 8 last
+    mamba2                   k = here, q = last, no decay         ln 2 v
+    rwkv                     k = here, q = last, no decay         v
+    loglinear                as its base                          ln 2 times that
+    shortconv                b = here, c = last, tap 1            v
+    window                   k = 8 here, q = 8 last               v: it leads by 64
+    rglru, conv >= 2         tap 1, a = exp(-8 64/2)              v/2
+    rglru                    one channel holds 72 last beside     v/2: a = e^-512 at all tokens but
+                             its bit, r = sigmoid(132 - 4 u)      the last, 1 there
+    mamba, conv >= 2         tap 1, E = 1                         silu(1.278 v)
+    mamba                    u_e = 256 here + 8 last in one       8 256 ln 2 v
+                             channel, B = C = u_e,
+                             D = softplus(u_e/2 - 128)
+
+Behind a convolution with SiLU keys and queries are 8 times as large, as silu(8) is almost 8, and
+bits +-1.278, where silu is 0.9996 or, at its lowest, -0.2784: that is what arrives instead of +-1.
+Behind a norm a bit of +1 becomes the root of e/bits, of e dimensions, or more, and one of -1 that
+times -0.2784, or less. A gate is silu(8) or sigmoid(8) at the last token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import cos, exp, log, log1p, sqrt
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.architecture import Architecture, Place
+from separatrix.constructions.parts.placement import mixer_at, places
+from separatrix.constructions.parts.readers import settle, write_norms
+from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.mixers.base.mixer import Mixer
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.gla import GLAMixer
+from separatrix.mixers.hgrn2 import HGRN2Mixer
+from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.mamba import MambaMixer
+from separatrix.mixers.mlstm import MLSTMMixer
+from separatrix.mixers.retnet import BASE, RetNetMixer
+from separatrix.mixers.rglru import RGLRUMixer
+from separatrix.mixers.rwkv import RWKVMixer
+from separatrix.mixers.rwkv6 import RWKV6Mixer
+from separatrix.mixers.shortconv import ShortConvolutionMixer
+from separatrix.model import Model
+from separatrix.numbers.rotary import Rotation
+from separatrix.theory.built import hands_on
+
+FAR = 8.0
+"""Where silu is the identity, and 0 on the other side, up to 1/300."""
+TURN = 1.278
+"""silu is smallest at -TURN."""
+ON = TURN / (1 + exp(-TURN))
+OFF = ON - TURN
+"""silu(TURN) and silu(-TURN)."""
+KEEP = 32.0
+SATURATED = 128.0
+STEEP = 2.0**40
+TAYLOR = 2.0**10
+LN2 = log(2.0)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What arrives: `high` for a bit of +1, `low` for one of -1, before the output map."""
+
+    low: float
+    high: float
+
+
+def carrier_places(architecture: Architecture, bits: int) -> list[Place]:
+    """The layers that can hand that many bits to the next token, as weights are known for."""
+    return places(architecture, lambda part: hands_on(part, bits))
+
+
+def write_carrier(model: Model, place: Place, space: Spaces, source: slice, target: slice) -> float:
+    """Writes the layer that brings the bits of `source` at `here` to `target` at `last`, as numbers
+    1 above and below the one returned, or further from it.
+    """
+    mixer = mixer_at(model, place)
+    assert isinstance(mixer, Mixer)
+    handed = FORMS.get(mixer.mechanism.name, _matrix)(mixer, space, source)
+    factor = 2 / (handed.high - handed.low)
+    put(mixer.get_parameter("o.weight"), target, factor=factor)
+    return factor * (handed.high + handed.low) / 2
+
+
+def _matrix(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+    """Every mechanism with a matrix state."""
+    assert isinstance(mixer, RecurrentMixer)
+    sizes = mixer.mechanism.sizes()
+    behind = mixer.conv is not None and mixer.conv.silu
+    scale = FAR if behind else 1.0
+    row, key, query, weight = _pair(mixer, scale)
+    if query:
+        pick(mixer.q.weight, [(space["last"], query)], start=row)
+    pick(mixer.k.weight, [(space["here"], key)], start=row)
+    if isinstance(mixer, HGRN2Mixer):
+        pick(mixer.k.weight, [(space["away"], -key)], start=row)
+    pick(mixer.v.weight, [(source, TURN if behind else 1.0)])
+    if mixer.conv is not None:
+        mixer.conv.weight[:, -1] = _used_channels(mixer)
+    _keep(mixer)
+    low, high = (OFF, ON) if behind else (-1.0, 1.0)
+    if mixer.norm is not None:
+        mixer.norm.fill_(1.0)
+        # of a vector that has bits numbers of one size, and 0 elsewhere; or fewer that are not 0
+        size = sqrt(mixer.dv / (source.stop - source.start))
+        low, high = low * size, high * size
+    else:
+        low, high = low * weight, high * weight
+    if mixer.gate is not None:
+        for number in range(mixer.dv):
+            pick(mixer.gate.weight, [(space["last"], FAR)], start=number)
+        opened = 1 / (1 + exp(-FAR)) * (FAR if sizes["gate"] == "silu" else 1.0)
+        low, high = low * opened, high * opened
+    return Handed(low, high)
+
+
+def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float, float]:
+    """The key's dimension, its number at `here`, the query's at `last`, and what v arrives as."""
+    sizes = mixer.mechanism.sizes()
+    product = scale * scale
+    match mixer.mechanism.name:
+        case "linear" | "loglinear" if sizes["feature"] == "elu":
+            normalised = sizes.get("normaliser", False)
+            return 0, STEEP, 0.0, (1.0 if normalised else STEEP) * _level(mixer)
+        case "linear" if sizes["feature"] == "taylor":
+            s = TAYLOR**2
+            return (
+                0,
+                TAYLOR,
+                TAYLOR,
+                1.0 if mixer.mechanism.sizes()["normaliser"] else 1 + s + s * s / 2,
+            )
+        case "linear":
+            return 0, scale, scale, 1.0 if sizes["normaliser"] else product
+        case "deltanet" | "gdn" | "kda" | "deltaproduct":
+            return 0, scale, scale, 1.0 if sizes["negative"] else 0.5
+        case "hgrn2":
+            return 0, -SATURATED, FAR, FAR / (1 + exp(-FAR))
+        case "lightning":
+            return 0, scale, scale, product * exp(-(2.0 ** (-8.0 / mixer.heads)))
+        case "retnet":
+            assert isinstance(mixer, RetNetMixer)
+            pair = mixer.head_dim // 2 - 1
+            angle = Rotation(BASE, mixer.head_dim).frequencies[pair]
+            return pair, scale, scale, product * exp(log1p(-(2.0**-5))) * cos(angle)
+        case "mamba2":
+            return 0, scale, scale, product * LN2
+        case "mlstm":
+            return 0, scale, scale, 1.0
+        case "loglinear" if sizes["base"] == "gdn":
+            return 0, scale, scale, 0.5 * LN2
+        case "loglinear":
+            stepped = LN2 if sizes["base"] == "mamba2" else 1.0
+            return 0, scale, scale, product * _level(mixer) * stepped
+    return 0, scale, scale, product
+
+
+def _level(mixer: RecurrentMixer) -> float:
+    """The weight of a bucket of log-linear attention."""
+    return LN2 if mixer.mechanism.name == "loglinear" else 1.0
+
+
+def _used_channels(mixer: RecurrentMixer) -> Tensor:
+    """1 for each channel of q, k and v that holds anything."""
+    maps = (mixer.q.weight, mixer.k.weight, mixer.v.weight)
+    return torch.cat([matrix.any(1) for matrix in maps]).float()
+
+
+def _keep(mixer: RecurrentMixer) -> None:
+    """Decays of head 0 that are 1 up to e^-32."""
+    head = slice(0, mixer.head_dim)
+    if isinstance(mixer, GLAMixer):
+        mixer.a.up.bias[head] = KEEP
+    elif isinstance(mixer, KDAMixer):
+        mixer.a.up.bias[head] = -KEEP
+    elif isinstance(mixer, RWKVMixer | RWKV6Mixer):
+        mixer.w.up.bias[head] = -KEEP
+    elif isinstance(mixer, MLSTMMixer):
+        mixer.f.bias[0] = KEEP
+    else:
+        parameters: dict[str, nn.Parameter] = dict(mixer.named_parameters())
+        # one step for all: gates that are a bias, and rates where the step is a factor, too
+        if "a.bias" in parameters:
+            parameters["a.bias"][0] = -KEEP
+        elif "rate" in parameters:
+            parameters["rate"][0] = -KEEP
+
+
+def _convolved(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+    assert isinstance(mixer, ShortConvolutionMixer)
+    pick(mixer.v.weight, [(source, 1.0)])
+    for number in range(source.stop - source.start):
+        pick(mixer.b.weight, [(space["here"], 1.0)], start=number)
+        pick(mixer.c.weight, [(space["last"], 1.0)], start=number)
+        mixer.conv.weight[number, -2] = 1.0
+    return Handed(-1.0, 1.0)
+
+
+def _window(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+    assert isinstance(mixer, SoftmaxMixer)
+    turned = 0 if mixer.rotation is None else mixer.rotation.dims
+    pick(mixer.q.weight, [(space["last"], FAR)], start=turned)
+    pick(mixer.k.weight, [(space["here"], FAR)], start=turned)
+    pick(mixer.v.weight, [(source, 1.0)])
+    write_norms(mixer, 1, FAR)
+    settle(mixer)
+    opened = 0.5 if mixer.gate is not None else 1.0
+    return Handed(-opened, opened)
+
+
+def _rglru(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+    assert isinstance(mixer, RGLRUMixer)
+    bits = source.stop - source.start
+    pick(mixer.v.weight, [(source, 1.0)])
+    mixer.rate[:bits] = 64.0
+    if mixer.conv is not None and mixer.conv.weight.shape[1] >= 2:
+        mixer.conv.weight[:bits, -2] = 1.0
+        return Handed(-0.5, 0.5)
+    if mixer.conv is not None:
+        mixer.conv.weight[:bits, -1] = 1.0
+    pick(mixer.v.weight, [(space["last"], 72.0)])
+    mixer.r.weight[:bits, 0] = -4.0
+    mixer.r.bias[:bits] = 132.0
+    return Handed(-0.5, 0.5)
+
+
+def _mamba(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+    assert isinstance(mixer, MambaMixer)
+    bits = source.stop - source.start
+    if mixer.conv is not None and mixer.conv.weight.shape[1] >= 2:
+        pick(mixer.v.weight, [(source, TURN)])
+        mixer.conv.weight[:bits, -2] = 1.0
+        mixer.skip[:bits] = 1.0
+        return Handed(OFF, ON)
+    behind = mixer.conv is not None
+    pick(mixer.v.weight, [(source, TURN if behind else 1.0)])
+    pick(mixer.v.weight, [(space["here"], 256.0)], start=bits)
+    pick(mixer.v.weight, [(space["last"], FAR)], start=bits)
+    if mixer.conv is not None:
+        mixer.conv.weight[: bits + 1, -1] = 1.0
+    mixer.b.weight[0, bits] = 1.0
+    mixer.c.weight[0, bits] = 1.0
+    mixer.dt.down.weight[0, bits] = 1.0
+    mixer.dt.up.weight[:bits, 0] = 0.5
+    mixer.dt.up.bias[:bits] = -SATURATED
+    # A = -1: at the last token D is 0
+    weight = FAR * 256.0 * LN2
+    return Handed(OFF * weight, ON * weight) if behind else Handed(-weight, weight)
+
+
+FORMS: dict[str, Callable[[Mixer, Spaces, slice], Handed]] = {
+    "shortconv": _convolved,
+    "window": _window,
+    "rglru": _rglru,
+    "mamba": _mamba,
+}
+"""Mechanisms of the table above that have no matrix state."""
