@@ -134,6 +134,5 @@ def test_an_edited_carrier_is_refused(carrier: str, between: bool) -> None:
 @pytest.mark.parametrize("between", [False, True])
 def test_a_record_is_verified(between: bool, tmp_path: Path) -> None:
     built = construct(SeqComp(L=1, m=3), Architecture.parse(spec("hgrn2", 1, between=between)))
-    assert (
-        "every answer right" in verify_construction(built.record, built.save(tmp_path).parent)[-1]
-    )
+    said = verify_construction(built.record, built.save(tmp_path).parent)
+    assert any("every answer right" in one for one in said)
