@@ -41,5 +41,11 @@ def experiments(incomplete: str) -> list[str]:
     return _beginning(EXPERIMENTS, incomplete)
 
 
+def constructions(incomplete: str) -> list[str]:
+    from separatrix.constructions import CONSTRUCTIONS
+
+    return _beginning(CONSTRUCTIONS, incomplete)
+
+
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -25,6 +25,7 @@ from separatrix.cli.evidence import construct, refute, verify
 from separatrix.cli.experiment import experiment
 from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
 from separatrix.cli.options import SIZES
+from separatrix.cli.precision import precision
 from separatrix.cli.reproduce import reproduce
 from separatrix.cli.runs import runs_app
 from separatrix.cli.sweep import sweep
@@ -90,6 +91,7 @@ app.command()(design)
 app.command(context_settings=SIZES)(construct)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
+app.command()(precision)
 app.command()(sweep)
 app.command()(experiment)
 app.command(context_settings=SIZES)(train)

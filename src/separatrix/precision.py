@@ -1,0 +1,257 @@
+"""The precision map: up to which size a construction is proved in each number format, and from
+which size on an input is found that it answers wrongly.
+
+Proved: the weights of that size are built and their proof derived, in that format. Not proved are
+the weights that are run beyond: those of a wider format, rounded to the format. A failure that is
+found is one; that none was found proves nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from separatrix.constructions import construct
+from separatrix.derivations import DERIVATIONS
+from separatrix.derivations.inputs import adversarial
+from separatrix.derivations.parts.derivation import Derived
+from separatrix.errors import CheckFailed, SizeError, SpecError
+from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, FP64, Arithmetic, arithmetic
+from separatrix.searches.in_format import Wrong, wrong_in
+from separatrix.tasks import Task, parse_task
+
+MOST = 1 << 12
+"""Largest size that is tried, unless asked otherwise."""
+TOKENS = 1 << 16
+"""Tokens that the search runs at each size."""
+_FEWEST = 16
+_INPUTS = 1 << 11
+"""Fewest and most inputs of each size."""
+_FINER = 8
+"""Steps between a size without a failure and one with it, at most."""
+_BEYOND = 8
+"""The search looks for failures up to so many times the size proved."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks that differ in one size."""
+
+    text: str
+    """A task's text with {} for the size."""
+    size: str
+    """What the size is called."""
+    least: int = 2
+    slope: int | None = None
+    """Digits that theory asks for each time the size doubles, where it says so."""
+
+    def task(self, size: int) -> Task:
+        return parse_task(self.text.replace("{}", str(size)))
+
+
+FAMILIES = {
+    "retrieval": Family("eva:n={},V=4", "n", 2, 0),
+    "sparse-retrieval": Family("eva:n={},V=4", "n", 4),
+    "seqcomp": Family("seqcomp:L=2,m={},n_1=2", "m", 2, 0),
+    "carried": Family("seqcomp:L=2,m={},n_1=2", "m"),
+    # neighbours on the circle differ by 2 pi^2 / M^2 of a score: two digits each time M doubles
+    "match2": Family("twosum:n={},M={}", "n = M", 3, 2),
+}
+"""The sizes along which each construction is followed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One format of the map. Sizes are None where there is none."""
+
+    format: str
+    digits: int
+    """Significant binary digits."""
+    proved: int | None
+    """The largest size proved."""
+    capped: bool
+    """Whether no larger size was tried."""
+    breaks: str | None
+    """Why the next size is not proved."""
+    survived: int | None
+    """The largest size run below the smallest one that fails."""
+    fails: int | None
+    """The smallest size at which a wrong answer was found."""
+    wrong: Wrong | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the size proved the smallest one that fails is."""
+        return self.fails / self.proved if self.fails and self.proved else None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio}
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of a size, and the inputs that their proof is closest to failing on."""
+
+    task: Task
+    model: Model
+    derived: Derived
+
+
+def family_of(name: str, text: str | None) -> Family:
+    """The sizes that are followed: of a text with {} for the size, or the construction's own.
+    Raises SpecError for a text without {}, and where the construction has none of its own.
+    """
+    if text is not None:
+        if "{}" not in text:
+            raise SpecError(f"'{text}': write {{}} for the size that grows: eva:n={{}},V=4")
+        before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
+        return Family(text, before.rstrip("="))
+    if name not in FAMILIES:
+        raise SpecError(
+            f"say which sizes of '{name}' grow: a task with {{}} for the size, as eva:n={{}},V=4;"
+            f" known without: {', '.join(FAMILIES)}"
+        )
+    return FAMILIES[name]
+
+
+def precision_map(
+    name: str,
+    family: Family,
+    formats: Sequence[str],
+    *,
+    most: int = MOST,
+    tokens: int = TOKENS,
+    seed: int = 0,
+) -> Iterator[Line]:
+    """A line for each format, as soon as it is found. Raises SizeError for a format that is none,
+    and UnknownNameError for a construction that is none.
+    """
+    for one in [arithmetic(text) for text in formats]:
+        yield _line(name, family, one, most, tokens, np.random.default_rng(seed))
+
+
+def _line(
+    name: str,
+    family: Family,
+    one: Arithmetic,
+    most: int,
+    tokens: int,
+    rng: np.random.Generator,
+) -> Line:
+    why: dict[int, str] = {}
+
+    def proved(size: int) -> bool:
+        try:
+            construct(family.task(size), None, name, one)
+        except SizeError as error:
+            why[size] = str(error)
+            return False
+        return True
+
+    largest = _largest(proved, family.least, most)
+    found: dict[int, Wrong] = {}
+
+    def fails(size: int) -> bool:
+        weights = _weights(name, family.task(size), one)
+        if weights is None:
+            return False
+        number = min(_INPUTS, max(_FEWEST, tokens // weights.task.length))
+        inputs = adversarial(DERIVATIONS[name], weights.task, weights.derived, number, rng)
+        wrong = wrong_in(weights.model, one, weights.task, inputs)
+        if wrong is not None:
+            found[size] = wrong
+        return wrong is not None
+
+    survived, failing = _failing(fails, largest, family.least, most)
+    return Line(
+        format=one.name,
+        digits=one.digits,
+        proved=largest,
+        capped=largest is not None and largest >= most,
+        breaks=why.get(family.least if largest is None else largest + 1),
+        survived=survived,
+        fails=failing,
+        wrong=None if failing is None else found[failing],
+    )
+
+
+def _largest(holds: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The largest size at which something holds, that holds from `least` up to it: found by
+    doubling and halving.
+    """
+    if not holds(least):
+        return None
+    good = least
+    bad = most + 1
+    size = min(2 * least, most)
+    while good < size < bad:
+        if holds(size):
+            good = size
+            size = min(2 * size, most)
+        else:
+            bad = size
+    while bad - good > 1:
+        size = (good + bad) // 2
+        good, bad = (size, bad) if holds(size) else (good, size)
+    return good
+
+
+def _failing(
+    fails: Callable[[int], bool], proved: int | None, least: int, most: int
+) -> tuple[int | None, int | None]:
+    """The largest size without a failure below the smallest one that fails, and that one."""
+    good = proved
+    size = least if proved is None else proved + 1
+    # beyond _BEYOND times the size proved a failure says little of the proof
+    end = min(most, _BEYOND * (least if proved is None else proved))
+    bad: int | None = None
+    while size <= end:
+        if fails(size):
+            bad = size
+            break
+        good = size
+        size = max(size + 1, math.ceil(size * 2**0.5))
+    for _ in range(_FINER):
+        if bad is None or good is None or bad - good <= 1:
+            break
+        size = (good + bad) // 2
+        good, bad = (good, size) if fails(size) else (size, bad)
+    return good, bad
+
+
+def _weights(name: str, task: Task, one: Arithmetic) -> Weights | None:
+    """Weights that are proved in the format; else those of a wider one, rounded to it."""
+    for wider in (one, FP32, FP64):
+        try:
+            model = construct(task, None, name, wider).model
+            derived = DERIVATIONS[name].derive(task, model, wider)
+        except (SizeError, CheckFailed):
+            continue
+        return Weights(task, model if wider is one else _rounded(model, one), derived)
+    return None
+
+
+def _rounded(model: Model, one: Arithmetic) -> Model:
+    nearest = copy.deepcopy(model)
+    for tensor in nearest.state_dict().values():
+        tensor.copy_(torch.from_numpy(one.leading(tensor.double().numpy())))
+    return nearest
+
+
+def slope(sizes: Sequence[tuple[int, int]]) -> float | None:
+    """Digits for each doubling of the size: least squares over (digits, size); None for fewer than
+    three.
+    """
+    if len(sizes) < 3:
+        return None
+    digits = np.array([one for one, _ in sizes], float)
+    logs = np.log2([size for _, size in sizes])
+    spread = logs - logs.mean()
+    return float((spread @ digits) / (spread @ spread)) if spread.any() else None

@@ -1,0 +1,117 @@
+"""The precision map: limits found by halving, failures by growing, and the slope, by hand; and a
+small map of Match2, whose failures are failures.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from separatrix.cli.main import run
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.errors import SpecError
+from separatrix.precision import FAMILIES, _failing, _largest, family_of, slope
+from separatrix.proofs.arithmetic import FP32
+
+
+@pytest.mark.parametrize("limit", [2, 3, 7, 8, 9, 31, 63, 64])
+def test_the_largest_size_is_found(limit: int) -> None:
+    asked: list[int] = []
+
+    def holds(size: int) -> bool:
+        asked.append(size)
+        return size <= limit
+
+    assert _largest(holds, 2, 64) == limit
+    assert max(asked) <= 64
+    assert len(asked) == len(set(asked))
+
+
+def test_nothing_holds() -> None:
+    assert _largest(lambda size: False, 2, 64) is None
+
+
+@pytest.mark.parametrize("first", [11, 12, 17, 40])
+def test_the_smallest_failure_is_found(first: int) -> None:
+    """Failures from some size on: that size itself, and the one before it survived."""
+    assert _failing(lambda size: size >= first, 10, 2, 1000) == (first - 1, first)
+
+
+def test_no_failure_is_none() -> None:
+    survived, failing = _failing(lambda size: False, 10, 2, 60)
+    assert failing is None
+    assert survived is not None and 40 < survived <= 60
+
+
+def test_the_slope_by_hand() -> None:
+    """Two digits for each doubling: 8 digits at 16, 10 at 32, 12 at 64."""
+    assert slope([(8, 16), (10, 32), (12, 64)]) == pytest.approx(2.0)
+    assert slope([(8, 16), (10, 32)]) is None
+    assert slope([(8, 16), (10, 16), (12, 16)]) is None
+
+
+def test_families_are_those_of_constructions() -> None:
+    for name, family in FAMILIES.items():
+        assert isinstance(family.task(16), CONSTRUCTIONS[name].task)
+    assert family_of("match2", "twosum:n=8,M={}").size == "M"
+    assert family_of("match2", "twosum:M=8,n={}").size == "n"
+    with pytest.raises(SpecError, match="write {}"):
+        family_of("match2", "twosum:n=8,M=4")
+    with pytest.raises(SpecError, match="say which sizes"):
+        family_of("parity", None)
+
+
+def test_a_map_of_match2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """bfloat16 tells some 50 values apart; its failure is one, within 4 times the size proved, and
+    float32 answers it right.
+    """
+    out = tmp_path / "map"
+    words = ["precision", "match2", "--formats", "fp32,bf16", "--most", "128", "--json"]
+    assert run([*words, "--tokens", "20000", "--out", str(out)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    fp32, bf16 = found["formats"]
+    assert fp32["capped"] and fp32["proved"] == 128 and fp32["fails"] is None
+    # 2 pi^2 / M^2 of a score is to be more than a few roundings of 2^-8: M below 200 or so
+    assert 16 <= bf16["proved"] < bf16["fails"] <= 4 * bf16["proved"]
+    task = FAMILIES["match2"].task(bf16["fails"])
+    tokens = np.array([bf16["wrong"]["tokens"]])
+    model = construct(task, None, "match2", FP32).model
+    assert task.answer(tokens)[0] == bf16["wrong"]["right"] != bf16["wrong"]["answer"]
+    assert model(torch.from_numpy(tokens)).argmax(-1)[0] == bf16["wrong"]["right"]
+    assert json.loads((out / "precision.json").read_text()) == found
+    assert (out / "precision.png").stat().st_size > 1000
+    assert "<svg" in (out / "precision.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["match3"], "match3"),
+        (["match2", "--formats", "fp8"], "fp8"),
+        (["match2", "--bits", "20"], "write a range"),
+        (["match2", "--bits", "30:20"], "write a range"),
+        (["match2", "--bits", "4:20"], "p4"),
+        (["match2", "--sizes", "twosum:n=4,M=4"], "write {}"),
+        (["match2", "--sizes", "eva:n={},V=4"], "does not solve"),
+        (["parity"], "say which sizes"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["precision", *words, "--most", "8"]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_an_existing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["precision", "match2", "--formats", "bf16", "--most", "4", "--out", str(tmp_path)]
+    (tmp_path / "kept").write_text("kept")
+    assert run(words) == 2
+    assert "kept" not in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
