@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from separatrix.constructions import construct
+from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations.inputs import adversarial
 from separatrix.derivations.parts.derivation import Derived
-from separatrix.errors import CheckFailed, SizeError, SpecError
+from separatrix.errors import CheckFailed, SizeError, SpecError, UnknownNameError
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import FP32, FP64, Arithmetic, arithmetic
 from separatrix.searches.in_format import Wrong, wrong_in
@@ -106,11 +106,17 @@ class Weights:
 
 def family_of(name: str, text: str | None) -> Family:
     """The sizes that are followed: of a text with {} for the size, or the construction's own.
-    Raises SpecError for a text without {}, and where the construction has none of its own.
+    Raises SpecError for a text without {}, for another task than the construction's, and where it
+    has none of its own; UnknownNameError for a construction that is none.
     """
+    if name not in CONSTRUCTIONS:
+        raise UnknownNameError.of("construction", name, CONSTRUCTIONS)
     if text is not None:
+        solved = CONSTRUCTIONS[name].task.name
         if "{}" not in text:
             raise SpecError(f"'{text}': write {{}} for the size that grows: eva:n={{}},V=4")
+        if text.partition(":")[0].strip() != solved:
+            raise SpecError(f"'{text}': the construction '{name}' does not solve it, but {solved}")
         before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
         return Family(text, before.rstrip("="))
     if name not in FAMILIES:
@@ -210,7 +216,7 @@ def _failing(
     good = proved
     size = least if proved is None else proved + 1
     # beyond _BEYOND times the size proved a failure says little of the proof
-    end = min(most, _BEYOND * (least if proved is None else proved))
+    end = most if proved is None else min(most, _BEYOND * proved)
     bad: int | None = None
     while size <= end:
         if fails(size):

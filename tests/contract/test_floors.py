@@ -31,7 +31,7 @@ FLOORS = {
         "searches",
         "training",
     },
-    "faces": {"experiments", "report", "sweeps"},
+    "faces": {"experiments", "precision", "report", "sweeps"},
     "doors": {"reproduce", "cli", "separatrix", "__main__"},
 }
 """Rooms by floor, the lowest first. tools/floors.py draws them; docs/architecture.md explains."""

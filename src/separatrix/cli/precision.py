@@ -63,16 +63,12 @@ def precision(
     every operation is rounded, with sums in a row and in pairs. Example: precision match2 --bits
     14:32 --out map/
     """
-    from separatrix.constructions import CONSTRUCTIONS
-    from separatrix.errors import UnknownNameError
     from separatrix.evidence.atomic import write_atomic
     from separatrix.evidence.canonical import canonical
     from separatrix.evidence.folder import new_folder
     from separatrix.precision import family_of, precision_map
     from separatrix.proofs.arithmetic import arithmetic
 
-    if name not in CONSTRUCTIONS:
-        raise UnknownNameError.of("construction", name, CONSTRUCTIONS)
     family = family_of(name, sizes)
     wanted = [*formats.split(","), *_of_bits(bits)]
     for one in wanted:

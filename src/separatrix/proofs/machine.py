@@ -65,21 +65,24 @@ class Enclosure:
 
     @property
     def low(self) -> Array:
-        return self._ends(self.mid - self.rad, -1.0)
+        return self._ends(self.mid, -1.0)
 
     @property
     def high(self) -> Array:
-        return self._ends(self.mid + self.rad, 1.0)
+        return self._ends(self.mid, 1.0)
 
     @property
     def size(self) -> Array:
         """At or above the absolute value."""
-        return self._ends(np.abs(self.mid) + self.rad, 1.0)
+        return self._ends(np.abs(self.mid), 1.0)
 
-    def _ends(self, ends: Array, side: float) -> Array:
-        """Sums of a centre and a radius, which were rounded, moved outward; points stay."""
+    def _ends(self, mid: Array, side: float) -> Array:
+        """The radii added to centres, or taken from them, which may be rounded, moved outward;
+        points stay.
+        """
         if not self.spread.any():
-            return ends
+            return mid
+        ends = mid + side * self.rad
         # two units in the last place at most, one at least; what is subnormal was not rounded
         outward = ends * np.where(ends > 0, 1 + side * 2.0**-52, 1 - side * 2.0**-52)
         return np.where(self.rad == 0, ends, outward)
@@ -104,6 +107,10 @@ class Enclosure:
         """The least and the greatest of each column."""
         low = self.mid.min(0, keepdims=True)
         high = self.mid.max(0, keepdims=True)
+        if len(self.spread) == 1:
+            # the ends of the extremes are the extremes of the ends
+            radii = self.spread
+            return self.like(low, radii).low, self.like(high, radii).high
         wide = np.flatnonzero(self.spread.any(0))
         if len(wide):
             some = self.columns(wide)
@@ -122,7 +129,10 @@ class Enclosure:
         return self.like(mid, np.broadcast_to(self.spread[:, some], mid.shape))
 
     def rows(self, places: NDArray[np.int64] | slice) -> Enclosure:
-        return self.like(self.mid[places], self.rad[places])
+        mid = self.mid[places]
+        if self.rad.strides[0] == 0:
+            return self.like(mid, np.broadcast_to(self.rad[:1], mid.shape))
+        return self.like(mid, self.rad[places])
 
     def only(self, columns: NDArray[np.bool_]) -> Enclosure:
         """The same in these columns, exactly 0 in the others."""
@@ -286,25 +296,32 @@ def linear(
     if bias is not None:
         count = count + (bias != 0.0)
     heights = np.abs(weight).T
-    size = x.size @ heights
-    if bias is not None:
-        size = size + np.abs(bias)
-    size = size * (1 + slack(inputs))
-    limited(size, what, arithmetic)
+    height = 0.0 if bias is None else np.abs(bias)
+    # the largest numbers of all columns together
+    most = (x.tops[0] @ heights + height) * (1 + slack(inputs))
+    if not (most <= arithmetic.large).all():
+        limited((x.size @ heights + height) * (1 + slack(inputs)), what, arithmetic)
+    points = ~(own & x.spread.any(0)).any(1)
+    lowest = _lowest(x, weight, bias, own)
+
+    def unrounded(largest: Array, kept: Arithmetic) -> NDArray[np.bool_]:
+        return lone & points & _fits(largest, lowest, kept)
+
     mid = x.mid @ weight.T
     if bias is not None:
         mid = mid + bias
+    if unrounded(most, arithmetic).all():
+        return x.like(mid, np.broadcast_to(0.0, mid.shape))
+    size = (x.size @ heights + height) * (1 + slack(inputs))
     tiny = arithmetic.summed_tiny
     rounding = (roundings(count, arithmetic) + slack(inputs)) * size + 4 * count * tiny
     rad = (x.spread @ heights + rounding) * _OURS
-    points = ~(own & x.spread.any(0)).any(1)
-    lowest = _lowest(x, weight, bias, own)
     largest = size.max(0, initial=0.0)
-    exact = lone & points & _fits(largest, lowest, arithmetic.inner)
+    exact = unrounded(largest, arithmetic.inner)
     found = x.like(mid, np.where(exact | (size == 0), 0.0, rad))
     if not arithmetic.narrowed:
         return found
-    return _narrowed(found, size, bias, lone, exact & _fits(largest, lowest, arithmetic))
+    return _narrowed(found, size, bias, lone, exact & unrounded(largest, arithmetic))
 
 
 def _narrowed(

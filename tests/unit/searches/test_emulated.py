@@ -81,8 +81,8 @@ def test_what_is_not_emulated_is_refused() -> None:
 
 
 def test_a_coarse_format_is_caught() -> None:
-    """M = 200 values on a circle are closer than bfloat16 tells apart: cos of a neighbour differs by
-    2 pi^2 / M^2 = 2^-11. Float32 and p28 carry them.
+    """M = 200 values on a circle are closer than bfloat16 tells apart: a neighbour is
+    2 pi^2 / M^2 = 2^-11 further. Float32 and p28 carry them.
     """
     task = parse_task("twosum:n=3,M=200")
     model = construct(task, kind="match2").model

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.errors import SizeError
-from separatrix.proofs.softmax import mixing
+from separatrix.proofs.softmax import mixing, off_target
 from separatrix.tasks import Task
 
 SCALE = 4
@@ -22,8 +22,9 @@ def fits_float32(task: Task) -> None:
     """Raises SizeError for more keys than a softmax in float32 can be bounded for, before any
     weight is made.
     """
-    # the threshold allows 1/2
-    if mixing(task.length, Fraction(0)) >= Fraction(1, 2):
+    # rounding of scores takes less than 1 of the gap; the threshold allows 1/2
+    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1))
+    if mixing(task.length, mass) >= Fraction(1, 2):
         raise SizeError(
             f"{task.length:,} keys: float32 misses the thresholds of the construction; use a"
             " smaller n"
