@@ -16,7 +16,7 @@ import torch
 
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.inputs import batches
+from separatrix.derivations.parts.inputs import batches
 from separatrix.tasks import parse_task
 
 CASES = {

@@ -19,8 +19,8 @@ import torch
 
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.inputs import adversarial
 from separatrix.derivations.parts.derivation import Derived
+from separatrix.derivations.parts.inputs import adversarial
 from separatrix.errors import CheckFailed, SizeError, SpecError, UnknownNameError
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import FP32, FP64, Arithmetic, arithmetic

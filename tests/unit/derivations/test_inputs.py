@@ -10,7 +10,7 @@ import torch
 
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.inputs import adversarial, batches
+from separatrix.derivations.parts.inputs import adversarial, batches
 from separatrix.tasks import parse_task
 
 TEXTS = [
