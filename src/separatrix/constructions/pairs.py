@@ -20,10 +20,10 @@ less with one:
 
     flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4
 
-is exactly 1 up to 77/128, where both units are 0, and 0 from 93/128 on, where what they differ by is
-rounded. In layer 2 a flag leads by 2 s^2 = 32. What arrives is the share of flagged tokens: 0
-without one, and within n e^-32 of 1 with any. The logits are (1/2, found). Nothing here knows places, and no
-weight depends on n.
+is exactly 1 up to 77/128, where both units are 0, and 0 from 93/128 on, where what they differ by
+is rounded. In layer 2 a flag leads by 2 s^2 = 32. What arrives is the share of flagged tokens: 0
+without one, and within n e^-32 of 1 with any. The logits are (1/2, found). Nothing here knows
+places, and no weight depends on n.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.parts.flagged import Kinds, after_mlp, look
+from separatrix.derivations.parts.flagged import Kinds, after_mlp, look, said
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.derivations.parts.partners import fetch_partners, left_in
 from separatrix.derivations.parts.stream import RESIDUAL, Stream
@@ -52,7 +52,7 @@ def derive(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
         looked.margin,
         used,
         lambda rng: closest(task, (near.token % task.n, near.rival % task.n), rng),
-        arithmetic=arithmetic.said,
+        arithmetic=said(arithmetic, fetched.assumes, looked.assumes),
         formats=(arithmetic.name,),
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from separatrix.derivations.parts.counted import Counted, closest_pairs, count, reads
 from separatrix.derivations.parts.derivation import Derivation, Derived
-from separatrix.derivations.parts.flagged import after_mlp, lead_of
+from separatrix.derivations.parts.flagged import after_mlp, lead_of, said
 from separatrix.derivations.parts.live_parts import live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
@@ -36,7 +36,7 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         min(margins),
         {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
         lambda rng: closest(task, counted, rng),
-        arithmetic=arithmetic.said,
+        arithmetic=said(arithmetic, counted.assumes),
         formats=(arithmetic.name,),
     )
 

@@ -14,6 +14,7 @@ from separatrix.derivations.parts.flagged import (
     Kinds,
     after_mlp,
     look,
+    said,
     stacked,
     threshold_margin,
 )
@@ -53,7 +54,7 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         looked.margin,
         used,
         lambda rng: closest(task, counted, rng),
-        arithmetic=arithmetic.said,
+        arithmetic=said(arithmetic, counted.assumes, looked.assumes),
         formats=(arithmetic.name,),
     )
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.derivations.parts.flagged import stacked
-from separatrix.derivations.parts.live_parts import Live
+from separatrix.derivations.parts.live_parts import Head, Live
 from separatrix.derivations.parts.partners import code_lead
 from separatrix.derivations.parts.queries import Lead
+from separatrix.derivations.parts.steps import Kind, Rows
 from separatrix.derivations.parts.stream import RESIDUAL
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
@@ -49,6 +50,7 @@ class Counted:
     met: Enclosure
     start: Enclosure
     lead: Lead
+    assumes: tuple[str, ...]
     key_numbers: int
     value_numbers: int
 
@@ -60,13 +62,14 @@ def count(
     Raises CheckFailed where the start token does not tie with every match, or anything else is not
     less.
     """
-    head = part.full_head()
+    head = part.softmax_head()
     where = part.where
-    keys = task.length + 1
+    # a sink is one key more
+    keys = task.length + 1 + len(head.rivals)
     prompt = _Prompt.of(model, task, arithmetic)
-    queries = prompt.tokens_by(head.q, f"{where}, q")
-    of_tokens = prompt.tokens_by(head.k, f"{where}, k")
-    of_start = linear(prompt.start, head.k, what=f"{where}, k")
+    queries = prompt.tokens_by(head, "q", head.q, where)
+    of_tokens = prompt.tokens_by(head, "k", head.k, where)
+    of_start = head.keys(prompt.start, None, where)
     both = stacked(of_tokens, of_start)
     if not unrounded(queries, both):
         raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
@@ -77,14 +80,20 @@ def count(
     right = (queries.mid * of_tokens.mid[partner]).sum(1)
     if (queries.mid @ of_start.mid[0] != right).any():
         raise CheckFailed(f"{where}: the start token does not tie with a match")
-    # the start token sees itself alone: its score need only be a number
-    own = linear(prompt.start, head.q, what=f"{where}, q")
-    Scores(of_start, own.used, f"{where}, scores").errors(own)
-    value = linear(prompt.start, head.v, what=f"{where}, v")
-    if prompt.tokens_by(head.v, f"{where}, v").size.any() or not value.size.any():
+    # the start token sees itself alone
+    own = head.asked(prompt.start, None, where)
+    off = Scores(of_start, own.used, f"{where}, scores").errors(own)
+    alone = float((own.mid @ of_start.mid.T - off).min())
+    gap = Fraction(lead.least)
+    for score in head.rivals:
+        gap = min(gap, Fraction(min(float(right.min()), alone)) - Fraction(score))
+    if gap <= 0:
+        raise CheckFailed(f"{where}: its sink scores no less than a match")
+    value = head.values(prompt.start, where)
+    if prompt.tokens_by(head, "v", head.v, where).size.any() or not value.size.any():
         raise CheckFailed(f"{where}: the value is not that of the start token alone")
     limited(value.size * keys, f"{where}, v", arithmetic, summed=True)
-    tie = Tie(keys=keys, gap=Fraction(lead.least), arithmetic=arithmetic)
+    tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
     cancels = partner == values
     rows, itself = prompt.classes(later, cancels)
 
@@ -97,7 +106,7 @@ def count(
         output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
         flushed = 16 * keys * arithmetic.summed_tiny * (1 + value.size)
         output = output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
-        return add(base, linear(output, head.o, what=f"{where}, o"), RESIDUAL)
+        return add(base, head.written(output, base.hull(), where), RESIDUAL)
 
     matches = itself.astype(np.int64)
     return Counted(
@@ -116,6 +125,7 @@ def count(
         met=left(rows, matches + 1, more=True),
         start=left(prompt.start, np.zeros(1, np.int64), more=False),
         lead=lead,
+        assumes=head.assumes,
         key_numbers=int((queries.used & both.used).sum()),
         value_numbers=int((head.v != 0.0).any(1).sum()),
     )
@@ -155,12 +165,17 @@ class _Prompt:
         low, high = (self.embed.min(0).astype(np.float64), self.embed.max(0).astype(np.float64))
         return add(self.places.spanning(low[None], high[None]), self.places, RESIDUAL)
 
-    def tokens_by(self, weight: Array, what: str) -> Enclosure:
-        """A row per value, mapped; only the coordinates that the map reads are put together."""
+    def tokens_by(self, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
+        """A query, key or value per token, wherever it stands; only the coordinates that are read
+        are put together.
+        """
+        what = f"{where}, {kind}"
         read = (weight != 0.0).any(0)
         tokens = Enclosure.point(self.embed[:, read].astype(np.float64), self.places.arithmetic)
         rows = add(tokens, self.places.columns(read), RESIDUAL)
-        return linear(rows, weight[:, read], what=what)
+        mapped = Rows((linear(rows, weight[:, read], what=what),), None)
+        (found,) = head.behind(kind, mapped, what).parts
+        return found
 
     def classes(
         self, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
@@ -189,7 +204,7 @@ def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.boo
     if mlp is not None and mlp.mlp:
         matrices.append(mlp.mlp["up.weight"])
     for part in parts:
-        head = part.full_head()
+        head = part.softmax_head()
         matrices += [head.q, head.k, head.v]
     return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
 

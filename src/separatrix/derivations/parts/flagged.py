@@ -19,6 +19,7 @@ from separatrix.derivations.parts.softmax import averaged
 from separatrix.derivations.parts.stream import RESIDUAL
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.entries import flag_entry
 from separatrix.proofs.machine import Enclosure, Scores, above, add, linear, mlp
 from separatrix.proofs.softmax import off_target
@@ -43,6 +44,7 @@ class Looked:
 
     entry: dict[str, Any]
     margin: Fraction
+    assumes: tuple[str, ...]
     key_numbers: int
     value_numbers: int
 
@@ -54,32 +56,39 @@ def look(
     and with a flag are `answers`. `last` are the classes of the last token. Raises CheckFailed
     where the weights do not tell the two apart.
     """
-    head = part.full_head()
+    head = part.softmax_head()
     where = part.where
-    plain = linear(tokens.plain, head.k, what=f"{where}, k")
-    flagged = linear(tokens.flagged, head.k, what=f"{where}, k")
-    queries = linear(last.every(), head.q, what=f"{where}, q")
+    plain = head.keys(tokens.plain, None, where)
+    flagged = head.keys(tokens.flagged, None, where)
+    queries = head.asked(last.every(), None, where)
     both = stacked(plain, flagged)
     scores = Scores(both, queries.used, f"{where}, scores")
     table = scores.centres(queries)
-    lead = table[:, len(plain.mid) :].min(1) - table[:, : len(plain.mid)].max(1)
+    # a sink is one plain key more, of a value of 0
+    rival = max(head.rivals, default=-np.inf)
+    keys += len(head.rivals)
+    lead = table[:, len(plain.mid) :].min(1)
+    lead = lead - np.maximum(table[:, : len(plain.mid)].max(1), rival)
     error = scores.errors(queries)
     least = float((lead - 2 * error * (1 + 2.0**-40)).min()) * (1 - 2.0**-40)
     if least <= 0:
         raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
     # the other tokens' scores and outputs are numbers, whatever they are
-    others = linear(tokens.every(), head.q, what=f"{where}, q")
+    others = head.asked(tokens.every(), None, where)
     Scores(both, others.used, f"{where}, scores").errors(others)
     mass = off_target(keys - 1, Fraction(least), queries.arithmetic)
-    of_plain = linear(tokens.plain, head.v, what=f"{where}, v").hull()
-    of_flagged = linear(tokens.flagged, head.v, what=f"{where}, v").hull()
+    of_plain = head.values(tokens.plain, where).hull()
+    if head.rivals:
+        of_plain = of_plain.spanning(np.minimum(of_plain.low, 0.0), np.maximum(of_plain.high, 0.0))
+    of_flagged = head.values(tokens.flagged, where).hull()
     seen = stacked(of_plain, of_flagged).hull()
     outputs = (
         averaged(of_plain, of_plain, keys, Fraction(0), where),
         grouped(of_flagged, seen, keys, mass, where),
         averaged(seen, seen, keys, Fraction(0), where),
     )
-    none, some, any_ = (linear(output, head.o, what=f"{where}, o") for output in outputs)
+    every = tokens.every().hull()
+    none, some, any_ = (head.written(output, every, where) for output in outputs)
     after_layer(part, tokens.every(), any_)
     margins = (
         lead_of(model, after_layer(part, last.plain, none), answers[0]),
@@ -98,6 +107,7 @@ def look(
             with_flag=float(some.low[0, tells]),
         ),
         margin=min(margins),
+        assumes=head.assumes,
         key_numbers=scores.terms,
         value_numbers=int((head.v != 0.0).any(1).sum()),
     )
@@ -165,3 +175,9 @@ def lead_of(model: Model, rows: Enclosure, answer: int | NDArray[np.int64]) -> F
     others = logits.high.copy()
     others[row, answer] = -np.inf
     return Fraction(float(np.nextafter(right - others.max(1), -np.inf).min()))
+
+
+def said(arithmetic: Arithmetic, *assumes: tuple[str, ...]) -> str:
+    """What is assumed of the arithmetic, the options of heads included."""
+    every = dict.fromkeys(one for some in assumes for one in some)
+    return "; ".join((arithmetic.said, *every))

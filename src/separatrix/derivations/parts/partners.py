@@ -17,7 +17,7 @@ from separatrix.derivations.parts.softmax import averaged
 from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.proofs.entries import Left, fetch_entry
-from separatrix.proofs.machine import Enclosure, Scores, linear
+from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.proofs.softmax import off_target
 
 
@@ -29,6 +29,7 @@ class Partners:
     lead: Lead
     mass: Fraction
     keys: int
+    assumes: tuple[str, ...]
     key_numbers: int
     value_numbers: int
 
@@ -51,22 +52,31 @@ def fetch_partners(
     """Place i reads place `place[i]`, which is i or one before it, where one of the ids `tokens`
     stands. Raises CheckFailed where some other place may win, now or among those not yet read.
     """
-    head = part.full_head()
+    head = part.softmax_head()
     where = part.where
     count = len(stream.by_place.mid)
     if len(place) != count or (place > np.arange(count)).any():
         raise CheckFailed(f"{where}: a place would have to read one that comes after it")
-    keys = linear(stream.by_place, head.k, what=f"{where}, k")
-    queries = linear(stream.by_place, head.q, what=f"{where}, q")
+    keys = head.keys(stream.by_place, np.arange(count), where)
+    queries = head.asked(stream.by_place, np.arange(count), where)
     lead = code_lead(queries, keys, place, f"{where}: position")
     mass = off_target(count - 1, Fraction(lead.least), keys.arithmetic)
-    values = linear(stream.by_token, head.v, what=f"{where}, v")
-    fetched = averaged(values.rows(tokens), values.hull(), count, mass, where)
+    values = head.values(stream.by_token, where)
+    seen = values.hull()
+    lowest = float((queries.mid * keys.mid[place]).sum(1).min()) - lead.error * (1 + 2.0**-40)
+    for score in head.rivals:
+        over = Fraction(lowest) - Fraction(score)
+        if over <= 0:
+            raise CheckFailed(f"{where}: its sink scores no less than the key the task asks for")
+        mass += off_target(1, over, keys.arithmetic)
+        seen = seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
+    fetched = averaged(values.rows(tokens), seen, count + len(head.rivals), mass, where)
     return Partners(
-        written=linear(fetched, head.o, what=f"{where}, o"),
+        written=head.written(fetched, stream.by_place.hull(), where),
         lead=lead,
         mass=mass,
         keys=count,
+        assumes=head.assumes,
         key_numbers=int((queries.used & keys.used).sum()),
         value_numbers=int((head.v != 0.0).any(1).sum()),
     )
