@@ -13,6 +13,7 @@ from separatrix.architecture import Architecture
 from separatrix.constructions import (
     brackets,
     carried,
+    counting,
     equality,
     group,
     index,
@@ -63,6 +64,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         recall.RECIPE,
         mqar.RECIPE,
         khop.RECIPE,
+        counting.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

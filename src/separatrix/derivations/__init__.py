@@ -13,6 +13,7 @@ from typing import Any
 from separatrix.derivations import (
     brackets,
     carried,
+    counting,
     equality,
     group,
     index,
@@ -59,6 +60,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         recall.DERIVATION,
         mqar.DERIVATION,
         khop.DERIVATION,
+        counting.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -161,6 +161,33 @@ def count_entry(
     } | own
 
 
+def tally_entry(
+    place: tuple[int, int],
+    *,
+    queries: int,
+    keys: int,
+    score_gap: float,
+    mass: Fraction,
+    weight_error: float,
+    closest: int,
+) -> dict[str, Any]:
+    """The proof of a head in which a start token ties with every match: the relative error of its
+    computed weight, whatever the count, and the count whose logit leads least.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "counts": "tokens that are the one asked for",
+        "queries": queries,
+        "keys": keys,
+        "score_gap": down(Fraction(score_gap)),
+        "score_error": "0",
+        "off_target_mass": up(mass),
+        "weight_error": up(Fraction(weight_error)),
+        "closest_count": closest,
+    }
+
+
 def flag_entry(
     place: tuple[int, int],
     *,

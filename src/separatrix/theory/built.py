@@ -8,7 +8,7 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.formats import DIGITS, NumberFormat
-from separatrix.tasks import Dyck, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import Counting, Dyck, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED
 from separatrix.theory.solves.room import bits_of
@@ -17,6 +17,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval", "index"),
     "block-retrieval": ("sparse-retrieval",),
     "recall": ("recall", "mqar"),
+    "counting": ("counting",),
     "composition": ("seqcomp", "carried"),
     "thought": ("thought",),
     "match2": ("match2", "match2-bits"),
@@ -98,7 +99,7 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return _tracked(verdict, task)
     if not _writable(verdict):
         return ()
-    if isinstance(task, Dyck):
+    if isinstance(task, Dyck | Counting):
         positions = Architecture.parse(verdict.architecture).positions
         return BUILT[verdict.theorem] if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):

@@ -33,6 +33,7 @@ from separatrix.theory.solves.block_retrieval import BlockRetrieval
 from separatrix.theory.solves.brackets import Brackets
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition
+from separatrix.theory.solves.counting import StartTokenCounts
 from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.khop import DoubledHops
@@ -64,6 +65,7 @@ THEOREMS: dict[str, Theorem] = {
         BlockRetrieval(),
         IndexedRetrieval(),
         ConvolvedRecall(),
+        StartTokenCounts(),
         Composition(),
         Match2(),
         TwoLayerPairs(),

@@ -1,0 +1,150 @@
+"""Counting in one full layer with a start token, whose weight 1/(1 + c) tells c matches.
+
+D = ceil(log2 V) bits for a symbol, +-1, lowest first, s = 4 (8 in fp64). form=queried asks for the
+last token's own symbol, which then matches itself; form=ones for 1, whatever the last token.
+
+    space    width   start token   token t
+    code     D       .             bits of t
+    token    1       .             1
+    start    1       1             .
+    weight   1       written by attention
+    rest     1       1             1
+
+    K = s (code, D start)    Q = s (bits wanted, token)    V = start
+
+    score of a match: s^2 D     of the start token: s^2 D     of all others: at most s^2 (D - 2)
+
+All matches tie with the start token exactly. Let k count it, the matches, and the last token where
+it matches itself: k = 1 + c, or 2 + c. Then the start token weighs 1/k, less n e^(-2 s^2). Sums of
+k ones are exact while the format counts them.
+
+Logits are lines in the weight y: that of k + 1 exceeds that of k by
+
+    k (k + 1) (t_k - y),   t_k = (1/k + 1/(k + 1)) / 2
+
+so by 1/2 at y = 1/(k + 1), and by -1/2 at y = 1/k. Slopes and heights are sums of these: a_k = -sum
+j (j + 1), b_k = sum (j + 1/2). They grow with k^3 and k^2, so that at y = 1/k numbers of size k^2
+decide by 1/2: p digits tell about 2^(p/2) counts apart. A slope that the format does not hold is
+rounded, and the height takes what that changes at y = 1/k. Where sums hold more digits than weights
+do (fp64), `rest` and a second column for the weight take what is left of both.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from separatrix.architecture import Architecture, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.errors import SizeError
+from separatrix.mechanisms import Full
+from separatrix.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.tasks import Counting
+
+SCALE = 4.0
+"""s: then others weigh n 2^-46 together, less than float32 adds to 1."""
+LARGER = 8.0
+"""s where sums hold more than 46 digits: others weigh n 2^-184."""
+MOST_COUNTED = 1 << 18
+"""A larger n is refused: its lines are written one by one, in more than seconds."""
+
+
+def counting(
+    task: Counting, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
+    """Weights that answer every input of `task` in one full layer of `architecture` (default: a
+    single layer that just holds it), by a start token; no positions.
+
+    Raises SizeError where no full layer is wide enough, and for an n beyond what the arithmetic
+    tells apart.
+    """
+    if task.n > MOST_COUNTED:
+        raise SizeError(f"{task.spec}: at most n = {MOST_COUNTED:,} is counted; use a smaller n")
+    bits = bits_for(task.V)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)])
+    (place,) = last_full(task, architecture, 1, head_dim=bits + 1, value_dim=1)
+    longer = arithmetic.digits > FP32.digits
+    scale = LARGER if longer else SCALE
+    columns = 2 if longer else 1
+    space = Spaces(code=bits, token=1, start=1, weight=columns, rest=1)
+    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
+    embed = model.embed.weight
+    embed[: task.V, space["code"]] = signs(task.V, bits)
+    embed[: task.V, space["token"]] = 1.0
+    embed[task.V, space["start"]] = 1.0
+    embed[:, space["rest"]] = 1.0
+    mixer = softmax_head(model, place)
+    # bits of 1 are +1: there is but one
+    wanted = space["code"] if task.form == "queried" else space["token"]
+    pick(mixer.q.weight, [(wanted, scale), (space["token"], scale)])
+    # one product for the start token, as large as those of all bits together
+    pick(mixer.k.weight, [(space["code"], scale), (space["start"], scale * bits)])
+    pick(mixer.v.weight, [(space["start"], 1.0)])
+    for column in range(space["weight"].start, space["weight"].stop):
+        put(mixer.o.weight, slice(column, column + 1))
+    write_lines(model, space, task, arithmetic)
+    return built(task, model, name="counting", arithmetic=arithmetic)
+
+
+def write_lines(model: Model, space: Spaces, task: Counting, arithmetic: Arithmetic) -> None:
+    """The logits, on the format's grid."""
+    first = 1 + (task.form == "queried")
+    slopes, heights = lines(first, task.n)
+    weight = space["weight"]
+    written = [Fraction(0)] * len(slopes)
+    for column in range(weight.start, weight.stop):
+        held = _held(
+            [slope - done for slope, done in zip(slopes, written, strict=True)], arithmetic
+        )
+        model.head.weight[:, column] = torch.from_numpy(held).float()
+        written = [done + Fraction(x) for done, x in zip(written, held.tolist(), strict=True)]
+    # at y = 1/k the line is as high as it should be
+    heights = [
+        height + (slope - done) / (first + number)
+        for number, (height, slope, done) in enumerate(zip(heights, slopes, written, strict=True))
+    ]
+    bias = _held(heights, arithmetic)
+    model.head.bias.copy_(torch.from_numpy(bias).float())
+    if weight.stop - weight.start > 1:
+        left = [height - Fraction(x) for height, x in zip(heights, bias.tolist(), strict=True)]
+        model.head.weight[:, space["rest"]] = torch.from_numpy(_held(left, arithmetic)).float()[
+            :, None
+        ]
+
+
+def lines(first: int, n: int) -> tuple[list[Fraction], list[Fraction]]:
+    """Slopes and heights for 0..n matches, where none is k = `first`."""
+    ks = range(first, first + n)
+    slopes = accumulate((-k * (k + 1) for k in ks), initial=0)
+    twice = accumulate((2 * k + 1 for k in ks), initial=0)
+    return [Fraction(slope) for slope in slopes], [Fraction(height, 2) for height in twice]
+
+
+def _held(numbers: list[Fraction], arithmetic: Arithmetic) -> NDArray[np.float64]:
+    """The nearest numbers that both the format and float32, in which weights are written, hold."""
+    narrow = arithmetic if arithmetic.digits <= FP32.digits else FP32
+    # a float64 of a fraction is rounded once, far below the digits that are kept
+    found = narrow.leading(np.array([float(x) for x in numbers]))
+    # too small to be told from 0
+    return np.where(np.abs(found) < narrow.tiny, 0.0, found)
+
+
+RECIPE = Recipe(
+    name="counting",
+    task=Counting,
+    build=counting,
+    theorem="counting",
+    takes=(
+        "one full layer, with ceil(log2 V) + 1 key dimensions and 1 value dimension; no positions;"
+        " n up to about the root of 2^p in a format of p digits"
+    ),
+)
