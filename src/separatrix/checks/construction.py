@@ -10,7 +10,7 @@ import re
 import secrets
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -19,8 +19,10 @@ from separatrix.architecture import Architecture
 from separatrix.checks.checkpoint import verify_checkpoint
 from separatrix.checks.generation import asked_at, due, given, given_at, prompts_of
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
-from separatrix.derivations.parts.live_parts import live_parts
+from separatrix.derivations.parts.derivation import proof_object
+from separatrix.derivations.parts.live_parts import live_parts, too_narrow
 from separatrix.errors import (
+    CannotCheck,
     CheckFailed,
     EvidenceError,
     SeparatrixError,
@@ -30,12 +32,12 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import Model, ModelConfig
-from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
-from separatrix.proofs.entries import construction_statement
-from separatrix.proofs.exact import NAMES
+from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stored.accuracy import MOST_NUMBERS, numbers_of
-from separatrix.stored.weights import described, filled, weight_file
+from separatrix.stored.weights import EITHER, SINGLE, described, filled, weight_file
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -70,18 +72,22 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         raise CheckFailed(
             f"'{record.task}' is not the canonical text of a task that '{record.name}' solves"
         )
+    arithmetic = named(record.format or FP32.name)
+    if record.format == FP32.name:
+        raise CheckFailed("records about float32 name no format")
     config = _config(record, task)
     model = _model(record, config, folder)
-    _finite(model)
-    derived = derivation.derive(task, model, FP32)
+    if "unproved" in record.proof:
+        _unproved(record, arithmetic)
+    _finite(model, arithmetic)
+    derived = derivation.proved(task, model, arithmetic)
     lead = down(derived.margin)
-    if derived.margin <= 0:
-        raise CheckFailed(f"the right logit leads by {lead} at least, which proves nothing")
     if not derived.exact:
-        _in_float32(model)
-    _compare(record, task, model, derived)
+        _in_declared(model, arithmetic)
+    _compare(record, task, model, derived, arithmetic)
+    others = _other_proofs(record, derivation, task, model)
     inputs = _run(derivation, task, model, derived)
-    formats = ", ".join(NAMES[name] for name in derived.formats)
+    formats = ", ".join(named(name).title for name in derived.formats)
     return [
         (
             "the weights are the file the record names, and the model is built from its own"
@@ -93,9 +99,59 @@ def _verify(record: Construction, folder: Path) -> list[str]:
             "the proof derived again from the weights, for every input: the same numbers; the"
             f" right logit leads by at least {lead} in {formats}"
         ),
-        f"run in {formats} on {inputs}: every {'written token and ' * task.stepwise}answer right",
+        *others,
+        _ran(derived, inputs, task),
         *verify_checkpoint(record, folder, model),
     ]
+
+
+def _ran(derived: Derived, inputs: str, task: Task) -> str:
+    """In which formats the model was run, on what."""
+    runs = [name for name in derived.formats if name in DTYPES]
+    if not runs:
+        (name,) = derived.formats
+        return f"not run: nothing here computes in {name}"
+    titles = ", ".join(named(name).title for name in runs)
+    return f"run in {titles} on {inputs}: every {'written token and ' * task.stepwise}answer right"
+
+
+def _unproved(record: Construction, arithmetic: Arithmetic) -> NoReturn:
+    """Raises CannotCheck: a record that claims nothing. Raises CheckFailed where it does claim
+    something.
+    """
+    proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
+    statement = unproved_statement(record.task, record.architecture)
+    if canonical(record.proof) != canonical(proof) or record.statement != statement:
+        raise CheckFailed(f"a record without a proof says no more than: {statement}")
+    if record.proofs:
+        raise CheckFailed("a record without a proof has proofs in other formats")
+    raise CannotCheck(statement)
+
+
+def _other_proofs(
+    record: Construction, derivation: Derivation[Any], task: Task, model: Model
+) -> list[str]:
+    """What was checked of proofs in other formats. Raises CheckFailed where one is not what the
+    weights have.
+    """
+    said: list[str] = []
+    for name, proof in record.proofs.items():
+        told = derivation.told(task, model, named(name))
+        if canonical(proof) != canonical(told):
+            raise CheckFailed(
+                f"the proof recorded in {name} is not the one the weights have:"
+                f" {_difference(proof, told)}"
+            )
+        if "breaks" in told:
+            said.append(f"in {named(name).title} nothing is proved, as recorded: {told['breaks']}")
+            continue
+        derived = derivation.proved(task, model, named(name))
+        ran = _ran(derived, _run(derivation, task, model, derived), task)
+        said.append(
+            f"the proof in {named(name).title} derived again: the same numbers; the right logit"
+            f" leads by at least {told['final_margin']}; {ran}"
+        )
+    return said
 
 
 def _config(record: Construction, task: Task) -> ModelConfig:
@@ -131,55 +187,52 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
         )
     path = folder / record.weights
     model = described(config)
-    data = weight_file(path, model)
+    dtypes = EITHER if record.format else SINGLE
+    data = weight_file(path, model, dtypes)
     # hashed before it is parsed, so that only the named file is read as tensors
     if sha256(data) != record.weights_sha256:
         raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
     if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
         raise CheckFailed(f"'{record.weights}' is not named after its construction and its sha256")
-    return filled(model, data, path)
+    return filled(model, data, path, dtypes)
 
 
-def _finite(model: Model) -> None:
-    """Raises CheckFailed for a weight that is no number of float32's full precision: infinite, not
-    a number, or so small that it may be read as 0.
+def _finite(model: Model, arithmetic: Arithmetic) -> None:
+    """Raises CheckFailed for a weight that is no number of the format's full precision: infinite,
+    not a number, or so small that it may be read as 0.
     """
     for name, tensor in model.state_dict().items():
         size = tensor.abs()
         # every comparison with NaN is false, so a NaN is not allowed either
-        allowed = (size == 0) | (size >= torch.finfo(torch.float32).tiny) & (size < torch.inf)
+        allowed = (size == 0) | (size >= arithmetic.tiny) & (size < torch.inf)
         if not bool(allowed.all()):
             raise CheckFailed(
-                f"weight {name} holds a number that is not finite, or smaller than 2^-126"
+                f"weight {name} holds a number that is not finite, or smaller than"
+                f" 2^{arithmetic.smallest}"
             )
 
 
-def _in_float32(model: Model) -> None:
-    """Raises CheckFailed when a layer that is used declares numbers narrower than the float32
-    the proof is about.
+def _in_declared(model: Model, arithmetic: Arithmetic) -> None:
+    """Raises CheckFailed when a layer that is used declares numbers that do not hold those of the
+    format the proof is about.
     """
     for part in live_parts(model, placed=False):
-        mechanism = part.mixer.mechanism
-        narrowest = min(
-            mechanism.p,
-            getattr(mechanism, "accumulator_bits", mechanism.p),
-            getattr(mechanism, "state_p", mechanism.p),
-        )
-        if narrowest < 32:
+        name = too_narrow(part.mixer.mechanism, arithmetic)
+        if name is not None:
             raise CheckFailed(
-                f"layer {part.layer + 1} declares numbers of {narrowest} bits; the proof is about"
-                " float32"
+                f"layer {part.layer + 1} declares numbers of {name}; the proof is about"
+                f" {arithmetic.title}"
             )
 
 
-def _compare(record: Construction, task: Task, model: Model, derived: Derived) -> None:
+def _compare(
+    record: Construction, task: Task, model: Model, derived: Derived, arithmetic: Arithmetic
+) -> None:
     """Raises CheckFailed, naming the field, where the record says something else than was
     derived.
     """
     config = model.config
-    # rounded down, so that the record never claims more than was proved
-    final = down(derived.margin)
-    proof = {"arithmetic": derived.arithmetic, "layers": derived.layers, "final_margin": final}
+    proof = proof_object(task, derived)
     if canonical(record.proof) != canonical(proof):
         raise CheckFailed(
             "the proof recorded is not the one the weights have:"
@@ -200,8 +253,9 @@ def _compare(record: Construction, task: Task, model: Model, derived: Derived) -
         task=task.spec,
         architecture=record.architecture,
         sizes=sizes,
-        margin=final,
+        margin=proof["final_margin"],
         formats=derived.formats if derived.exact else (),
+        title=arithmetic.title,
     )
     if record.statement != statement:
         raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
@@ -265,8 +319,9 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
             " closest to failing on"
         )
     for name in derived.formats:
-        other = model if name == "fp32" else copy.deepcopy(model).to(DTYPES[name])
-        _right(other, task, tokens, f" in {NAMES[name]}{drawn}")
+        if name in DTYPES:
+            other = copy.deepcopy(model).to(DTYPES[name])
+            _right(other, task, tokens, f" in {named(name).title}{drawn}")
     return what
 
 

@@ -34,6 +34,7 @@ from separatrix.constructions import (
     thought,
 )
 from separatrix.constructions.parts.built import Built, load
+from separatrix.constructions.parts.in_format import declared_by, in_format
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.errors import SizeError, UnknownNameError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
@@ -74,10 +75,11 @@ def construct(
     task: Task,
     architecture: Architecture | None = None,
     kind: str | None = None,
-    arithmetic: Arithmetic = FP32,
+    arithmetic: Arithmetic | None = None,
 ) -> Built:
-    """Weights that answer every input of the task, in an arithmetic, placed in `architecture`
-    (default: the smallest stack that holds them).
+    """Weights that answer every input of the task, placed in `architecture` (default: the smallest
+    stack that holds them), and proved in an arithmetic (default: float32; of a stack that declares
+    narrower numbers, their own).
 
     `kind` names the construction; without it the first that fits is built. Layers that the
     construction does not use add zero. Raises SizeError, saying what is needed, when none fits, and
@@ -85,15 +87,28 @@ def construct(
     """
     if isinstance(task, Questions):
         raise SizeError(f"{task.spec}: constructions answer one question; take {task.task.spec}")
+    recipes = _candidates(task, kind)
     reasons: list[str] = []
-    for recipe in _candidates(task, kind):
-        try:
-            return recipe.build(task, architecture, arithmetic)
-        except SizeError as error:
-            reasons.append(str(error))
+    for some in _arithmetics(architecture, arithmetic):
+        for recipe in recipes:
+            try:
+                return in_format(recipe.build, task, architecture, some)
+            except SizeError as error:
+                reasons.append(str(error))
     raise SizeError(
-        "; or ".join(reasons) or f"no construction for the task '{task.name}' is built yet"
+        "; or ".join(dict.fromkeys(reasons))
+        or f"no construction for the task '{task.name}' is built yet"
     )
+
+
+def _arithmetics(
+    architecture: Architecture | None, arithmetic: Arithmetic | None
+) -> list[Arithmetic]:
+    """The arithmetics to try, in order."""
+    if arithmetic is not None:
+        return [arithmetic]
+    own = None if architecture is None else declared_by(architecture)
+    return [FP32] if own is None or FP32.within(own) else [FP32, own]
 
 
 def _candidates(task: Task, kind: str | None) -> list[Recipe[Any]]:

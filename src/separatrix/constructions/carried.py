@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.carriers import carrier_places, write_carrier
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import mlp_after
 from separatrix.constructions.parts.readers import Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
@@ -65,7 +65,7 @@ def carried(
     Raises SizeError when the architecture lacks the full layers, or a bounded layer that is known
     to hand on the bits of z_0 or i_1, and for an n that float32 cannot be bounded for.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)
     code = bits_for(task.m)

@@ -29,7 +29,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.flags import flagging_places, write_looking
 from separatrix.constructions.parts.placement import (
     empty_model,
@@ -56,7 +56,7 @@ def equality(
     float32 can be bounded for.
     Source: [Bha24], in the form of theory.md, section 6.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     bits = bits_for(task.n)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import fits_float32
+from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
@@ -34,7 +34,7 @@ def index(
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
     for. Source: [CPW]; theory.md, section 6.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     keys, values = head_sizes(task)
     if architecture is None:
         # keys as wide as values run in the fused kernel

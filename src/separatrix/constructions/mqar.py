@@ -28,7 +28,9 @@ def mqar(
         values=range(task.first_value, task.vocabulary),
         pairs=task.num_kv_pairs,
     )
-    return built(task, lookup(task, asked, architecture), name="mqar", arithmetic=arithmetic)
+    return built(
+        task, lookup(task, asked, architecture, arithmetic), name="mqar", arithmetic=arithmetic
+    )
 
 
 RECIPE = Recipe(

@@ -32,7 +32,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.flags import flagging_places
 from separatrix.constructions.parts.placement import (
     empty_model,
@@ -57,7 +57,7 @@ def neighbour(
     float32 can be bounded for.
     Source: [Bha24]: labelled vectors and a query, in two layers; the weights are ours.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     pair = bits_for(task.n + 1)
     labels = bits_for(task.V)
     if architecture is None:

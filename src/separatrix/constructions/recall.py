@@ -32,7 +32,9 @@ def recall(
         absent=task.form not in PROMISED,
         rewritten=task.form == "last",
     )
-    return built(task, lookup(task, asked, architecture), name="recall", arithmetic=arithmetic)
+    return built(
+        task, lookup(task, asked, architecture, arithmetic), name="recall", arithmetic=arithmetic
+    )
 
 
 RECIPE = Recipe(

@@ -37,7 +37,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import empty_model, mlp_after
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
@@ -58,7 +58,7 @@ def retrieval(
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
     for. Source: [CPW]; theory.md, section 6.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     keys, values = head_sizes(task)
     if architecture is None:
         # keys as wide as values run in the fused kernel

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import empty_model, mlp_after, padded
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
@@ -57,7 +57,7 @@ def seqcomp(
     float32 can be bounded for.
     Source: [CPW]; theory.md, section 6.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)
     if architecture is None:

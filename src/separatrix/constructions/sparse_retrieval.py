@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import fits_float32
+from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.placement import places, softmax_head, wide_enough
 from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import Recipe
@@ -42,7 +42,7 @@ def sparse_retrieval(
     Raises SizeError when no sparse layer is wide enough with blocks of a power of two, or n is
     beyond what float32 can be bounded for.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     keys, values = head_sizes(task)
     if architecture is None:
         # about sqrt(n): as many blocks to compare as tokens to read in one

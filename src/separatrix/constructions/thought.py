@@ -45,7 +45,7 @@ import numpy as np
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
     empty_model,
     last_full,
@@ -72,7 +72,7 @@ def thought(
     Source: [CPW]; theory.md, section 6.
     """
     inner = composed(task)
-    fits_float32(task)
+    fits(task, arithmetic)
     space = spaces(inner)
     keys = sum(space.widths()[name] for name in asked_with(inner))
     values = bits_for(inner.answers)

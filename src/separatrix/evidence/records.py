@@ -99,6 +99,7 @@ class Construction(Evidence):
     """Explicit weights that answer every input of the size, with a proof object."""
 
     kind: ClassVar[str] = "construction"
+    later: ClassVar[tuple[str, ...]] = ("format", "proofs")
     name: str
     sizes: dict[str, int]
     model: dict[str, Any]
@@ -108,9 +109,13 @@ class Construction(Evidence):
     weights_sha256: str
     proof: dict[str, Any]
     """Per layer: score gap, off-target mass, rounding error, margin; as rigorous enclosures
-    written as decimal strings.
+    written as decimal strings. With "unproved" nothing is claimed.
     """
     statement: str = ""
+    format: str = ""
+    """The number format that `proof` is about; empty: fp32."""
+    proofs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The proofs, or what breaks them, in other formats by name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import ModelConfig
 from separatrix.stored.description import CONFIG, RECORD, WEIGHTS_FIELD, described_by
 from separatrix.stored.trained import WEIGHTS, is_trained, read_stored
-from separatrix.stored.weights import described, weight_file
+from separatrix.stored.weights import EITHER, described, weight_file
 
 
 def untouched(folder: Path) -> None:
@@ -47,7 +47,7 @@ def _named(data: Any) -> Any:
 
 
 def _hashed(path: Path, config: ModelConfig, digest: str) -> None:
-    if sha256(weight_file(path, described(config))) != digest:
+    if sha256(weight_file(path, described(config), EITHER)) != digest:
         raise CheckFailed(
             f"{path}: the weights were changed or damaged (another sha256 than the record has)"
         )

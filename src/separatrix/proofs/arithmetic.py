@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -34,6 +34,8 @@ class Arithmetic:
 
     name: str
     """As a stack declares it: fp64, fp32, bf16, fp16 or pN."""
+    title: str
+    """In sentences."""
     digits: int
     """Significant binary digits of a stored number."""
     summed_digits: int
@@ -49,6 +51,14 @@ class Arithmetic:
     """Unit roundoffs of sums that exp may be off by, relative."""
     gate_units: int = 8
     """The same of sigmoid, elu and softplus."""
+    claims: bool = True
+    """Whether anything is to be proved in it: without, weights are written whatever comes of them.
+    """
+
+    @property
+    def unproved(self) -> Arithmetic:
+        """The same, with nothing to be proved."""
+        return replace(self, claims=False)
 
     @property
     def stored(self) -> Fraction:
@@ -108,6 +118,14 @@ class Arithmetic:
             longer = numbers * (2.0 ** (DIGITS["fp64"] - self.digits) + 1)
             return longer - (longer - numbers)
 
+    def fits_in(self, name: str) -> bool:
+        """Whether a format that a stack declares, by name, stores all numbers of this one."""
+        try:
+            other = arithmetic(name)
+        except SizeError:
+            return False
+        return self.digits <= other.digits and self.smallest >= other.smallest
+
     def within(self, other: Arithmetic) -> bool:
         """Whether the other format stores all numbers of this one, and sums no worse."""
         return (
@@ -118,17 +136,20 @@ class Arithmetic:
         )
 
 
-def _plain(name: str, title: str, digits: int, smallest: int, *, kernels: bool) -> Arithmetic:
+def _plain(
+    name: str, title: str, described: str, digits: int, smallest: int, *, kernels: bool
+) -> Arithmetic:
     """An arithmetic whose every operation rounds alike; in kernels exp and gates are worse."""
     exp_units, gate_units = (64, 8) if kernels else (2, 2)
     return Arithmetic(
         name=name,
+        title=title,
         digits=digits,
         summed_digits=digits,
         smallest=smallest,
         summed_smallest=smallest,
         said=(
-            f"{title}, round to nearest, sums in any order, fused or not, below 2^{smallest}"
+            f"{described}, round to nearest, sums in any order, fused or not, below 2^{smallest}"
             f" flushed or not; exp within {exp_units} u; elu and gates within {gate_units} u each;"
             f" u = 2^-{digits}"
         ),
@@ -138,27 +159,29 @@ def _plain(name: str, title: str, digits: int, smallest: int, *, kernels: bool) 
     )
 
 
-def _half(name: str, title: str, digits: int, smallest: int) -> Arithmetic:
+def _half(name: str, title: str, described: str, digits: int, smallest: int) -> Arithmetic:
     """An arithmetic that stores half as many bits as it sums."""
     return Arithmetic(
         name=name,
+        title=title,
         digits=digits,
         summed_digits=DIGITS["fp32"],
         smallest=smallest,
         summed_smallest=-126,
         said=(
-            f"{title}: what one module hands to the next is rounded to nearest, u = 2^-{digits}, or"
-            f" flushed below 2^{smallest}; sums, scores and softmax in float32, in any order, fused"
-            " or not, below 2^-126 flushed or not; exp, elu and gates within 64 * 2^-24; weights of"
-            " values rounded to the format or not"
+            f"{described}: what one module hands to the next is rounded to nearest, u ="
+            f" 2^-{digits}, or flushed below 2^{smallest}; sums, scores and softmax in float32, in"
+            " any order, fused or not, below 2^-126 flushed or not; exp within 64 * 2^-24, elu and"
+            " gates within 8 * 2^-24 each; states of recurrent layers in float32; weights of"
+            " values, the largest of them 1, rounded to the format or not"
         ),
     )
 
 
-FP64 = _plain("fp64", "IEEE float64", DIGITS["fp64"], -1022, kernels=True)
-FP32 = _plain("fp32", "IEEE float32", DIGITS["fp32"], -126, kernels=True)
-BF16 = _half("bf16", "bfloat16", DIGITS["bf16"], -126)
-FP16 = _half("fp16", "IEEE float16", DIGITS["fp16"], -14)
+FP64 = _plain("fp64", "float64", "IEEE float64", DIGITS["fp64"], -1022, kernels=True)
+FP32 = _plain("fp32", "float32", "IEEE float32", DIGITS["fp32"], -126, kernels=True)
+BF16 = _half("bf16", "bfloat16", "bfloat16", DIGITS["bf16"], -126)
+FP16 = _half("fp16", "float16", "IEEE float16", DIGITS["fp16"], -14)
 NAMED = {one.name: one for one in (FP64, FP32, BF16, FP16)}
 """The arithmetics that PyTorch computes in."""
 
@@ -180,8 +203,8 @@ def arithmetic(name: str) -> Arithmetic:
     exponent = 8 if bits <= _NARROW_EXPONENT else 11
     # the leading digit is not stored, the sign is
     digits = bits - exponent
-    title = f"floating point of {bits} bits, {exponent} of them the exponent's"
-    return _plain(name, title, digits, 2 - (1 << (exponent - 1)), kernels=False)
+    described = f"floating point of {bits} bits, {exponent} of them the exponent's"
+    return _plain(name, name, described, digits, 2 - (1 << (exponent - 1)), kernels=False)
 
 
 def narrowest(names: Iterable[str]) -> Arithmetic:

@@ -21,9 +21,11 @@ def construction_statement(
     sizes: Mapping[str, int],
     margin: str,
     formats: Sequence[str] = (),
+    title: str = "float32",
 ) -> str:
     """What the weights do. `margin` is the proved lower bound of the right logit's lead; `formats`
-    are those in which nothing is rounded, where that is what was proved.
+    are those in which nothing is rounded, where that is what was proved; `title` is else the one
+    that it was proved in.
     """
     if formats:
         *rest, last = (NAMES[name] for name in formats)
@@ -46,10 +48,19 @@ def construction_statement(
     heads = "one head each" if most == 1 else f"{most} heads in the first and one in each other"
     first = f" after {written} token{'s' * (written > 1)} that it writes" if written else ""
     return (
-        f"{task} is answered right on every input, in float32, by {architecture} with these"
+        f"{task} is answered right on every input, in {title}, by {architecture} with these"
         f" weights{first}: {_used(sizes)}, {heads}, keys of {sizes['head_dim']} and values of"
         f" {sizes['value_dim']} numbers; the right logit leads by at least {margin}."
     )
+
+
+UNPROVED = "nothing is proved of these weights"
+"""What a record says instead of a proof."""
+
+
+def unproved_statement(task: str, architecture: str) -> str:
+    """Of weights that were written without a proof."""
+    return f"{UNPROVED}: whether they answer {task}, in {architecture}, is not known"
 
 
 def _used(sizes: Mapping[str, int]) -> str:

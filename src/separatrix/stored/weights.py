@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from separatrix.errors import EvidenceError, first_line
 from separatrix.model import Model, ModelConfig, NoPositions
 from separatrix.stored.plain_file import read_plain
 
-_FLOAT32 = 4
-"""Bytes of a number in a file of weights."""
+SINGLE = (torch.float32,)
+EITHER = (torch.float32, torch.float64)
+"""Formats of the numbers in a file of weights, narrowest first."""
 _HEADER = 1 << 12
 _HEADER_EACH = 1 << 9
 """Most bytes that such a file has beside its numbers, and for each tensor."""
@@ -38,24 +40,25 @@ def described(config: ModelConfig) -> Model:
         raise EvidenceError(f"the model described cannot be built: {first_line(error)}") from None
 
 
-def weight_file(path: Path, model: Model) -> bytes:
+def weight_file(path: Path, model: Model, dtypes: Sequence[torch.dtype] = SINGLE) -> bytes:
     """The bytes of a file that has about the size of the model's weights. Raises CannotCheck."""
     shapes = [tuple(tensor.shape) for tensor in model.state_dict().values()]
-    least = _FLOAT32 * sum(map(prod, shapes))
-    return read_plain(path, least=least, most=least + _HEADER + _HEADER_EACH * len(shapes))
+    numbers = sum(map(prod, shapes))
+    least, *_, most = (dtype.itemsize * numbers for dtype in (*dtypes, dtypes[-1]))
+    return read_plain(path, least=least, most=most + _HEADER + _HEADER_EACH * len(shapes))
 
 
-def filled(model: Model, data: bytes, path: Path) -> Model:
-    """A model that was described, with the weights of a file's bytes. Raises EvidenceError where
-    they are not the model's.
+def filled(model: Model, data: bytes, path: Path, dtypes: Sequence[torch.dtype] = SINGLE) -> Model:
+    """A model that was described, with the weights of a file's bytes, all in one of these formats.
+    Raises EvidenceError where they are not the model's.
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     try:
         tensors = safetensors.torch.load(data)
     except SafetensorError as error:
         raise EvidenceError(f"{path}: not a safetensors file: {error}") from None
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or any(
-        t.dtype != torch.float32 for t in tensors.values()
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes or not any(
+        {t.dtype for t in tensors.values()} <= {dtype} for dtype in dtypes
     ):
         raise EvidenceError(
             f"{path}: names, shapes or number format of the weights are not those of the model"

@@ -25,7 +25,7 @@ from separatrix.tasks import TwoSum, parse_task
         ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, bf16", "at least 32 bits"),
         ("eva:n=64,V=64", "gdn*3 + window", "1 full layer"),
         ("eva:n=64,V=64", "full @ heads=8, head_dim=6", "head_dim >= 7"),
-        ("eva:n=64,V=64", "linear*3 + full @ heads=1, head_dim=16, bf16", "at least 32 bits"),
+        ("eva:n=64,V=64", "linear*3 + full @ heads=1, head_dim=16, fp8", "at least 32 bits"),
         ("seqcomp:L=3,m=4,n_1=2,n_2=2", "full*2 @ heads=1, head_dim=16", "4 full layers"),
         ("seqcomp:L=2,m=8,n_1=2", "full*3 @ heads=1, head_dim=4", "head_dim >= 5"),
         ("seqcomp:L=2,m=8,n_1=2", "full*2 + linear @ heads=1, head_dim=8", "3 full layers"),

@@ -111,7 +111,7 @@ def test_adversarial_inputs_at_4096() -> None:
         ("gdn*4", "needs 1 full layer with head_dim >= 5"),
         ("full(head_dim=4)", "needs 1 full layer with head_dim >= 5"),
         ("full(value_dim=3)", "value_dim >= 4"),
-        ("full @ bf16", "at least 32 bits"),
+        ("full @ fp8", "at least 32 bits"),
         ("full(accumulator=bf16)", "at least 32 bits"),
         ("full + rwkv4", "rwkv4"),
         ("full(softcap=30)", "softcap"),

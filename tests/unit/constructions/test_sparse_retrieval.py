@@ -106,7 +106,7 @@ def test_a_full_layer_is_used_where_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ bf16", "gdn*3"]
+    "stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ fp8", "gdn*3"]
 )
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str) -> None:
     with pytest.raises(

@@ -4,10 +4,13 @@ and read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from separatrix.derivations import DERIVATIONS
+from separatrix.derivations.parts.derivation import proof_object
+from separatrix.derivations.parts.live_parts import live_parts, too_narrow
 from separatrix.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import read_json
@@ -15,18 +18,16 @@ from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction, from_envelope
 from separatrix.model import Model, ModelConfig
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.balls import down
-from separatrix.proofs.entries import construction_statement
+from separatrix.proofs.arithmetic import arithmetic as named
+from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stored.description import CONFIG, RECORD, description
-from separatrix.stored.weights import described, filled, weight_bytes, weight_file
+from separatrix.stored.weights import EITHER, SINGLE, described, filled, weight_bytes, weight_file
 from separatrix.tasks import Task
 
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Explicit weights that answer every input of the task, in float32, and the record that says
-    why.
-    """
+    """Explicit weights that answer every input of the task, and the record that says why."""
 
     task: Task
     model: Model
@@ -54,25 +55,39 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
     """The record of a construction, with the proof that is derived from its weights. Raises
     SizeError where the arithmetic does not bear it out.
     """
-    try:
-        derived = DERIVATIONS[name].derive(task, model, arithmetic)
-    except CheckFailed as error:
-        raise SizeError(
-            f"{task.spec}: these weights are not proved in float32: {error}; use smaller sizes"
-        ) from None
-    if derived.margin <= 0:
-        raise SizeError(f"{task.spec}: rounding of float32 eats the lead; use a smaller n")
+    config = model.config
     data = weight_bytes(model)
     digest = sha256(data)
-    config = model.config
-    final = down(derived.margin)
     known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
     whole = {
         "width": config.width,
         "hidden": config.hidden,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
-    sizes = {**known, **derived.used, **whole}
+    if arithmetic.claims:
+        try:
+            derived = DERIVATIONS[name].proved(task, model, arithmetic)
+        except CheckFailed as error:
+            raise SizeError(
+                f"{task.spec}: these weights are not proved in {arithmetic.title}: {error}; use"
+                " smaller sizes"
+            ) from None
+        if not derived.exact:
+            _check_declared(model, arithmetic)
+        sizes = {**known, **derived.used, **whole}
+        proof = proof_object(task, derived)
+        statement = construction_statement(
+            task=task.spec,
+            architecture=config.architecture,
+            sizes=sizes,
+            margin=proof["final_margin"],
+            formats=derived.formats if derived.exact else (),
+            title=arithmetic.title,
+        )
+    else:
+        sizes = {**known, **whole}
+        proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
+        statement = unproved_statement(task.spec, config.architecture)
     record = Construction(
         architecture=config.architecture,
         task=task.spec,
@@ -81,16 +96,34 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
         model=config.to_json(),
         weights=f"{name}-{digest[:12]}.safetensors",
         weights_sha256=digest,
-        proof={"arithmetic": derived.arithmetic, "layers": derived.layers, "final_margin": final},
-        statement=construction_statement(
-            task=task.spec,
-            architecture=config.architecture,
-            sizes=sizes,
-            margin=final,
-            formats=derived.formats if derived.exact else (),
-        ),
+        proof=proof,
+        statement=statement,
+        format="" if arithmetic.name == FP32.name else arithmetic.name,
     )
     return Built(task, model, record)
+
+
+def _check_declared(model: Model, arithmetic: Arithmetic) -> None:
+    """Raises SizeError where a layer that is used declares too narrow numbers."""
+    for part in live_parts(model, placed=False):
+        name = too_narrow(part.mixer.mechanism, arithmetic)
+        if name is not None:
+            raise SizeError(
+                f"'{model.architecture.spec}': layer {part.layer + 1} declares numbers of {name},"
+                f" which do not hold those of {arithmetic.title}, or of its sums"
+            )
+
+
+def proved_in(built: Built, formats: Iterable[str]) -> Built:
+    """The same weights with their proofs in other formats, or what breaks them there."""
+    derivation = DERIVATIONS[built.record.name]
+    own = built.record.format or FP32.name
+    proofs = {
+        name: derivation.told(built.task, built.model, named(name))
+        for name in dict.fromkeys(formats)
+        if name != own
+    }
+    return replace(built, record=replace(built.record, proofs=proofs))
 
 
 def load(path: Path) -> tuple[Construction, Model]:
@@ -106,7 +139,8 @@ def load(path: Path) -> tuple[Construction, Model]:
         raise EvidenceError(f"{path}: holds a {record.kind}, not a construction")
     weights = path.parent / Path(record.weights).name
     model = described(ModelConfig.from_json(record.model))
-    data = weight_file(weights, model)
+    dtypes = EITHER if record.format else SINGLE
+    data = weight_file(weights, model, dtypes)
     if sha256(data) != record.weights_sha256:
         raise EvidenceError(f"{weights}: not the weights of this record (another sha256)")
-    return record, filled(model, data, weights)
+    return record, filled(model, data, weights, dtypes)

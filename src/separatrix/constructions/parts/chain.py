@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.errors import SizeError
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.softmax import mixing, off_target
 from separatrix.tasks import Task
 
@@ -18,14 +19,16 @@ weigh less than n e^-32.
 """
 
 
-def fits_float32(task: Task) -> None:
-    """Raises SizeError for more keys than a softmax in float32 can be bounded for, before any
-    weight is made.
+def fits(task: Task, arithmetic: Arithmetic) -> None:
+    """Raises SizeError for more keys than a softmax can be bounded for, before any weight is
+    made.
     """
+    if not arithmetic.claims:
+        return
     # rounding of scores takes less than 1 of the gap; the threshold allows 1/2
-    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1))
-    if mixing(task.length, mass) >= Fraction(1, 2):
+    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1), arithmetic)
+    if mixing(task.length, mass, arithmetic) >= Fraction(1, 2):
         raise SizeError(
-            f"{task.length:,} keys: float32 misses the thresholds of the construction; use a"
-            " smaller n"
+            f"{task.length:,} keys: {arithmetic.title} misses the thresholds of the construction;"
+            " use a smaller n"
         )

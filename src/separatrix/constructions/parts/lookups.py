@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from separatrix.architecture import Architecture, Mechanism, Place, stack
-from separatrix.constructions.parts.chain import SCALE, fits_float32
+from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
     empty_model,
     mlp_after,
@@ -54,6 +54,7 @@ from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, s
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 
 
@@ -86,11 +87,13 @@ class Asked:
         return bits_for(len(self.values) + self.absent)
 
 
-def lookup(task: Task, asked: Asked, architecture: Architecture | None) -> Model:
+def lookup(
+    task: Task, asked: Asked, architecture: Architecture | None, arithmetic: Arithmetic
+) -> Model:
     """The weights above, in the last full layer with a convolution that holds them (default: a
     stack of just that). Raises SizeError, saying what is needed, where there is none.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     if architecture is None:
         dims = max(asked.head_dim, asked.answer)
         architecture = stack([Full(heads=1, head_dim=dims, conv=2)])

@@ -10,8 +10,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.errors import CheckFailed, SizeError
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import down
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -24,7 +26,7 @@ class Derived(NamedTuple):
     layers: list[dict[str, Any]]
     """The proof, layer by layer."""
     margin: Fraction
-    """The right logit leads by at least this, in float32."""
+    """The right logit leads by at least this."""
     used: dict[str, int]
     """Layers by kind, and the key and value numbers that carry something."""
     closest: Callable[[np.random.Generator], Tokens]
@@ -34,7 +36,7 @@ class Derived(NamedTuple):
     arithmetic: str = FP32.said
     """What is assumed of the arithmetic."""
     formats: tuple[str, ...] = ("fp32",)
-    """Number formats of weights and states that the proof is about, float32 among them."""
+    """Number formats of weights and states that the proof is about."""
     exact: bool = False
     """Whether nothing is rounded at all: then the weights serve prompts of every length, token by
     token and in parallel.
@@ -59,3 +61,42 @@ class Derivation(Generic[TaskT]):
     """How many ids may stand at each position of the task's inputs."""
     asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
     """Which of these inputs the claim is about, where it is not about all."""
+
+    def proved(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> Derived:
+        """The proof. Raises CheckFailed where there is none, or where a weight is no number of the
+        format.
+        """
+        for name, tensor in model.state_dict().items():
+            numbers = tensor.detach().numpy().astype(np.float64)
+            if not arithmetic.held(numbers).all():
+                raise CheckFailed(f"weight {name} holds a number that {arithmetic.title} has not")
+        derived = self.derive(task, model, arithmetic)
+        if derived.margin <= 0:
+            raise CheckFailed(
+                f"rounding of {arithmetic.title} eats the lead of the right logit: nothing is left"
+                f" but {down(derived.margin)}"
+            )
+        return derived
+
+    def told(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> dict[str, Any]:
+        """The proof as an object, or what breaks it."""
+        try:
+            return proof_object(task, self.proved(task, model, arithmetic))
+        except (CheckFailed, SizeError) as error:
+            return {"arithmetic": arithmetic.said, "breaks": str(error)}
+
+
+def proof_object(task: Task, derived: Derived) -> dict[str, Any]:
+    """A proof as records hold it, numbers rounded so that it never claims more."""
+    return {
+        "arithmetic": derived.arithmetic,
+        "layers": derived.layers,
+        "final_margin": down(derived.margin),
+        "exact_up_to": size_of(task),
+    }
+
+
+def size_of(task: Task) -> int:
+    """n, where the task has one; else the tokens of its prompts."""
+    n = task.sizes().get("n")
+    return n if isinstance(n, int) else task.length

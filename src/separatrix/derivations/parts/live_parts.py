@@ -14,6 +14,7 @@ from torch import nn
 
 from separatrix.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, steps
 from separatrix.errors import CheckFailed
+from separatrix.mechanisms import Mechanism
 from separatrix.mixers import Mixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.fox import FoxMixer
@@ -24,6 +25,7 @@ from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
 from separatrix.model import Block, Model
 from separatrix.plugins import OwnMixer
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import Digits
 from separatrix.proofs.machine import Array, Enclosure, linear
 
@@ -256,6 +258,19 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
                 " are not all zero"
             )
     return live
+
+
+def too_narrow(mechanism: Mechanism, arithmetic: Arithmetic) -> str | None:
+    """A format that a mechanism declares and that does not hold the numbers of the arithmetic:
+    those stored, or, in accumulators and states, those of sums. None where all do.
+    """
+    if not arithmetic.fits_in(mechanism.format):
+        return mechanism.format
+    summed = [getattr(mechanism, "accumulator_format", None)]
+    sizes = mechanism.sizes()
+    if "state_format" in sizes:
+        summed.append(sizes["state_format"] or mechanism.format)
+    return next((name for name in summed if name and not arithmetic.inner.fits_in(name)), None)
 
 
 def exact_formats(part: Live, digits: Digits) -> tuple[str, ...]:
