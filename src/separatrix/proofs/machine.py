@@ -125,8 +125,14 @@ class Enclosure:
         return np.maximum(-low, high)
 
     def columns(self, some: NDArray[np.int64] | NDArray[np.bool_]) -> Enclosure:
-        mid = self.mid[:, some]
-        return self.like(mid, np.broadcast_to(self.spread[:, some], mid.shape))
+        """Some columns, in ascending order."""
+        some = np.flatnonzero(some) if some.dtype == np.bool_ else some
+        first = int(some[0]) if len(some) else 0
+        # those that stand side by side are not copied
+        beside = len(some) > 0 and int(some[-1]) - first == len(some) - 1
+        picked = slice(first, first + len(some)) if beside else some
+        mid = self.mid[:, picked]
+        return self.like(mid, np.broadcast_to(self.spread[:, picked], mid.shape))
 
     def rows(self, places: NDArray[np.int64] | slice) -> Enclosure:
         mid = self.mid[places]
@@ -220,21 +226,28 @@ def lowest_bits(numbers: Array) -> NDArray[np.int64]:
     return np.where(numbers == 0.0, _ZERO_BIT, exponent - 53 + trailing).astype(np.int64)
 
 
-def add(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
-    """x + y, number by number."""
+def add(x: Enclosure, y: Enclosure, what: str, out: Array | None = None) -> Enclosure:
+    """x + y, number by number; the centres written to `out`, which may be those of a side that is
+    not needed any more.
+    """
     arithmetic = shared(x, y)
     if not (x.tops + y.tops <= arithmetic.large).all():
         limited(x.size + y.size, what, arithmetic)
-    mid = x.mid + y.mid
-    rad = np.broadcast_to(x.spread + y.spread, mid.shape)
+    extremes = tuple(a + b for a, b in zip(x._extremes, y._extremes, strict=True))
     # 0 leaves a number as it is
     both = np.flatnonzero(x.used & y.used)
-    if len(both):
+    rounded = _sums(x.columns(both), y.columns(both)) if len(both) else None
+    mid = np.add(x.mid, y.mid, out=out)
+    rad = np.broadcast_to(x.spread + y.spread, mid.shape)
+    if rounded is not None:
         rad = rad.copy()
-        found = _sums(x.columns(both), y.columns(both))
-        mid[:, both] = found.mid
-        rad[:, both] = found.rad
-    return x.like(mid, rad)
+        mid[:, both] = rounded.mid
+        rad[:, both] = rounded.rad
+        return x.like(mid, rad)
+    found = x.like(mid, rad)
+    # of each column one side is 0: its extremes need not be looked for again
+    found.__dict__["_extremes"] = extremes
+    return found
 
 
 def _sums(x: Enclosure, y: Enclosure) -> Enclosure:

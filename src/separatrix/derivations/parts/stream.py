@@ -56,10 +56,14 @@ class Stream:
         embed = Enclosure.point(array(model.embed.weight), arithmetic)
         position = Enclosure.point(array(model.position.weight)[:length], arithmetic)
         tokens = slice(first, first + last_tokens)
+        any_token = embed.hull()
+        any_place = position.hull()
+        last = add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL)
         return cls(
-            by_place=add(embed.hull(), position, RESIDUAL),
-            by_token=add(embed, position.hull(), RESIDUAL),
-            last=add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL),
+            # these are copies of the weights that nobody needs any more
+            by_place=add(any_token, position, RESIDUAL, out=position.mid),
+            by_token=add(embed, any_place, RESIDUAL, out=embed.mid),
+            last=last,
             field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
             parts=np.zeros(1, np.int64),
         )
