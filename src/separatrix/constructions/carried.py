@@ -28,7 +28,7 @@ from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.carriers import carrier_places, write_carrier
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import mlp_after
+from separatrix.constructions.parts.placement import mlp_after, on_grid
 from separatrix.constructions.parts.readers import Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, threshold
@@ -73,7 +73,9 @@ def carried(
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
         # keys as wide as values run in the fused kernel
         architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])
-    full = last_readers(task, architecture, task.L, key_dim=keys, value_dim=values)
+    full = last_readers(
+        task, architecture, task.L, key_dim=keys, value_dim=values, arithmetic=arithmetic
+    )
     placed = _placed(task, architecture, full)
 
     step = int(placed.between)
@@ -109,7 +111,7 @@ def carried(
         write_level(task, model, space, level=level, reader=reader, before=before, centre=centre)
         before, centre = reader.place, 0.0
 
-    return built(task, model, name="carried", arithmetic=arithmetic)
+    return built(task, on_grid(model, arithmetic), name="carried", arithmetic=arithmetic)
 
 
 def mark(task: SeqComp, model: Model, space: Spaces) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits
+from separatrix.constructions.parts.placement import on_grid
 from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
@@ -39,9 +40,11 @@ def index(
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
-    (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
+    (reader,) = last_readers(
+        task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
+    )
     model = write_retrieval(task, architecture, reader, range(task.V, task.vocabulary))
-    return built(task, model, name="index", arithmetic=arithmetic)
+    return built(task, on_grid(model, arithmetic), name="index", arithmetic=arithmetic)
 
 
 RECIPE = Recipe(

@@ -82,7 +82,14 @@ def match2(
         architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
     # a norm would scale cosines, and round them; an offset finds no match
     (reader,) = last_readers(
-        task, architecture, 1, key_dim=3, value_dim=1, norms=False, rotations=False
+        task,
+        architecture,
+        1,
+        key_dim=3,
+        value_dim=1,
+        arithmetic=arithmetic,
+        norms=False,
+        rotations=False,
     )
     code = Circle.of(task.M)
     strength = strengthen(code, task)

@@ -38,7 +38,7 @@ import numpy as np
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after
+from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
@@ -63,9 +63,11 @@ def retrieval(
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
-    (reader,) = last_readers(task, architecture, 1, key_dim=keys, value_dim=values)
+    (reader,) = last_readers(
+        task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
+    )
     model = write_retrieval(task, architecture, reader, range(task.n))
-    return built(task, model, name="retrieval", arithmetic=arithmetic)
+    return built(task, on_grid(model, arithmetic), name="retrieval", arithmetic=arithmetic)
 
 
 def head_sizes(task: Lookup) -> tuple[int, int]:

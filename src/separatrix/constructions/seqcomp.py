@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after, padded
+from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid, padded
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
@@ -63,7 +63,9 @@ def seqcomp(
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
-    readers = last_readers(task, architecture, task.L + 1, key_dim=keys, value_dim=values)
+    readers = last_readers(
+        task, architecture, task.L + 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
+    )
     first, *rest = readers
     space = Spaces(**spaces(task, dict(enumerate(readers))))
     model = model_for(task, architecture, space, readers)
@@ -82,7 +84,7 @@ def seqcomp(
     for level, reader in enumerate(rest, 1):
         write_level(task, model, space, level=level, reader=reader, before=readers[level - 1].place)
 
-    return built(task, model, name="seqcomp", arithmetic=arithmetic)
+    return built(task, on_grid(model, arithmetic), name="seqcomp", arithmetic=arithmetic)
 
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -17,6 +18,7 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.model import MLP, Block, Model, ModelConfig
 from separatrix.numbers.formats import NumberFormat
 from separatrix.plugins import OwnMechanism
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 
 
@@ -61,6 +63,15 @@ def wide_enough(part: Full | Sparse, head_dim: int, value_dim: int) -> bool:
 def in_float32(part: Mechanism) -> bool:
     """Whether the declared numbers are at least as wide as the float32 the proof is about."""
     return NumberFormat(part.format).bits >= 32
+
+
+def on_grid(model: Model, arithmetic: Arithmetic) -> Model:
+    """The model with every weight rounded to a number of the arithmetic."""
+    for tensor in model.state_dict().values():
+        numbers = arithmetic.leading(tensor.numpy().astype(np.float64))
+        numbers[np.abs(numbers) < arithmetic.tiny] = 0.0
+        tensor.copy_(torch.from_numpy(numbers))
+    return model
 
 
 def empty_model(

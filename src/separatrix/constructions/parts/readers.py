@@ -40,6 +40,7 @@ from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.model import Model
 from separatrix.numbers.rotary import Rotation
+from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.rotations import single_angles
 from separatrix.tasks import Task
 from separatrix.theory.solves.places import place_lead
@@ -199,6 +200,7 @@ def last_readers(
     *,
     key_dim: int,
     value_dim: int,
+    arithmetic: Arithmetic = FP32,
     norms: bool = True,
     rotations: bool = True,
 ) -> list[Reader]:
@@ -209,7 +211,15 @@ def last_readers(
     found: list[Reader] = []
     for layer, parts in enumerate(architecture):
         for number, part in enumerate(parts):
-            reader = reading(architecture, part, (layer, number), task.length, key_dim, value_dim)
+            reader = reading(
+                architecture,
+                part,
+                (layer, number),
+                tokens=task.length,
+                keys=key_dim,
+                values=value_dim,
+                arithmetic=arithmetic,
+            )
             if (
                 reader is not None
                 and (norms or not part.normed)
@@ -231,9 +241,18 @@ def last_readers(
 
 
 def reading(
-    architecture: Architecture, part: object, place: Place, tokens: int, keys: int, values: int
+    architecture: Architecture,
+    part: object,
+    place: Place,
+    *,
+    tokens: int,
+    keys: int,
+    values: int,
+    arithmetic: Arithmetic,
 ) -> Reader | None:
-    """How a layer's heads find one of `tokens` places; None where they do not."""
+    """How a layer's heads find one of `tokens` places, whatever the arithmetic rounds; None where
+    they do not.
+    """
     if not isinstance(part, Full | Fox | Latent) or part.altered - COVERED or not part.free_scores:
         return None
     head = part.retrieval_head
@@ -244,7 +263,7 @@ def reading(
     turned = 0 if part.rotation is None or latent else part.rotation.dims
     if architecture.positions == "embedded" and head.has_room(keys + turned, values):
         return Reader(place, start=turned, latent=latent)
-    lead = place_lead(architecture, part, head, tokens)
+    lead = place_lead(architecture, part, head._replace(format=arithmetic.name), tokens)
     if lead is None or not lead.holds or part.rotation is None or not head.has_room(0, values):
         return None
     # all other keys together weigh less than 1 / _ROOM once the lead is this large

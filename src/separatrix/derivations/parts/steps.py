@@ -25,6 +25,7 @@ from separatrix.proofs.machine import (
     Enclosure,
     limited,
     linear,
+    one,
     roundings,
     slack,
     times,
@@ -48,6 +49,20 @@ class Rows:
 
     parts: tuple[Enclosure, ...]
     places: NDArray[np.int64] | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether no number is a sum of two that are not 0, so that each is rounded by itself."""
+        return sum(bool(x.used.any()) for x in self.parts) <= 1
+
+    def times(self, factor: Enclosure, what: str) -> Rows:
+        """Every number times a factor, stored."""
+        arithmetic = factor.arithmetic
+        if not self.alone:
+            return Rows(tuple(times(x, factor, what) for x in self.parts), self.places)
+        inner = factor.summed()
+        found = (times(x.summed(), inner, what).stored_in(arithmetic) for x in self.parts)
+        return Rows(tuple(found), self.places)
 
 
 class Step:
@@ -96,8 +111,7 @@ class Convolved(Step):
         # products with 0 and 1, and sums with 0, are exact
         if np.isin(taps, (0.0, 1.0)).all():
             return Rows(tuple(x.like(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places)
-        factor = Enclosure.point(taps[None], rows.parts[0].arithmetic)
-        return Rows(tuple(times(x, factor, what) for x in rows.parts), rows.places)
+        return rows.times(Enclosure.point(taps[None], rows.parts[0].arithmetic), what)
 
 
 @dataclass(frozen=True)
@@ -131,8 +145,9 @@ class Normed(Step):
             return rows
         factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
         weight = Enclosure.point(self.weights[kind][None], factor.arithmetic)
-        scaled = (times(times(x, factor, what), weight, what) for x in rows.parts)
-        return Rows(tuple(scaled), rows.places)
+        if len(rows.parts) == 1:
+            rows = Rows((_no_longer(rows.parts[0], factor, self.count[kind]),), rows.places)
+        return rows.times(factor, what).times(weight, what)
 
 
 @dataclass(frozen=True)
@@ -149,19 +164,24 @@ class Rotated(Step):
     def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
         if kind == "v":
             return rows
-        return Rows(tuple(self._turn(x, rows.places, what) for x in rows.parts), rows.places)
+        alone = rows.alone
+        turned = (self._turn(x, rows.places, what, alone=alone) for x in rows.parts)
+        return Rows(tuple(turned), rows.places)
 
-    def _turn(self, x: Enclosure, places: NDArray[np.int64] | None, what: str) -> Enclosure:
+    def _turn(
+        self, x: Enclosure, places: NDArray[np.int64] | None, what: str, *, alone: bool
+    ) -> Enclosure:
         arithmetic = x.arithmetic
         half = self.rotation.dims // 2
         turning = np.arange(x.mid.shape[1]) < 2 * half
         if not x.used[turning].any():
             return x
-        one, other = (x.columns(np.arange(first, first + half)) for first in (0, half))
-        size = (one.size + other.size) * (1 + slack(4))
+        first, second = (x.columns(np.arange(start, start + half)) for start in (0, half))
+        size = (first.size + second.size) * (1 + slack(4))
         limited(size, what, arithmetic)
-        # two products and a sum, stored
-        units = 4 * float(arithmetic.summed) + float(arithmetic.stored) * 2 + slack(4)
+        # two products and a sum; parts of a sum are stored together
+        units = 4 * float(arithmetic.summed) + slack(4)
+        units += 0.0 if alone else one(arithmetic)
         off = trig_off(arithmetic, MOST_PLACES if places is None else int(places.max()))
         loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
         if places is None:
@@ -179,12 +199,14 @@ class Rotated(Step):
                         (left.rad * np.abs(a) + right.rad * np.abs(b) + loose) * (1 + 2.0**-40),
                     ),
                 )
-                for left, right, a, b in ((one, other, cos, -sin), (other, one, cos, sin))
+                for left, right, a, b in ((first, second, cos, -sin), (second, first, cos, sin))
             ]
         mids, rads = zip(*found, strict=True)
+        pairs = x.like(np.concatenate(mids, 1), np.concatenate(rads, 1))
+        pairs = pairs.stored() if alone else pairs
         return x.like(
-            np.concatenate([*mids, x.mid[:, 2 * half :]], 1),
-            np.concatenate([*rads, x.rad[:, 2 * half :]], 1),
+            np.concatenate([pairs.mid, x.mid[:, 2 * half :]], 1),
+            np.concatenate([pairs.rad, x.rad[:, 2 * half :]], 1),
         )
 
 
@@ -319,6 +341,19 @@ def _squared(low: Array, high: Array, arithmetic: Arithmetic) -> Enclosure:
         (high * high).sum(1, keepdims=True) * (1 + off),
         arithmetic,
     )
+
+
+def _no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
+    """Numbers whose products with the factor enclose those of x: none is larger than sqrt(count),
+    since each number is itself among the squares that scale it.
+    """
+    # far more than what roundings of the mean and its root add
+    if float(roundings(count + 16, x.arithmetic)) > 2.0**-8:
+        return x
+    most = np.sqrt(count) * 1.01 / factor.size
+    cut = x.size > most
+    inside = x.spanning(np.clip(x.low, -most, most), np.clip(x.high, -most, most))
+    return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
 
 
 def _ends(x: Enclosure) -> tuple[Array, Array]:
