@@ -101,6 +101,7 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("full*2 + full(head_dim=4, rope=true)", "seqcomp:L=2,m=16,n_1=1", "seqcomp"),
         ("full(sink=true, rope=true, rope_dim=4)", "twosum:n=8,M=9,form=query", "match2"),
         ("sparse(block=4) @ head_dim=32", "eva:n=16,V=8", "sparse-retrieval"),
+        ("gdn + indexed(topk=3)", "eva:n=8,V=8", "indexed-retrieval"),
         ("full", "index:n=8,V=8", "index"),
         ("full(conv=2)", "recall:n=8,K=9,V=8,form=last", "recall"),
         ("full @ positions=none", "counting:n=40,V=6,form=queried", "counting"),
@@ -173,7 +174,9 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
         ("full(format=fp64, head_dim=3)", "twosum:n=8,M=5755,form=query"),
         ("full(qk_norm=head)*2", "twosum:n=8,M=64,form=decision"),
         ("full(qk_norm=head)*2", "equality:n=8"),
-        ("indexed", "eva:n=8,V=8"),
+        ("indexed(conv=4)", "eva:n=8,V=8"),
+        ("indexed", "index:n=8,V=8"),
+        ("dsa", "eva:n=8,V=8"),
         ("sparse(block=4) @ head_dim=32", "index:n=16,V=8"),
         ("lightning(rotated=true) + full*2", "seqcomp:L=2,m=4,n_1=2"),
         ("deltanet(negative=true, conv=4)", "parity:n=40"),
@@ -245,7 +248,7 @@ def test_the_theorem_behind_it_sees_room_where_heads_are_wide(name: str) -> None
     recipe = CONSTRUCTIONS[name]
     assert recipe.takes
     for built in builds(name):
-        wide = re.sub(r"(head|value)_dim=\d+", r"\1_dim=32", built.record.architecture)
+        wide = re.sub(r"(head|value|index)_dim=\d+", r"\1_dim=32", built.record.architecture)
         # the theorem is about blocks of two tokens or more
         wide = wide.replace("block=1,", "block=2,")
         stack = Architecture.parse(wide)

@@ -17,6 +17,7 @@ from separatrix.constructions import (
     equality,
     group,
     index,
+    indexed_retrieval,
     khop,
     match2,
     match2_bits,
@@ -47,6 +48,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
     for recipe in (
         retrieval.RECIPE,
         sparse_retrieval.RECIPE,
+        indexed_retrieval.RECIPE,
         seqcomp.RECIPE,
         carried.RECIPE,
         match2.RECIPE,

@@ -17,6 +17,7 @@ from separatrix.derivations import (
     equality,
     group,
     index,
+    indexed_retrieval,
     khop,
     match2,
     match2_bits,
@@ -42,6 +43,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
     for derivation in (
         retrieval.DERIVATION,
         sparse_retrieval.DERIVATION,
+        indexed_retrieval.DERIVATION,
         seqcomp.DERIVATION,
         carried.DERIVATION,
         match2.DERIVATION,

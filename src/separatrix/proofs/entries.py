@@ -68,6 +68,7 @@ def _used(sizes: Mapping[str, int]) -> str:
         (sizes.get("carriers", 0), "bounded layer"),
         (sizes.get("layers", 0), "full layer"),
         (sizes.get("sparse", 0), "sparse layer"),
+        (sizes.get("indexed", 0), "indexed layer"),
     ]
     return " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in parts if count)
 
@@ -119,6 +120,19 @@ def block_entry(
     return entry | {
         "block_gap": None if block_gap is None else down(Fraction(block_gap)),
         "gate_error": up(Fraction(gate_error)),
+    }
+
+
+def index_entry(
+    entry: dict[str, Any], *, topk: int, index_gap: float, index_error: float
+) -> dict[str, Any]:
+    """The proof of an indexed head: that of the softmax over the tokens it reads, and the lead of
+    the right token in the indexer's scores.
+    """
+    return entry | {
+        "topk": topk,
+        "index_gap": down(Fraction(index_gap)),
+        "index_error": up(Fraction(index_error)),
     }
 
 

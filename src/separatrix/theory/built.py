@@ -16,6 +16,7 @@ from separatrix.theory.solves.room import bits_of
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval", "index"),
     "block-retrieval": ("sparse-retrieval",),
+    "indexed-retrieval": ("indexed-retrieval",),
     "recall": ("recall", "mqar"),
     "counting": ("counting",),
     "composition": ("seqcomp", "carried"),
@@ -32,6 +33,7 @@ BUILT: dict[str, tuple[str, ...]] = {
 LOOKUPS = {
     "retrieval": "eva",
     "sparse-retrieval": "eva",
+    "indexed-retrieval": "eva",
     "index": "index",
     "recall": "recall",
     "mqar": "mqar",
@@ -125,6 +127,8 @@ def _writable(verdict: Verdict) -> bool:
     if verdict.numbers.get("dimensions") == CIRCLE:
         around = AROUND_HEADS - {"qk_norm"}
     names = WRITTEN if around >= AROUND_HEADS - {"qk_norm"} else PLAIN
+    if verdict.theorem == "indexed-retrieval":
+        names = ("indexed",)
     return all(part.altered <= around and part.name in names for part in parts)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from separatrix.architecture import Architecture, Mechanism, Place
 from separatrix.errors import SizeError
-from separatrix.mechanisms import Full, Sparse
+from separatrix.mechanisms import Full, Indexed, Sparse
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.model import MLP, Block, Model, ModelConfig
@@ -50,7 +50,7 @@ def last_full(
     return found[-layers:]
 
 
-def wide_enough(part: Full | Sparse, head_dim: int, value_dim: int) -> bool:
+def wide_enough(part: Full | Sparse | Indexed, head_dim: int, value_dim: int) -> bool:
     return (
         part.plain
         and part.head_dim >= head_dim

@@ -37,7 +37,7 @@ class Fetched:
     another key, key and value numbers used.
     """
 
-    kind: Literal["layers", "sparse", "carriers"]
+    kind: Literal["layers", "sparse", "indexed", "carriers"]
     """Under what name the record counts the layer."""
     entry: dict[str, Any]
     stream: Stream

@@ -20,6 +20,7 @@ from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
 from separatrix.mixers.gdn import GDNMixer
+from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
@@ -148,6 +149,14 @@ class Live:
         if not isinstance(mixer, SparseMixer):
             raise self.other("sparse attention")
         more = ("pool_k", "pool_v", "mix")
+        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
+
+    def indexed_head(self) -> tuple[IndexedMixer, Head]:
+        """The same of indexed attention, and the mixer."""
+        mixer = self.mixer
+        if not isinstance(mixer, IndexedMixer):
+            raise self.other("indexed attention")
+        more = ("index_q.weight", "index_k.weight", "index_w.weight")
         return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
 
     def window_head(self) -> tuple[WindowMixer, Head]:

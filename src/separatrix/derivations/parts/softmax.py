@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class Read:
 
     def fetched(
         self,
-        kind: str,
+        kind: Literal["layers", "sparse", "indexed"],
         stream: Stream,
         part: Live,
         hop: Wanted,
@@ -108,7 +109,7 @@ class Read:
             left=left_by(part, fetched, after),
         )
         return Fetched(
-            kind="sparse" if kind == "sparse" else "layers",
+            kind=kind,
             entry=entry,
             stream=after.stream,
             near=[Near.of(self.lead)],
